@@ -108,6 +108,7 @@ lint:
 docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --lib document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-plugins --test conf document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-engine --test writing_a_plugin
 	$(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) build --locked

@@ -3,25 +3,30 @@
 
 use crate::error::Warning;
 use crate::file::Config;
+use crate::registry::{EnqueueVote, KnownNames};
 use crate::switches::Switch;
 
 /// Actions that make room for jobs that were admitted.
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
-/// Plugins that may keep a job out of its queue (JobEnqueueable).
-const VOTERS: [&str; 5] = ["overcommit", "proportion", "capacity", "resourcequota", "extender"];
 
-/// One warning if both are configured.
-pub(crate) fn enqueue_voters(config: &Config, line: Option<usize>) -> Option<Warning> {
-    let names = |known: &[&str]| -> Vec<&str> {
-        let of = |name: &&String| known.contains(&name.as_str());
-        config.actions.iter().filter(of).map(String::as_str).collect()
-    };
-    let (enqueue, evicting) = (names(&["enqueue"]), names(&EVICTING));
+/// Returns a warning if actions that evict stand beside enqueue and plugins whose vote there does
+/// not count evictions.
+pub(crate) fn enqueue_voters(
+    config: &Config,
+    known: &KnownNames<'_>,
+    line: Option<usize>,
+) -> Option<Warning> {
+    let evicting = config.actions.iter().map(String::as_str);
+    let evicting: Vec<&str> = evicting.filter(|name| EVICTING.contains(name)).collect();
+    let has_enqueue = config.actions.iter().any(|name| name == "enqueue");
     let plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
     let votes = plugins.filter(|plugin| plugin.switches.on(Switch::JobEnqueued));
-    let voters: Vec<&str> =
-        votes.map(|plugin| plugin.name.as_str()).filter(|name| VOTERS.contains(name)).collect();
-    if enqueue.is_empty() || evicting.is_empty() || voters.is_empty() {
+    let is_voter = |name: &&str| {
+        let declared = known.built(name);
+        declared.is_some_and(|plugin| plugin.enqueue_vote == EnqueueVote::IgnoresEvictions)
+    };
+    let voters: Vec<&str> = votes.map(|plugin| plugin.name.as_str()).filter(is_voter).collect();
+    if !has_enqueue || evicting.is_empty() || voters.is_empty() {
         return None;
     }
     let message = format!(

@@ -1,6 +1,4 @@
-//! Free arguments of a plugin or an action, and their typed reads (core.md 2.4, actions.md A3).
-//!
-//! A value of the wrong type is reported and leaves the default; an absent key leaves it silently.
+//! The arguments of a plugin or an action as they stand in the file (core.md 2.4).
 
 use std::collections::BTreeMap;
 
@@ -47,44 +45,6 @@ impl Arguments {
         self.entries.iter().map(|(key, entry)| (key.as_str(), &entry.value))
     }
 
-    /// A YAML integer; neither `"10"` nor `10.0`.
-    pub fn int(&self, key: &str, default: i64, warnings: &mut Vec<Warning>) -> i64 {
-        self.read(key, default, "an integer", warnings, Value::as_i64)
-    }
-
-    /// A YAML integer, or a string with a decimal one (A3).
-    pub fn int_lenient(&self, key: &str, default: i64, warnings: &mut Vec<Warning>) -> i64 {
-        self.read(key, default, "an integer", warnings, |value| match value {
-            Value::String(text) => text.trim().parse().ok(),
-            other => other.as_i64(),
-        })
-    }
-
-    /// A YAML float or integer; finite.
-    pub fn float(&self, key: &str, default: f64, warnings: &mut Vec<Warning>) -> f64 {
-        self.read(key, default, "a number", warnings, Value::as_f64)
-    }
-
-    /// A YAML boolean, or one of the strings `1 t T TRUE true True 0 f F FALSE false False`.
-    pub fn bool(&self, key: &str, default: bool, warnings: &mut Vec<Warning>) -> bool {
-        self.read(key, default, "true or false", warnings, |value| match value {
-            Value::Bool(value) => Some(*value),
-            Value::String(text) => bool_of(text),
-            _ => None,
-        })
-    }
-
-    /// A YAML string, not a number.
-    pub fn string(&self, key: &str, default: &str, warnings: &mut Vec<Warning>) -> String {
-        let default = default.to_owned();
-        self.read(key, default, "a string", warnings, |value| value.as_str().map(str::to_owned))
-    }
-
-    /// A number of a structured argument, whose shape was checked at load; a fraction is cut off.
-    pub fn structured_int(&self, key: &str, default: i64) -> i64 {
-        self.get(key).and_then(whole).unwrap_or(default)
-    }
-
     /// A structured list of records with two numbers each; keys without regard to case, absent
     /// ones are 0. `None`: absent.
     pub fn structured_pairs(&self, key: &str, fields: [&str; 2]) -> Option<Vec<(i64, i64)>> {
@@ -121,30 +81,6 @@ impl Arguments {
     pub(crate) fn line(&self, key: &str) -> Option<usize> {
         self.entries.get(key).and_then(|entry| entry.line)
     }
-
-    fn read<T: ToString>(
-        &self,
-        key: &str,
-        default: T,
-        expected: &str,
-        warnings: &mut Vec<Warning>,
-        convert: impl Fn(&Value) -> Option<T>,
-    ) -> T {
-        let Some(value) = self.get(key) else {
-            return default;
-        };
-        if let Some(converted) = convert(value) {
-            return converted;
-        }
-        let kept = default.to_string();
-        let kept = if kept.is_empty() { "\"\"" } else { kept.as_str() };
-        let message = format!("expected {expected}, found {}", shown(value));
-        let write = meant(value, |meant| !meant.is_string() && convert(meant).is_some());
-        let write = write.unwrap_or_else(|| format!("write {expected}"));
-        let remedy = format!("{write}; until then the default {kept} is in force");
-        warnings.push(self.warning(key, &message, &remedy));
-        default
-    }
 }
 
 impl PartialEq for Arguments {
@@ -165,12 +101,12 @@ impl<K: Into<String>> FromIterator<(K, Value)> for Arguments {
 }
 
 /// An integer, or a fraction cut off.
-fn whole(value: &Value) -> Option<i64> {
+pub(crate) fn whole(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().map(|number| number as i64))
 }
 
 /// The texts that Go's `strconv.ParseBool` takes.
-fn bool_of(text: &str) -> Option<bool> {
+pub(crate) fn bool_of(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
@@ -226,6 +162,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::argument::Argument;
+
+    const INT: Argument<i64> = Argument::new("k", 7, "");
+    const FLOAT: Argument<f64> = Argument::new("k", 1.2, "");
+    const BOOL: Argument<bool> = Argument::new("k", true, "");
+    const TEXT: Argument<&str> = Argument::new("k", "d", "");
+
+    type Reader = fn(&Arguments, &mut Vec<Warning>);
 
     /// Reads key `k` and returns the value with the number of warnings.
     fn read<T>(value: Value, reader: impl Fn(&Arguments, &mut Vec<Warning>) -> T) -> (T, usize) {
@@ -247,7 +191,7 @@ mod tests {
             (json!(-3), -3, 0),
         ];
         for (value, expected, warnings) in cases {
-            let result = read(value.clone(), |a, w| a.int("k", 7, w));
+            let result = read(value.clone(), |a, w| INT.read(a, w));
             assert_eq!(result, (expected, warnings), "{value}");
         }
     }
@@ -263,16 +207,16 @@ mod tests {
             (json!("99999999999999999999"), 7, 1),
         ];
         for (value, expected, warnings) in cases {
-            let result = read(value.clone(), |a, w| a.int_lenient("k", 7, w));
+            let result = read(value.clone(), |a, w| INT.or_decimal_text().read(a, w));
             assert_eq!(result, (expected, warnings), "{value}");
         }
     }
 
     #[test]
     fn core_10_floats_take_integers() {
-        assert_eq!(read(json!(15), |a, w| a.float("k", 1.2, w)), (15.0, 0));
-        assert_eq!(read(json!(0.5), |a, w| a.float("k", 1.2, w)), (0.5, 0));
-        assert_eq!(read(json!("1.5"), |a, w| a.float("k", 1.2, w)), (1.2, 1));
+        assert_eq!(read(json!(15), |a, w| FLOAT.read(a, w)), (15.0, 0));
+        assert_eq!(read(json!(0.5), |a, w| FLOAT.read(a, w)), (0.5, 0));
+        assert_eq!(read(json!("1.5"), |a, w| FLOAT.read(a, w)), (1.2, 1));
     }
 
     #[test]
@@ -286,47 +230,47 @@ mod tests {
             (json!(1), true, 1),
             (json!(false), false, 0),
         ] {
-            let result = read(value.clone(), |a, w| a.bool("k", true, w));
+            let result = read(value.clone(), |a, w| BOOL.read(a, w));
             assert_eq!(result, (expected, warnings), "{value}");
         }
     }
 
     #[test]
     fn core_10_strings_take_no_numbers() {
-        assert_eq!(read(json!(0), |a, w| a.string("k", "d", w)), ("d".to_owned(), 1));
-        assert_eq!(read(json!("v"), |a, w| a.string("k", "d", w)), ("v".to_owned(), 0));
+        assert_eq!(read(json!(0), |a, w| TEXT.read(a, w)), ("d".to_owned(), 1));
+        assert_eq!(read(json!("v"), |a, w| TEXT.read(a, w)), ("v".to_owned(), 0));
     }
 
     #[test]
     fn an_absent_key_is_silent() {
         let mut warnings = Vec::new();
-        assert_eq!(Arguments::default().int("k", 7, &mut warnings), 7);
+        assert_eq!(INT.read(&Arguments::default(), &mut warnings), 7);
         assert!(warnings.is_empty());
     }
 
     #[test]
     fn the_remedy_shows_the_value_that_was_meant() {
-        let remedy = |value: Value, read: fn(&Arguments, &mut Vec<Warning>)| {
+        let remedy = |value: Value, read: Reader| {
             let arguments: Arguments = [("k", value)].into_iter().collect();
             let mut warnings = Vec::new();
             read(&arguments, &mut warnings);
             let text = warnings.pop().map(|warning| warning.remedy).unwrap_or_default();
             text.split(';').next().unwrap_or_default().to_owned()
         };
-        let int = |a: &Arguments, w: &mut Vec<Warning>| {
-            a.int("k", 7, w);
+        let int: Reader = |a, w| {
+            INT.read(a, w);
         };
-        let float = |a: &Arguments, w: &mut Vec<Warning>| {
-            a.float("k", 1.5, w);
+        let float: Reader = |a, w| {
+            FLOAT.read(a, w);
         };
-        let bool = |a: &Arguments, w: &mut Vec<Warning>| {
-            a.bool("k", true, w);
+        let bool: Reader = |a, w| {
+            BOOL.read(a, w);
         };
-        let string = |a: &Arguments, w: &mut Vec<Warning>| {
-            a.string("k", "", w);
+        let string: Reader = |a, w| {
+            TEXT.read(a, w);
         };
         for (value, read, expected) in [
-            (json!("10"), int as fn(&Arguments, &mut Vec<Warning>), "write 10 without quotes"),
+            (json!("10"), int, "write 10 without quotes"),
             (json!("10.0"), int, "write 10 without quotes"),
             (json!(10.0), int, "write 10"),
             (json!(1.5), int, "write an integer"),
@@ -349,7 +293,7 @@ mod tests {
     fn the_warning_names_key_value_and_default() {
         let arguments: Arguments = [("weight", json!("x".repeat(200)))].into_iter().collect();
         let mut warnings = Vec::new();
-        arguments.int("weight", 1, &mut warnings);
+        Argument::new("weight", 1, "").read(&arguments, &mut warnings);
         let text = warnings[0].to_string();
         assert!(text.starts_with("weight: expected an integer, found \"xxx"), "{text}");
         assert!(text.contains("...\nhint: write an integer; until then the default 1 is in force"));

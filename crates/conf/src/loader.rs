@@ -8,21 +8,20 @@ mod entries;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::entries::MapEntry;
-use crate::arguments::meant_bool;
+use crate::argument::{DeclaredArgument, keys_of, warn_unknown};
+use crate::arguments::{Arguments, meant_bool};
 use crate::error::{ConfError, Warning};
 use crate::file::{ActionConfig, Config, PluginOption, Tier};
-use crate::known_arguments::{self, warn_unknown};
-use crate::missing::{MissingEntry, MissingKind, unbuilt_arguments};
+use crate::missing::{MissingEntry, MissingKind};
 use crate::older;
-use crate::registry::{ACTIONS, KnownNames, PLUGINS};
+use crate::registry::{ACTIONS, KnownNames, PluginDeclaration, QueueRule};
 use crate::spelling::{did_you_mean, nearest};
 use crate::switches::{SWITCHES, Switches, switch_of};
 use crate::tree::{YamlNode, YamlTree};
-use crate::{advice, metrics, quota, sections, settings, structured};
+use crate::{advice, metrics, quota, settings};
 
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
 const ACTIONS_HINT: &str = "name at least one, as in actions: \"enqueue, allocate, backfill\"";
-const HIERARCHY_CONFLICT: &str = "proportion and drf with hierarchy enabled conflicts";
 
 pub(crate) struct Loader<'a> {
     file: &'a str,
@@ -59,10 +58,10 @@ impl<'a> Loader<'a> {
                 _ => self.unknown_key(&entry, TOP_KEYS),
             }
         }
-        self.warnings.extend(advice::enqueue_voters(&config, actions_line));
+        self.warnings.extend(advice::enqueue_voters(&config, self.known, actions_line));
         for action in config.actions.iter().collect::<BTreeSet<_>>() {
             let arguments = config.action_arguments(action);
-            self.missing.extend(unbuilt_arguments(action, &arguments));
+            self.find_unbuilt(action, settings::arguments_of(action), &arguments);
         }
         match has_actions {
             true => Ok(config),
@@ -118,10 +117,9 @@ impl<'a> Loader<'a> {
         for (at, node) in self.items(entry)?.iter().enumerate() {
             tiers.push(self.tier(node, &format!("{}[{at}]", entry.field))?);
         }
-        quota::check(&tiers, &mut self.warnings).map_err(|wrong| {
-            let line = wrong.line.or(entry.key_line);
-            self.error(line, &wrong.field, &wrong.problem, &wrong.hint)
-        })?;
+        let checked = quota::check(&tiers, self.known, &mut self.warnings);
+        checked
+            .map_err(|(problem, hint)| self.error(entry.key_line, &entry.field, &problem, hint))?;
         Ok(tiers)
     }
 
@@ -142,29 +140,10 @@ impl<'a> Loader<'a> {
         for (at, node) in self.items(entry)?.iter().enumerate() {
             plugins.push(self.plugin(node, &format!("{}[{at}]", entry.field))?);
         }
-        self.check_hierarchy(&plugins, entry)?;
-        plugins.retain(|plugin| self.known.plugins.contains(&plugin.name.as_str()));
+        quota::check_tier(&plugins, self.known)
+            .map_err(|(problem, hint)| self.error(entry.key_line, &entry.field, &problem, hint))?;
+        plugins.retain(|plugin| self.known.built(&plugin.name).is_some());
         Ok(plugins)
-    }
-
-    /// Within one tier `proportion` excludes `drf` with `enableHierarchy` (core.md 2.3).
-    fn check_hierarchy(
-        &self,
-        plugins: &[PluginOption],
-        entry: &MapEntry<'_>,
-    ) -> Result<(), ConfError> {
-        let hierarchical = |plugin: &PluginOption| {
-            plugin.name == "drf" && plugin.switches.on(crate::Switch::Hierarchy)
-        };
-        let conflict = plugins.iter().any(hierarchical)
-            && plugins.iter().any(|plugin| plugin.name == "proportion");
-        match conflict {
-            false => Ok(()),
-            true => {
-                let hint = "remove one of the two, or enableHierarchy";
-                Err(self.error(entry.key_line, &entry.field, HIERARCHY_CONFLICT, hint))
-            }
-        }
     }
 
     fn plugin(&mut self, node: &YamlNode, field: &str) -> Result<PluginOption, ConfError> {
@@ -211,14 +190,14 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Both limit the same queues, each by its own figures (plugins-jobs-queues.md 17).
+    /// Warns of plugins that limit the same queues, each by its own figures
+    /// (plugins-jobs-queues.md 17).
     fn check_queue_plugins(&mut self, name: &str, field: &str, line: Option<usize>) {
-        let other = match name {
-            "capacity" => "proportion",
-            "proportion" => "capacity",
-            _ => return,
+        let has_quota = |name: &str| {
+            self.known.declared(name).is_some_and(|it| it.queue_rule == QueueRule::Quota)
         };
-        if self.plugins_seen.contains_key(other) {
+        let others = self.plugins_seen.keys().filter(|other| *other != name && has_quota(other));
+        for other in others.filter(|_| has_quota(name)) {
             let message = format!("{name} beside {other}: queues have to stay within both");
             let remedy = format!("keep one of them, {name} or {other}");
             self.warnings.push(Warning::new(line, field, message, remedy));
@@ -233,8 +212,8 @@ impl<'a> Loader<'a> {
             self.warnings.push(Warning::new(line, field, message, remedy));
             return;
         }
-        if !self.known.plugins.contains(&name) {
-            let missing = match PLUGINS.contains(&name) {
+        if self.known.built(name).is_none() {
+            let missing = match self.known.declared(name).is_some() {
                 true => MissingEntry::not_built("plugin", name, line, field),
                 false => MissingEntry::unknown(name, line, field, &self.suggestion(name)),
             };
@@ -262,26 +241,40 @@ impl<'a> Loader<'a> {
             None if self.missing.iter().any(|entry| unknown(&entry)) => {
                 "remove it, or correct its name.".to_owned()
             }
-            None => format!("known are: {}.", self.known.plugins.join(", ")),
+            None => {
+                let names: Vec<&str> = self.known.plugins.iter().map(|known| known.name).collect();
+                format!("known are: {}.", names.join(", "))
+            }
         }
     }
 
-    /// Keys that nobody reads, and structured arguments of the wrong shape (C-09).
+    /// Checks the arguments of a plugin against its declaration (C-07, C-09, C-40).
     fn check_arguments(&mut self, plugin: &PluginOption) -> Result<(), ConfError> {
         let PluginOption { name, arguments, .. } = plugin;
-        if PLUGINS.contains(&name.as_str()) {
-            let keys = known_arguments::keys_of(name);
-            warn_unknown(name, keys, arguments, &mut self.warnings);
+        let Some(declared) = self.known.declared(name) else { return Ok(()) };
+        let moved = |key: &str| declared.moved_argument(key);
+        warn_unknown(name, &keys_of(declared.arguments), moved, arguments, &mut self.warnings);
+        if self.known.built(name).is_some() {
+            self.find_unbuilt(name, declared.arguments, arguments);
         }
-        sections::check(name, arguments, &mut self.warnings);
-        if self.known.plugins.contains(&name.as_str()) {
-            self.missing.extend(unbuilt_arguments(name, arguments));
+        for argument in declared.arguments {
+            argument.check(name, arguments, &mut self.warnings).map_err(|wrong| {
+                let page = || format!("see the arguments of {name} in docs/configuration.md");
+                let hint = wrong.hint.unwrap_or_else(page);
+                self.error(arguments.line(argument.key()), &wrong.field, &wrong.problem, &hint)
+            })?;
         }
-        structured::check(name, arguments, &mut self.warnings).map_err(|wrong| {
-            let page = || format!("see the arguments of {name} in docs/configuration.md");
-            let hint = wrong.hint.unwrap_or_else(page);
-            self.error(wrong.line, &wrong.field, &wrong.problem, &hint)
-        })
+        Ok(())
+    }
+
+    /// Finds the arguments that switch on what is not built.
+    fn find_unbuilt(
+        &mut self,
+        owner: &str,
+        declared: &[&dyn DeclaredArgument],
+        arguments: &Arguments,
+    ) {
+        self.missing.extend(declared.iter().filter_map(|one| one.unbuilt(owner, arguments)));
     }
 
     fn configurations(&mut self, entry: &MapEntry<'_>) -> Result<Vec<ActionConfig>, ConfError> {
@@ -335,8 +328,8 @@ impl<'a> Loader<'a> {
             let remedy = "the first one counts: merge the two";
             self.warnings.push(Warning::new(line, field, message, remedy));
         } else if let Some(action) = ACTIONS.iter().find(|known| known.eq_ignore_ascii_case(name)) {
-            let keys = settings::keys_of(action);
-            warn_unknown(action, keys, &config.arguments, &mut self.warnings);
+            let keys = keys_of(settings::arguments_of(action));
+            warn_unknown(action, &keys, |_| None, &config.arguments, &mut self.warnings);
         }
     }
 
@@ -363,9 +356,10 @@ impl<'a> Loader<'a> {
             _ => None,
         };
         let renamed = older::renamed_switch(key, value);
+        let has_key = |plugin: &PluginDeclaration| keys_of(plugin.arguments).contains(&key);
         let remedy = match nearest(key, known.iter().copied()) {
             _ if renamed.is_some() => renamed.unwrap_or_default(),
-            _ if known_arguments::keys_of(plugin).contains(&key) => {
+            _ if self.known.declared(plugin).is_some_and(has_key) => {
                 format!("move it under arguments of {plugin}")
             }
             Some(near) => format!("did you mean {near}?"),

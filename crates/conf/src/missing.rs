@@ -1,7 +1,6 @@
 //! What a file names and this process lacks: plugins, actions and arguments of Volcano that are not
 //! built, and plugins that nobody knows. Specification: core.md 2.3, 2.6 (C-40).
 
-use crate::arguments::Arguments;
 use crate::error::{ConfError, Warning, printable};
 use crate::file::LoadedConfig;
 
@@ -85,7 +84,7 @@ impl MissingEntry {
         MissingEntry::of_volcano(name, line, field, problem, "remove it")
     }
 
-    fn of_volcano(
+    pub(crate) fn of_volcano(
         name: &str,
         line: Option<usize>,
         field: &str,
@@ -176,77 +175,4 @@ impl LoadedConfig {
         let errors: Vec<ConfError> = not_built.map(|entry| entry.as_error(file)).collect();
         if errors.is_empty() { Ok(self) } else { Err(MissingError(errors)) }
     }
-}
-
-/// An argument that switches on something of Volcano that is not built.
-struct UnbuiltArgument {
-    /// The plugin or the action that has the argument.
-    owner: &'static str,
-    key: &'static str,
-    /// The name for `--allow-missing-plugins`.
-    name: &'static str,
-    /// What the argument is about.
-    what: &'static str,
-    is_used: fn(&Arguments, &str) -> bool,
-    /// How the file does without.
-    remedy: &'static str,
-}
-
-const UNBUILT: &[UnbuiltArgument] = &[
-    UnbuiltArgument {
-        owner: "capacity",
-        key: "capacity.DynamicResourceAllocationEnable",
-        name: "capacity.DynamicResourceAllocationEnable",
-        what: "quotas of device classes are",
-        is_used: is_on,
-        remedy: "set it to false",
-    },
-    UnbuiltArgument {
-        owner: "capacity",
-        key: "capacity.DRAConsumableCapacityEnable",
-        name: "capacity.DRAConsumableCapacityEnable",
-        what: "quotas of the capacity of devices are",
-        is_used: is_on,
-        remedy: "set it to false",
-    },
-    UnbuiltArgument {
-        owner: "gangpreempt",
-        key: "maxDomains",
-        name: "gangpreempt.maxDomains",
-        what: "the search in HyperNodes is",
-        is_used: is_given,
-        remedy: "remove it",
-    },
-    UnbuiltArgument {
-        owner: "gangreclaim",
-        key: "maxDomains",
-        name: "gangreclaim.maxDomains",
-        what: "the search in HyperNodes is",
-        is_used: is_given,
-        remedy: "remove it",
-    },
-];
-
-/// A value that is neither true nor false is no `true`: the reader of the argument warns of it.
-fn is_on(arguments: &Arguments, key: &str) -> bool {
-    arguments.bool(key, false, &mut Vec::new())
-}
-
-fn is_given(arguments: &Arguments, key: &str) -> bool {
-    arguments.get(key).is_some_and(|value| !value.is_null())
-}
-
-/// The arguments of a plugin or an action that switch on what is not built.
-pub(crate) fn unbuilt_arguments<'a>(
-    owner: &'a str,
-    arguments: &'a Arguments,
-) -> impl Iterator<Item = MissingEntry> + 'a {
-    let used = UNBUILT.iter().filter(move |row| {
-        row.owner.eq_ignore_ascii_case(owner) && (row.is_used)(arguments, row.key)
-    });
-    used.map(|row| {
-        let problem = format!("{} not built into this version", row.what);
-        let (line, field) = (arguments.line(row.key), arguments.field_of(row.key));
-        MissingEntry::of_volcano(row.name, line, &field, problem, row.remedy)
-    })
 }

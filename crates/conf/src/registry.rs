@@ -1,4 +1,8 @@
-//! The names that Volcano registers (core.md 2.2, 2.3), built into this process or not.
+//! What plugins and actions declare about themselves for the loader: names, arguments, and what they
+//! decide. Specification: core.md 2.2, 2.3.
+
+use crate::argument::{DeclaredArgument, matches};
+use crate::switches::Switch;
 
 /// The actions, in canonical lower case (A1).
 pub const ACTIONS: &[&str] = &[
@@ -12,58 +16,94 @@ pub const ACTIONS: &[&str] = &[
     "shuffle",
 ];
 
-/// The plugins of Volcano, and `cohort`, which is this project's own (cohort.md).
-pub const PLUGINS: &[&str] = &[
-    "drf",
-    "gang",
-    "deviceshare",
-    "predicates",
-    "priority",
-    "nodeorder",
-    "conformance",
-    "binpack",
-    "resource-strategy-fit",
-    "tdm",
-    "overcommit",
-    "sla",
-    "task-topology",
-    "numa-aware",
-    "cdp",
-    "rescheduling",
-    "usage",
-    "pdb",
-    "nodegroup",
-    "network-topology-aware",
-    "proportion",
-    "capacity",
-    "extender",
-    "resourcequota",
-    "cohort",
-];
+/// What a plugin says about itself before it is built.
+#[derive(Clone, Copy, Debug)]
+pub struct PluginDeclaration {
+    /// The name in the configuration.
+    pub name: &'static str,
+    pub arguments: &'static [&'static dyn DeclaredArgument],
+    /// Keys of older versions, where a `*` at the end stands for any text, and what to write now.
+    pub moved_arguments: &'static [(&'static str, &'static str)],
+    pub enqueue_vote: EnqueueVote,
+    pub queue_rule: QueueRule,
+}
 
-/// The names that this process can run, given by the caller: this crate knows no plugin and no
-/// action. Names outside of [`PLUGINS`] and [`ACTIONS`] are those of an embedding binary.
+/// What the plugin answers when a job asks for admission to its queue (JobEnqueueable).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnqueueVote {
+    /// The plugin has no vote.
+    None,
+    /// The plugin permits some jobs and rejects none.
+    NeverRejects,
+    /// The plugin rejects jobs for which evictions could make room.
+    IgnoresEvictions,
+    /// The plugin rejects only jobs for which no eviction could make room.
+    CountsEvictions,
+}
+
+/// What the plugin decides about queues, which other plugins decide too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueRule {
+    /// The plugin limits no queue.
+    None,
+    /// The plugin limits queues by its own figures. Beside another such plugin both limits hold.
+    Quota,
+    /// The plugin decides the quota of queues alone.
+    ExclusiveQuota,
+    /// The plugin decides shares of queues while `switch` is on. It then cannot stand in one tier
+    /// with `excludes`.
+    Shares { switch: Switch, excludes: &'static str },
+}
+
+impl PluginDeclaration {
+    /// Declares a plugin without arguments.
+    pub const fn new(name: &'static str) -> Self {
+        PluginDeclaration {
+            name,
+            arguments: &[],
+            moved_arguments: &[],
+            enqueue_vote: EnqueueVote::None,
+            queue_rule: QueueRule::None,
+        }
+    }
+
+    /// Returns what stands in the place of an argument of an older version.
+    pub(crate) fn moved_argument(&self, key: &str) -> Option<&'static str> {
+        let row = self.moved_arguments.iter().find(|(pattern, _)| matches(pattern, key));
+        row.map(|(_, remedy)| *remedy)
+    }
+}
+
+/// What the loader knows of plugins and actions, given by the caller: this crate knows none.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownNames<'a> {
-    /// Compared exactly.
-    pub plugins: &'a [&'a str],
-    /// Compared without regard to case (A1).
+    /// The plugins that this process can run. Names are compared exactly.
+    pub plugins: &'a [PluginDeclaration],
+    /// The plugins of Volcano that this process cannot run.
+    pub not_built: &'a [PluginDeclaration],
+    /// The actions that this process can run. Compared without regard to case (A1).
     pub actions: &'a [&'a str],
 }
 
 impl<'a> KnownNames<'a> {
-    /// Every registered and every given plugin name, for spelling hints.
-    pub(crate) fn all_plugins(&self) -> Vec<&'a str> {
-        union(PLUGINS, self.plugins)
+    /// Returns the declaration of a plugin that this process can run.
+    pub(crate) fn built(&self, name: &str) -> Option<&'a PluginDeclaration> {
+        self.plugins.iter().find(|plugin| plugin.name == name)
     }
 
-    /// Every registered and every given action name, for spelling hints.
+    /// Returns the declaration of a plugin, whether it is built or not.
+    pub(crate) fn declared(&self, name: &str) -> Option<&'a PluginDeclaration> {
+        self.built(name).or_else(|| self.not_built.iter().find(|plugin| plugin.name == name))
+    }
+
+    /// Returns every plugin name, for spelling hints.
+    pub(crate) fn all_plugins(&self) -> impl Iterator<Item = &'static str> {
+        self.plugins.iter().chain(self.not_built).map(|plugin| plugin.name)
+    }
+
+    /// Returns every registered and every given action name, for spelling hints.
     pub(crate) fn all_actions(&self) -> Vec<&'a str> {
-        union(ACTIONS, self.actions)
+        let extra = self.actions.iter().copied().filter(|name| !ACTIONS.contains(name));
+        ACTIONS.iter().copied().chain(extra).collect()
     }
-}
-
-fn union<'a>(registered: &'static [&'static str], given: &'a [&'a str]) -> Vec<&'a str> {
-    let extra = given.iter().copied().filter(|name| !registered.contains(name));
-    registered.iter().copied().chain(extra).collect()
 }

@@ -2,18 +2,13 @@
 
 use std::fmt::Write;
 
+use crate::argument::DeclaredArgument;
 use crate::arguments::{Arguments, shown};
 use crate::error::printable;
 use crate::file::{Config, LoadedConfig, PluginOption};
 use crate::missing::MissingKind;
-use crate::settings::{
-    ActionSettings, AllocateSettings, CACHE, GangSettings, HEAD_OF_LINE, PreemptSettings,
-    ReclaimSettings, VICTIM_ORDER,
-};
+use crate::settings::arguments_of;
 use crate::switches::SWITCHES;
-
-/// Argument key of an action and its value.
-type RenderedRow = (&'static str, String);
 
 /// The configuration for an operator's eyes; ends with a line break.
 pub fn render(loaded: &LoadedConfig) -> String {
@@ -78,11 +73,9 @@ fn arguments(out: &mut String, arguments: &Arguments) {
 
 /// Every argument of the configured actions, those that differ from the default marked.
 fn action_arguments(out: &mut String, config: &Config) {
-    let in_force = ActionSettings::from(config, &mut Vec::new());
-    let defaults = ActionSettings::default();
     let mut configured: Vec<&str> = Vec::new();
     for action in &config.actions {
-        if !configured.contains(&action.as_str()) && !rows(&defaults, action).is_empty() {
+        if !configured.contains(&action.as_str()) && !arguments_of(action).is_empty() {
             configured.push(action);
         }
     }
@@ -90,12 +83,22 @@ fn action_arguments(out: &mut String, config: &Config) {
     line(out, 0, &format!("arguments of the actions:{none}"));
     for action in configured {
         line(out, 2, action);
-        let usual = rows(&defaults, action);
-        for ((key, value), (_, default)) in rows(&in_force, action).iter().zip(&usual) {
-            let mark = if value == default { " (default)" } else { "" };
-            line(out, 4, &format!("{key}: {value}{mark}"));
+        // The gang actions have no cache argument of their own.
+        if action.starts_with("gang") {
+            action_argument(out, arguments_of("allocate")[0], &config.action_arguments("allocate"));
+        }
+        for argument in arguments_of(action) {
+            action_argument(out, *argument, &config.action_arguments(action));
         }
     }
+}
+
+fn action_argument(out: &mut String, argument: &dyn DeclaredArgument, from: &Arguments) {
+    let value = argument.in_force(from);
+    let is_default = value == argument.in_force(&Arguments::default());
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mark = if is_default { " (default)" } else { "" };
+    line(out, 4, &format!("{}: {text}{mark}", argument.key()));
 }
 
 fn metrics(out: &mut String, config: &Config) {
@@ -136,73 +139,4 @@ fn warnings(out: &mut String, loaded: &LoadedConfig) {
             line(out, if text.starts_with("hint: ") { 4 } else { 2 }, text);
         }
     }
-}
-
-fn rows(settings: &ActionSettings, action: &str) -> Vec<RenderedRow> {
-    match action {
-        "allocate" => allocate_rows(&settings.allocate),
-        "backfill" => vec![flag(CACHE, settings.backfill.predicate_error_cache_enable)],
-        "preempt" => preempt_rows(&settings.preempt),
-        "reclaim" => reclaim_rows(&settings.reclaim),
-        "gangpreempt" => gang_rows(&settings.gang_preempt),
-        "gangreclaim" => gang_rows(&settings.gang_reclaim),
-        _ => Vec::new(),
-    }
-}
-
-fn flag(key: &'static str, value: bool) -> RenderedRow {
-    (key, value.to_string())
-}
-
-fn number(key: &'static str, value: i64) -> RenderedRow {
-    (key, value.to_string())
-}
-
-fn word<T: PartialEq>(key: &'static str, value: T, words: &[(&str, T)]) -> RenderedRow {
-    let text = words.iter().find(|(_, known)| *known == value).map_or("", |(text, _)| text);
-    (key, text.to_owned())
-}
-
-fn allocate_rows(settings: &AllocateSettings) -> Vec<RenderedRow> {
-    vec![
-        flag(CACHE, settings.predicate_error_cache_enable),
-        flag("claimFirst", settings.claim_first),
-        flag("gangRepairFirst", settings.gang_repair_first),
-        word("headOfLine", settings.head_of_line, HEAD_OF_LINE),
-    ]
-}
-
-fn preempt_rows(settings: &PreemptSettings) -> Vec<RenderedRow> {
-    vec![
-        flag(CACHE, settings.predicate_error_cache_enable),
-        flag("enableTopologyAwarePreemption", settings.topology_aware),
-        number("topologyAwarePreemptWorkerNum", settings.worker_num),
-        number("minCandidateNodesPercentage", settings.min_candidate_nodes_percentage),
-        number("minCandidateNodesAbsolute", settings.min_candidate_nodes_absolute),
-        number("maxCandidateNodesAbsolute", settings.max_candidate_nodes_absolute),
-        flag("trimVictims", settings.trim_victims),
-        flag("trimStatement", settings.trim_statement),
-        flag("explain", settings.explain),
-    ]
-}
-
-fn reclaim_rows(settings: &ReclaimSettings) -> Vec<RenderedRow> {
-    vec![
-        flag(CACHE, settings.predicate_error_cache_enable),
-        flag("trimVictims", settings.trim_victims),
-        flag("trimStatement", settings.trim_statement),
-        flag("explain", settings.explain),
-        flag("reclaimBoundTasks", settings.reclaim_bound_tasks),
-    ]
-}
-
-fn gang_rows(settings: &GangSettings) -> Vec<RenderedRow> {
-    vec![
-        flag(CACHE, settings.predicate_error_cache_enable),
-        number("maxDomains", settings.max_domains),
-        flag("allowWholeBundle", settings.allow_whole_bundle),
-        flag("explain", settings.explain),
-        flag("trimBoundaryBundle", settings.trim_boundary_bundle),
-        word("victimOrderPolicy", settings.victim_order_policy, VICTIM_ORDER),
-    ]
 }

@@ -2,14 +2,14 @@
 //!
 //! Every call starts from the defaults, so an argument that a later file no longer sets is reset.
 
-use serde_json::Value;
-
+use crate::argument::{Argument, DeclaredArgument};
+use crate::argument_types::OneOf;
 use crate::arguments::Arguments;
 use crate::error::Warning;
 use crate::file::Config;
 
 /// The arguments of every action that has some.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActionSettings {
     pub allocate: AllocateSettings,
     pub backfill: BackfillSettings,
@@ -102,245 +102,171 @@ pub enum VictimOrderPolicy {
     PriorityFirst,
 }
 
-impl Default for AllocateSettings {
-    fn default() -> Self {
-        AllocateSettings {
-            predicate_error_cache_enable: true,
-            claim_first: true,
-            gang_repair_first: false,
-            head_of_line: HeadOfLine::Off,
-        }
-    }
+const CACHE: Argument<bool> = Argument::new(
+    "predicateErrorCacheEnable",
+    true,
+    "reuse filter failures among tasks of one role",
+)
+// The name in two of the requirement documents; Volcano's own wins when both are present.
+.or_key("enablePredicateErrorCache");
+const CLAIM_FIRST: Argument<bool> =
+    Argument::new("claimFirst", true, "jobs for which pods were evicted come first");
+const REPAIR_FIRST: Argument<bool> =
+    Argument::new("gangRepairFirst", false, "partially running gangs before fresh ones");
+const HEAD_OF_LINE: Argument<OneOf> = Argument::new(
+    "headOfLine",
+    OneOf { words: &["off", "queue"], is_strict: false },
+    "nothing of a queue overtakes a job that found no room",
+);
+const TOPOLOGY_AWARE: Argument<bool> =
+    Argument::new("enableTopologyAwarePreemption", false, "dry-run preemption");
+const WORKERS: Argument<i64> = at_least(
+    1,
+    Argument::new(
+        "topologyAwarePreemptWorkerNum",
+        16,
+        "parallelism of dry-run preemption, never a different result",
+    ),
+);
+const PERCENTAGE: Argument<i64> =
+    at_least(0, Argument::new("minCandidateNodesPercentage", 10, "nodes looked at, in percent"));
+const MIN_CANDIDATES: Argument<i64> =
+    at_least(1, Argument::new("minCandidateNodesAbsolute", 1, "nodes looked at, at least"));
+const MAX_CANDIDATES: Argument<i64> =
+    at_least(1, Argument::new("maxCandidateNodesAbsolute", 100, "nodes looked at, at most"));
+const TRIM_VICTIMS: Argument<bool> =
+    Argument::new("trimVictims", true, "spare victims that turn out not to be needed");
+const TRIM_STATEMENT: Argument<bool> = Argument::new(
+    "trimStatement",
+    false,
+    "spare also victims of one gang member that those of a later one make needless; after 65,536 \
+     evictions and placements that were tried for that, those that are left stay, and the \
+     certificate does not claim to be minimal",
+);
+const EXPLAIN: Argument<bool> = Argument::new("explain", true, "one diagnostic per starving job");
+const BOUND_TASKS: Argument<bool> =
+    Argument::new("reclaimBoundTasks", false, "also take pods that are bound and not yet running");
+const MAX_DOMAINS: Argument<i64> = at_least(
+    1,
+    Argument::new("maxDomains", 8, "HyperNode domains tried per starving job")
+        .not_built("the search in HyperNodes is"),
+);
+const WHOLE_BUNDLE: Argument<bool> =
+    Argument::new("allowWholeBundle", true, "may the core of a victim gang be evicted");
+const TRIM_BUNDLE: Argument<bool> =
+    Argument::new("trimBoundaryBundle", true, "take no more of the last bundle than needed");
+const VICTIM_ORDER: Argument<OneOf> = Argument::new(
+    "victimOrderPolicy",
+    OneOf { words: &["safe-first", "priority-first"], is_strict: false },
+    "what decides first between victim bundles",
+);
+
+/// Integers of actions may be decimal strings (A3).
+const fn at_least(least: i64, argument: Argument<i64>) -> Argument<i64> {
+    argument.at_least(least).or_decimal_text()
 }
 
-impl Default for BackfillSettings {
-    fn default() -> Self {
-        BackfillSettings { predicate_error_cache_enable: true }
-    }
-}
-
-impl Default for PreemptSettings {
-    fn default() -> Self {
-        PreemptSettings {
-            predicate_error_cache_enable: true,
-            topology_aware: false,
-            worker_num: 16,
-            min_candidate_nodes_percentage: 10,
-            min_candidate_nodes_absolute: 1,
-            max_candidate_nodes_absolute: 100,
-            trim_victims: true,
-            trim_statement: false,
-            explain: true,
-        }
-    }
-}
-
-impl Default for ReclaimSettings {
-    fn default() -> Self {
-        ReclaimSettings {
-            predicate_error_cache_enable: true,
-            trim_victims: true,
-            trim_statement: false,
-            explain: true,
-            reclaim_bound_tasks: false,
-        }
-    }
-}
-
-impl Default for GangSettings {
-    fn default() -> Self {
-        GangSettings {
-            predicate_error_cache_enable: true,
-            max_domains: 8,
-            allow_whole_bundle: true,
-            explain: true,
-            trim_boundary_bundle: true,
-            victim_order_policy: VictimOrderPolicy::SafeFirst,
-        }
-    }
-}
-
-pub(crate) const CACHE: &str = "predicateErrorCacheEnable";
-/// The name in two of the requirement documents; Volcano's own wins when both are present.
-const CACHE_ALIAS: &str = "enablePredicateErrorCache";
-pub(crate) const HEAD_OF_LINE: &[(&str, HeadOfLine)] =
-    &[("off", HeadOfLine::Off), ("queue", HeadOfLine::Queue)];
-pub(crate) const VICTIM_ORDER: &[(&str, VictimOrderPolicy)] = &[
-    ("safe-first", VictimOrderPolicy::SafeFirst),
-    ("priority-first", VictimOrderPolicy::PriorityFirst),
-];
-
-/// The argument keys of each registered action; one that is not listed takes none.
-const KEYS: &[(&str, &[&str])] = &[
-    ("allocate", &[CACHE, CACHE_ALIAS, "claimFirst", "gangRepairFirst", "headOfLine"]),
-    ("backfill", &[CACHE, CACHE_ALIAS]),
-    (
-        "preempt",
-        &[
-            CACHE,
-            CACHE_ALIAS,
-            "enableTopologyAwarePreemption",
-            "topologyAwarePreemptWorkerNum",
-            "minCandidateNodesPercentage",
-            "minCandidateNodesAbsolute",
-            "maxCandidateNodesAbsolute",
-            "trimVictims",
-            "trimStatement",
-            "explain",
+/// Returns the arguments of a registered action.
+pub fn arguments_of(action: &str) -> &'static [&'static dyn DeclaredArgument] {
+    match action {
+        "allocate" => &[&CACHE, &CLAIM_FIRST, &REPAIR_FIRST, &HEAD_OF_LINE],
+        "backfill" => &[&CACHE],
+        "preempt" => &[
+            &CACHE,
+            &TOPOLOGY_AWARE,
+            &WORKERS,
+            &PERCENTAGE,
+            &MIN_CANDIDATES,
+            &MAX_CANDIDATES,
+            &TRIM_VICTIMS,
+            &TRIM_STATEMENT,
+            &EXPLAIN,
         ],
-    ),
-    (
-        "reclaim",
-        &[CACHE, CACHE_ALIAS, "trimVictims", "trimStatement", "explain", "reclaimBoundTasks"],
-    ),
-    ("gangpreempt", GANG_KEYS),
-    ("gangreclaim", GANG_KEYS),
-];
-const GANG_KEYS: &[&str] =
-    &["maxDomains", "allowWholeBundle", "explain", "trimBoundaryBundle", "victimOrderPolicy"];
+        "reclaim" => &[&CACHE, &TRIM_VICTIMS, &TRIM_STATEMENT, &EXPLAIN, &BOUND_TASKS],
+        "gangpreempt" | "gangreclaim" => {
+            &[&MAX_DOMAINS, &WHOLE_BUNDLE, &EXPLAIN, &TRIM_BUNDLE, &VICTIM_ORDER]
+        }
+        _ => &[],
+    }
+}
 
-/// The argument keys of a registered action.
-pub(crate) fn keys_of(action: &str) -> &'static [&'static str] {
-    KEYS.iter().find(|(name, _)| *name == action).map_or(&[], |(_, keys)| keys)
+impl Default for ActionSettings {
+    fn default() -> Self {
+        ActionSettings::from(&Config::default(), &mut Vec::new())
+    }
 }
 
 impl ActionSettings {
     /// Reads the arguments of every action. [`crate::parse`] already reports these warnings; a
     /// caller that reads the settings again may drop them.
     pub fn from(config: &Config, warnings: &mut Vec<Warning>) -> ActionSettings {
-        let allocate = read_allocate(&mut ArgumentReader::new(config, "allocate", warnings));
+        let of = |action: &str| config.action_arguments(action);
+        let allocate = read_allocate(&of("allocate"), warnings);
         let cache = allocate.predicate_error_cache_enable;
         ActionSettings {
             allocate,
-            backfill: read_backfill(&mut ArgumentReader::new(config, "backfill", warnings)),
-            preempt: read_preempt(&mut ArgumentReader::new(config, "preempt", warnings)),
-            reclaim: read_reclaim(&mut ArgumentReader::new(config, "reclaim", warnings)),
-            gang_preempt: read_gang(
-                &mut ArgumentReader::new(config, "gangpreempt", warnings),
-                cache,
-            ),
-            gang_reclaim: read_gang(
-                &mut ArgumentReader::new(config, "gangreclaim", warnings),
-                cache,
-            ),
+            backfill: BackfillSettings {
+                predicate_error_cache_enable: CACHE.read(&of("backfill"), warnings),
+            },
+            preempt: read_preempt(&of("preempt"), warnings),
+            reclaim: read_reclaim(&of("reclaim"), warnings),
+            gang_preempt: read_gang(&of("gangpreempt"), cache, warnings),
+            gang_reclaim: read_gang(&of("gangreclaim"), cache, warnings),
         }
     }
 }
 
-/// Reads the arguments of one action.
-struct ArgumentReader<'w> {
-    arguments: Arguments,
-    warnings: &'w mut Vec<Warning>,
-}
-
-impl<'w> ArgumentReader<'w> {
-    fn new(config: &Config, action: &str, warnings: &'w mut Vec<Warning>) -> Self {
-        ArgumentReader { arguments: config.action_arguments(action), warnings }
-    }
-
-    fn bool(&mut self, key: &str, default: bool) -> bool {
-        self.arguments.bool(key, default, self.warnings)
-    }
-
-    fn cache(&mut self) -> bool {
-        let alias = self.bool(CACHE_ALIAS, true);
-        self.bool(CACHE, alias)
-    }
-
-    /// A value below `least` gives the default and a warning (A3).
-    fn at_least(&mut self, key: &str, least: i64, default: i64) -> i64 {
-        let value = self.arguments.int_lenient(key, default, self.warnings);
-        if least <= value {
-            return value;
-        }
-        let message = format!("{value} is less than {least}");
-        let remedy = format!("write {least} or more; until then the default {default} is in force");
-        self.warnings.push(self.arguments.warning(key, &message, &remedy));
-        default
-    }
-
-    /// A plain `off` is the boolean false in YAML 1.1 and means the word all the same.
-    fn head_of_line(&mut self) -> HeadOfLine {
-        const KEY: &str = "headOfLine";
-        match self.arguments.get(KEY) {
-            Some(Value::Bool(false)) => HeadOfLine::Off,
-            _ => self.word(KEY, HEAD_OF_LINE),
-        }
-    }
-
-    /// One of a few words; the first is the default.
-    fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> T {
-        let (default, first) = words[0];
-        let text = self.arguments.string(key, default, self.warnings);
-        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
-            return *value;
-        }
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let message = format!("unknown value {text}");
-        let remedy = format!("write one of {}; until then {default} is in force", known.join(", "));
-        self.warnings.push(self.arguments.warning(key, &message, &remedy));
-        first
-    }
-}
-
-fn read_allocate(reader: &mut ArgumentReader<'_>) -> AllocateSettings {
-    let default = AllocateSettings::default();
+fn read_allocate(from: &Arguments, warnings: &mut Vec<Warning>) -> AllocateSettings {
     AllocateSettings {
-        predicate_error_cache_enable: reader.cache(),
-        claim_first: reader.bool("claimFirst", default.claim_first),
-        gang_repair_first: reader.bool("gangRepairFirst", default.gang_repair_first),
-        head_of_line: reader.head_of_line(),
+        predicate_error_cache_enable: CACHE.read(from, warnings),
+        claim_first: CLAIM_FIRST.read(from, warnings),
+        gang_repair_first: REPAIR_FIRST.read(from, warnings),
+        head_of_line: match HEAD_OF_LINE.read(from, warnings) {
+            "queue" => HeadOfLine::Queue,
+            _ => HeadOfLine::Off,
+        },
     }
 }
 
-fn read_backfill(reader: &mut ArgumentReader<'_>) -> BackfillSettings {
-    BackfillSettings { predicate_error_cache_enable: reader.cache() }
-}
-
-fn read_preempt(reader: &mut ArgumentReader<'_>) -> PreemptSettings {
-    let default = PreemptSettings::default();
-    let (percentage, least, most) = (
-        default.min_candidate_nodes_percentage,
-        default.min_candidate_nodes_absolute,
-        default.max_candidate_nodes_absolute,
-    );
+fn read_preempt(from: &Arguments, warnings: &mut Vec<Warning>) -> PreemptSettings {
     PreemptSettings {
-        predicate_error_cache_enable: reader.cache(),
-        topology_aware: reader.bool("enableTopologyAwarePreemption", default.topology_aware),
-        worker_num: reader.at_least("topologyAwarePreemptWorkerNum", 1, default.worker_num),
-        min_candidate_nodes_percentage: reader.at_least(
-            "minCandidateNodesPercentage",
-            0,
-            percentage,
-        ),
-        min_candidate_nodes_absolute: reader.at_least("minCandidateNodesAbsolute", 1, least),
-        max_candidate_nodes_absolute: reader.at_least("maxCandidateNodesAbsolute", 1, most),
-        trim_victims: reader.bool("trimVictims", default.trim_victims),
-        trim_statement: reader.bool("trimStatement", default.trim_statement),
-        explain: reader.bool("explain", default.explain),
+        predicate_error_cache_enable: CACHE.read(from, warnings),
+        topology_aware: TOPOLOGY_AWARE.read(from, warnings),
+        worker_num: WORKERS.read(from, warnings),
+        min_candidate_nodes_percentage: PERCENTAGE.read(from, warnings),
+        min_candidate_nodes_absolute: MIN_CANDIDATES.read(from, warnings),
+        max_candidate_nodes_absolute: MAX_CANDIDATES.read(from, warnings),
+        trim_victims: TRIM_VICTIMS.read(from, warnings),
+        trim_statement: TRIM_STATEMENT.read(from, warnings),
+        explain: EXPLAIN.read(from, warnings),
     }
 }
 
-fn read_reclaim(reader: &mut ArgumentReader<'_>) -> ReclaimSettings {
-    let default = ReclaimSettings::default();
+fn read_reclaim(from: &Arguments, warnings: &mut Vec<Warning>) -> ReclaimSettings {
     ReclaimSettings {
-        predicate_error_cache_enable: reader.cache(),
-        trim_victims: reader.bool("trimVictims", default.trim_victims),
-        trim_statement: reader.bool("trimStatement", default.trim_statement),
-        explain: reader.bool("explain", default.explain),
-        reclaim_bound_tasks: reader.bool("reclaimBoundTasks", default.reclaim_bound_tasks),
+        predicate_error_cache_enable: CACHE.read(from, warnings),
+        trim_victims: TRIM_VICTIMS.read(from, warnings),
+        trim_statement: TRIM_STATEMENT.read(from, warnings),
+        explain: EXPLAIN.read(from, warnings),
+        reclaim_bound_tasks: BOUND_TASKS.read(from, warnings),
     }
 }
 
-fn read_gang(reader: &mut ArgumentReader<'_>, cache_of_allocate: bool) -> GangSettings {
-    let default = GangSettings::default();
+fn read_gang(
+    from: &Arguments,
+    cache_of_allocate: bool,
+    warnings: &mut Vec<Warning>,
+) -> GangSettings {
     GangSettings {
         predicate_error_cache_enable: cache_of_allocate,
-        max_domains: reader.at_least("maxDomains", 1, default.max_domains),
-        allow_whole_bundle: reader.bool("allowWholeBundle", default.allow_whole_bundle),
-        explain: reader.bool("explain", default.explain),
-        trim_boundary_bundle: reader.bool("trimBoundaryBundle", default.trim_boundary_bundle),
-        victim_order_policy: reader.word("victimOrderPolicy", VICTIM_ORDER),
+        max_domains: MAX_DOMAINS.read(from, warnings),
+        allow_whole_bundle: WHOLE_BUNDLE.read(from, warnings),
+        explain: EXPLAIN.read(from, warnings),
+        trim_boundary_bundle: TRIM_BUNDLE.read(from, warnings),
+        victim_order_policy: match VICTIM_ORDER.read(from, warnings) {
+            "priority-first" => VictimOrderPolicy::PriorityFirst,
+            _ => VictimOrderPolicy::SafeFirst,
+        },
     }
 }
 
@@ -348,7 +274,7 @@ fn read_gang(reader: &mut ArgumentReader<'_>, cache_of_allocate: bool) -> GangSe
 #[cfg(test)]
 #[allow(non_snake_case)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::file::ActionConfig;
@@ -398,12 +324,14 @@ mod tests {
 
     #[test]
     fn args__cache_key_in_both_spellings() {
+        const ALIAS: &str = "enablePredicateErrorCache";
+        const CACHE: &str = super::CACHE.key;
         let cases = [
             (json!({}), true),
-            (json!({CACHE_ALIAS: false}), false),
+            (json!({ALIAS: false}), false),
             (json!({CACHE: false}), false),
-            (json!({CACHE_ALIAS: false, CACHE: true}), true),
-            (json!({CACHE_ALIAS: true, CACHE: false}), false),
+            (json!({ALIAS: false, CACHE: true}), true),
+            (json!({ALIAS: true, CACHE: false}), false),
         ];
         for (arguments, expected) in cases {
             for action in ["allocate", "backfill", "preempt", "reclaim"] {
@@ -423,7 +351,7 @@ mod tests {
 
     #[test]
     fn the_gang_actions_use_the_cache_argument_of_allocate() {
-        let (settings, _) = settings("allocate", json!({CACHE: false}));
+        let (settings, _) = settings("allocate", json!({"predicateErrorCacheEnable": false}));
         assert!(!settings.gang_preempt.predicate_error_cache_enable);
         assert!(!settings.gang_reclaim.predicate_error_cache_enable);
     }
@@ -491,7 +419,8 @@ hint: write 1 or more"
             trim_boundary_bundle: false,
             victim_order_policy: VictimOrderPolicy::PriorityFirst,
         };
-        assert_eq!((all.gang_preempt, all.gang_reclaim), (expected, GangSettings::default()));
+        assert_eq!(all.gang_preempt, expected);
+        assert_eq!(all.gang_reclaim, ActionSettings::default().gang_reclaim);
         assert!(warnings.is_empty());
     }
 }

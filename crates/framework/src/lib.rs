@@ -69,8 +69,8 @@ pub use node_score_cache::{
 pub use outbox::Outbox;
 pub use plugin::{
     Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, GangEviction, JobInvalid, NodeRule,
-    Plugin, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, VectorizedPlugin,
-    VictimFilter, VictimVote, Vote,
+    Plugin, PluginBuilder, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView,
+    VectorizedPlugin, VictimFilter, VictimVote, Vote,
 };
 pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};
 pub use pod_signature::{ClassSignature, PodSignature};

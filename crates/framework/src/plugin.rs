@@ -12,7 +12,7 @@ use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{DeclaredArgument, EnqueueVote, PluginDeclaration, PluginOption, QueueRule, Warning};
 use vc_model::reads::{self, Read};
 use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
@@ -415,9 +415,55 @@ pub trait Plugin: Send + Sync {
 /// The only place where a plugin is named: one element of `vc_plugins::ALL`.
 #[derive(Clone, Copy, Debug)]
 pub struct PluginEntry {
-    /// The name in the configuration.
-    pub name: &'static str,
+    /// Name, arguments, and what the plugin decides.
+    pub declaration: PluginDeclaration,
     /// Builds the plugin from its entry in the configuration; problems of arguments become warnings
     /// and leave the default.
-    pub build: fn(&PluginOption, &mut Vec<Warning>) -> Box<dyn Plugin>,
+    pub build: PluginBuilder,
+}
+
+/// Builds a plugin from its entry in the configuration.
+pub type PluginBuilder = fn(&PluginOption, &mut Vec<Warning>) -> Box<dyn Plugin>;
+
+impl PluginEntry {
+    /// Declares a plugin without arguments.
+    pub const fn new(name: &'static str, build: PluginBuilder) -> Self {
+        PluginEntry { declaration: PluginDeclaration::new(name), build }
+    }
+
+    /// Declares the arguments of the plugin. Others give a warning.
+    #[must_use]
+    pub const fn arguments(self, arguments: &'static [&'static dyn DeclaredArgument]) -> Self {
+        let declaration = PluginDeclaration { arguments, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
+    /// Declares arguments of older versions, and what to write now.
+    #[must_use]
+    pub const fn moved_arguments(
+        self,
+        moved_arguments: &'static [(&'static str, &'static str)],
+    ) -> Self {
+        let declaration = PluginDeclaration { moved_arguments, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
+    /// Declares what the plugin answers when a job asks for admission.
+    #[must_use]
+    pub const fn enqueue_vote(self, enqueue_vote: EnqueueVote) -> Self {
+        let declaration = PluginDeclaration { enqueue_vote, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
+    /// Declares what the plugin decides about queues.
+    #[must_use]
+    pub const fn queue_rule(self, queue_rule: QueueRule) -> Self {
+        let declaration = PluginDeclaration { queue_rule, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
+    /// Returns the name in the configuration.
+    pub const fn name(&self) -> &'static str {
+        self.declaration.name
+    }
 }

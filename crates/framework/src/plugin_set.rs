@@ -74,14 +74,14 @@ impl PluginSet {
         for tier in &config.tiers {
             let mut positions = Vec::new();
             for option in &tier.plugins {
-                let Some(entry) = entries.iter().find(|entry| entry.name == option.name) else {
+                let Some(entry) = entries.iter().find(|entry| entry.name() == option.name) else {
                     tracing::error!("Failed to get plugin {}.", option.name);
                     continue;
                 };
                 let allowed = allowed_points(option.switches);
                 positions.push(Position { instance: plugins.len(), allowed });
-                plugins.push(recorded(entry.name, (entry.build)(option, &mut warnings)));
-                names.push(entry.name);
+                plugins.push(recorded(entry.name(), (entry.build)(option, &mut warnings)));
+                names.push(entry.name());
             }
             tiers.push(positions);
         }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use vc_conf::{Arguments, PluginOption, Warning};
+use vc_conf::{Argument, PluginOption, Warning};
 use vc_framework::{
     ColumnFill, Depends, DimColumns, Inputs, NodeColumns, Plugin, PluginEntry, Points, SessionView,
     VectorizedPlugin,
@@ -13,7 +13,21 @@ use vc_framework::{
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Resource};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "binpack", build };
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry::new("binpack", build).arguments(&[&WEIGHT, &CPU, &MEMORY, &RESOURCES, &RESOURCE]);
+
+const WEIGHT: Argument<i64> =
+    Argument::new("binpack.weight", 1, "weight of the whole score; 0: no score");
+const CPU: Argument<i64> = Argument::new("binpack.cpu", 1, "weight of cpu").at_least(0);
+const MEMORY: Argument<i64> = Argument::new("binpack.memory", 1, "weight of memory").at_least(0);
+const RESOURCES: Argument<&str> =
+    Argument::new("binpack.resources", "", "further resources, separated by commas");
+const RESOURCE: Argument<i64> = Argument::new(
+    "binpack.resources.*",
+    1,
+    "weight of a listed resource, as in `binpack.resources.nvidia.com/gpu`",
+)
+.at_least(0);
 
 const BEST: f64 = 100.0;
 
@@ -30,30 +44,16 @@ struct Binpack {
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
     let arguments = &option.arguments;
     let mut resources = BTreeMap::new();
-    let list = arguments.string("binpack.resources", "", warnings);
+    let list = RESOURCES.read(arguments, warnings);
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let weight = resource_weight(arguments, &format!("binpack.resources.{name}"), warnings);
-        resources.insert(name.to_owned(), weight);
+        resources.insert(name.to_owned(), RESOURCE.read_named(name, arguments, warnings));
     }
     // These two come after the list because they have argument keys of their own.
-    for name in ["cpu", "memory"] {
-        let weight = resource_weight(arguments, &format!("binpack.{name}"), warnings);
-        resources.insert(name.to_owned(), weight);
+    for (name, argument) in [("cpu", CPU), ("memory", MEMORY)] {
+        resources.insert(name.to_owned(), argument.read(arguments, warnings));
     }
-    let weight = arguments.int("binpack.weight", 1, warnings);
+    let weight = WEIGHT.read(arguments, warnings);
     Box::new(Binpack { weight, resources, weights: Vec::new() })
-}
-
-/// Returns the weight of a resource. A negative weight gives a warning and counts as 1.
-fn resource_weight(arguments: &Arguments, key: &str, warnings: &mut Vec<Warning>) -> i64 {
-    let weight = arguments.int(key, 1, warnings);
-    if 0 <= weight {
-        return weight;
-    }
-    let message = format!("{weight} is less than 0");
-    let remedy = "write 0 or more; until then the default 1 is in force";
-    warnings.push(arguments.warning(key, &message, remedy));
-    1
 }
 
 /// The state that each extension point reads.

@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
-use vc_conf::{PluginOption, Switch, Warning};
+use vc_conf::{Argument, EnqueueVote, PluginOption, QueueRule, Switch, Warning};
 use vc_framework::{
     About, Admission, AdmissionKey, CacheKeys, Depends, Effect, GangEviction, Inputs, LimitOwner,
     LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, QueueUsageStamp,
@@ -32,10 +32,11 @@ use queue_tree::{QueueRole, QueueTree};
 use quota::{CapacityQuota, CapacityQuotas};
 use reservations::Reservations;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "capacity",
-    build: |option, warnings| Box::new(capacity(option, warnings)),
-};
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry::new("capacity", |option, warnings| Box::new(capacity(option, warnings)))
+        .arguments(&[&LEVEL, &DRA, &CONSUMABLE])
+        .enqueue_vote(EnqueueVote::IgnoresEvictions)
+        .queue_rule(QueueRule::Quota);
 
 /// Extension points without `enableHierarchy`. Volcano has a PrePredicate too, which copies the
 /// state for simulations. The journal makes that copy unnecessary.
@@ -49,10 +50,25 @@ const FLAT: Points = Points::QUEUE_ORDER
     .and(Points::EVENT_HANDLERS);
 const TREE: Points = FLAT.and(Points::VICTIM_QUEUE_ORDER);
 
-/// Number of ancestors that reclaim examines, an integer of at least 0 (section 6.1).
-const LEVEL: &str = "ancestorReclaimLevel";
-const DRA: &str = "capacity.DynamicResourceAllocationEnable";
-const CONSUMABLE: &str = "capacity.DRAConsumableCapacityEnable";
+/// Section 6.1.
+const LEVEL: Argument<i64> = Argument::new(
+    "ancestorReclaimLevel",
+    0,
+    "ancestor levels consulted in reclaim, with `enableHierarchy`",
+)
+.at_least(0)
+.with_remedy("write an integer of at least 0; until then 0 is in force");
+const DRA: Argument<bool> =
+    Argument::new("capacity.DynamicResourceAllocationEnable", true, "enforce quotas of devices")
+        .shown_as("the feature gate")
+        .not_built("quotas of device classes are");
+const CONSUMABLE: Argument<bool> = Argument::new(
+    "capacity.DRAConsumableCapacityEnable",
+    false,
+    "also enforce their capacity dimensions",
+)
+.shown_as("the feature gate")
+.not_built("quotas of the capacity of devices are");
 
 #[derive(Default)]
 struct Capacity {
@@ -85,14 +101,10 @@ struct Capacity {
 
 fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
     let arguments = &option.arguments;
-    let level = arguments.int(LEVEL, 0, warnings);
-    if level < 0 {
-        let remedy = "write an integer of at least 0; until then 0 is in force";
-        warnings.push(arguments.warning(LEVEL, &format!("{level} is less than 0"), remedy));
-    }
+    let level = LEVEL.read(arguments, warnings);
     // `vc_conf` refuses a file in which one of the two is true, because neither feature is built.
-    let device_quotas = DeviceQuotas::new(!arguments.bool(DRA, true, warnings));
-    arguments.bool(CONSUMABLE, false, warnings);
+    let device_quotas = DeviceQuotas::new(!DRA.read(arguments, warnings));
+    CONSUMABLE.read(arguments, warnings);
     let hierarchy = option.switches.on(Switch::Hierarchy);
     let level = if hierarchy { usize::try_from(level).unwrap_or(0) } else { 0 };
     Capacity { hierarchy, level, device_quotas, ..Capacity::default() }

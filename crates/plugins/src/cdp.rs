@@ -7,7 +7,7 @@ use vc_framework::{
 };
 use vc_model::{TaskId, TaskStatus};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "cdp", build: |_, _| Box::new(Cdp) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("cdp", |_, _| Box::new(Cdp));
 
 struct Cdp;
 

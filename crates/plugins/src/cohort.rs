@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vc_cohort::{Backoff, QueueSpec, QuotaForest, QuotaNode, Slots, TreeRules};
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{EnqueueVote, PluginOption, QueueRule, Warning};
 use vc_framework::{
     Admission, CacheKeys, Clock, Depends, Inputs, Notice, Outbox, Plugin, PluginEntry, PluginSet,
     Points, PreemptionRequest, QueueHeads, QueueLimit, QueueShare, QuotaPlugin, QuotaRefusal,
@@ -37,7 +37,10 @@ use quota_ledger::{QuotaLedger, Reason};
 use report_log::CohortReportLog;
 
 pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "cohort", build: |option, warnings| Box::new(cohort(option, warnings)) };
+    PluginEntry::new("cohort", |option, warnings| Box::new(cohort(option, warnings)))
+        .arguments(arguments::ALL)
+        .enqueue_vote(EnqueueVote::CountsEvictions)
+        .queue_rule(QueueRule::ExclusiveQuota);
 
 const POINTS: Points = Points::QUEUE_ORDER
     .and(Points::NEXT_QUEUE)

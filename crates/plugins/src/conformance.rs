@@ -5,8 +5,7 @@
 use vc_framework::{Depends, Inputs, Plugin, PluginEntry, Points, SessionView, VictimFilter};
 use vc_model::TaskId;
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "conformance", build: |_, _| Box::new(Conformance) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("conformance", |_, _| Box::new(Conformance));
 
 const CRITICAL_CLASSES: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 const SYSTEM_NAMESPACE: &str = "kube-system";

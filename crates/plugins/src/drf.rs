@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
-use vc_conf::Switch;
+use vc_conf::{QueueRule, Switch};
 use vc_framework::{
     Depends, GangEviction, Inputs, Outbox, Plugin, PluginEntry, Points, Records, ReportLog, Sample,
     SessionView, VictimVote,
@@ -21,13 +21,11 @@ use vc_resource::{Fractional, Resource};
 use crate::rules::{dominant_share, is_in_session, session_job};
 use hierarchy::Tree;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "drf",
-    build: |option, _| {
-        let hierarchy = option.switches.on(Switch::Hierarchy);
-        Box::new(Drf { tree: hierarchy.then(Mutex::default), ..Drf::default() })
-    },
-};
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("drf", |option, _| {
+    let hierarchy = option.switches.on(Switch::Hierarchy);
+    Box::new(Drf { tree: hierarchy.then(Mutex::default), ..Drf::default() })
+})
+.queue_rule(QueueRule::Shares { switch: Switch::Hierarchy, excludes: "proportion" });
 
 const FLAT: Points = Points::JOB_ORDER.and(Points::PREEMPTABLE).and(Points::EVENT_HANDLERS);
 /// Extension points with `enableHierarchy`. D3: UnifiedEvictable protects shares.

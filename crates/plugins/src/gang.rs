@@ -13,8 +13,7 @@ use vc_model::{Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
 use crate::rules::session_job;
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "gang", build: |_, _| Box::new(Gang::default()) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("gang", |_, _| Box::new(Gang::default()));
 
 const POINTS: Points = Points::JOB_VALID
     .and(Points::PREEMPTABLE)

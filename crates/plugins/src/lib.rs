@@ -9,6 +9,7 @@ mod drf;
 mod gang;
 mod guarantee;
 mod nodeorder;
+mod not_built;
 mod overcommit;
 mod pdb;
 mod predicates;
@@ -20,6 +21,7 @@ mod scorers;
 mod sla;
 mod tdm;
 
+pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;
 
 /// The plugins of this crate, by name.

@@ -2,7 +2,7 @@
 //! task.
 //! Specification: plugins-nodes.md 7, 8.
 
-use vc_conf::{Arguments, PluginOption, Warning};
+use vc_conf::{Argument, Arguments, OneOf, PluginOption, Warning};
 use vc_filters::balanced_allocation::{self, BalanceMode, NodeAmounts, UsedShares, score_each};
 use vc_filters::normalize::Best;
 use vc_filters::resource_allocation::{
@@ -20,13 +20,27 @@ use vc_resource::Dim;
 
 use crate::scorers::{NodeScore, Score, Scorer, Scorers};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "nodeorder", build };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("nodeorder", build).arguments(&[
+    &LEAST.weight,
+    &MOST.weight,
+    &BALANCED.weight,
+    &MODE,
+    &NODE_AFFINITY.weight,
+    &POD_AFFINITY.weight,
+    &TAINT_TOLERATION.weight,
+    &TOPOLOGY_SPREAD.weight,
+    &IMAGE_LOCALITY.weight,
+]);
 
-const MODE: &str = "balancedresource.mode";
+const MODE: Argument<OneOf> = Argument::new(
+    "balancedresource.mode",
+    OneOf { words: &["delta", "absolute"], is_strict: false },
+    "`delta` as in Kubernetes 1.36, `absolute` as before",
+);
 
 const LEAST: Scorer = Scorer {
     name: "LeastAllocated",
-    weight: ("leastrequested.weight", 1),
+    weight: Argument::new("leastrequested.weight", 1, "LeastAllocated"),
     score: Score::Amounts {
         skips: |_| false,
         score: |pod| Box::new(|node| least_allocated(pod.class, node)),
@@ -35,7 +49,7 @@ const LEAST: Scorer = Scorer {
 };
 const MOST: Scorer = Scorer {
     name: "MostAllocated",
-    weight: ("mostrequested.weight", 0),
+    weight: Argument::new("mostrequested.weight", 0, "MostAllocated"),
     score: Score::Amounts {
         skips: |_| false,
         score: |pod| Box::new(|node| most_allocated(pod.class, node)),
@@ -45,7 +59,7 @@ const MOST: Scorer = Scorer {
 /// BalancedAllocation in mode `delta`.
 const BALANCED: Scorer = Scorer {
     name: "BalancedAllocation",
-    weight: ("balancedresource.weight", 1),
+    weight: Argument::new("balancedresource.weight", 1, "BalancedAllocation"),
     score: Score::Amounts {
         skips: skips_balance,
         score: |pod| balanced(pod, BalanceMode::Delta),
@@ -63,7 +77,7 @@ const BALANCED_ABSOLUTE: Scorer = Scorer {
 };
 const NODE_AFFINITY: Scorer = Scorer {
     name: "NodeAffinity",
-    weight: ("nodeaffinity.weight", 2),
+    weight: Argument::new("nodeaffinity.weight", 2, "preferred node affinity"),
     score: Score::Object {
         part: ClassField::PreferredNodes,
         raw: preferred_nodes,
@@ -73,7 +87,7 @@ const NODE_AFFINITY: Scorer = Scorer {
 };
 const TAINT_TOLERATION: Scorer = Scorer {
     name: "TaintToleration",
-    weight: ("tainttoleration.weight", 3),
+    weight: Argument::new("tainttoleration.weight", 3, "taints PreferNoSchedule"),
     score: Score::Object {
         part: ClassField::Tolerations,
         raw: |pod| Ok(Some(Box::new(|node| taint_toleration::score(pod.class, node)))),
@@ -83,7 +97,7 @@ const TAINT_TOLERATION: Scorer = Scorer {
 };
 const POD_AFFINITY: Scorer = Scorer {
     name: "InterPodAffinity",
-    weight: ("podaffinity.weight", 2),
+    weight: Argument::new("podaffinity.weight", 2, "preferred pod affinity"),
     score: Score::Batch {
         skips: inter_pod_affinity::skips_score,
         score: |of, scores| {
@@ -94,7 +108,7 @@ const POD_AFFINITY: Scorer = Scorer {
 };
 const TOPOLOGY_SPREAD: Scorer = Scorer {
     name: "PodTopologySpread",
-    weight: ("podtopologyspread.weight", 2),
+    weight: Argument::new("podtopologyspread.weight", 2, "spread with ScheduleAnyway"),
     score: Score::Batch {
         skips: pod_topology_spread::skips_score,
         score: |of, scores| pod_topology_spread::score(of.pod, of.nodes, scores),
@@ -102,7 +116,7 @@ const TOPOLOGY_SPREAD: Scorer = Scorer {
 };
 const IMAGE_LOCALITY: Scorer = Scorer {
     name: "ImageLocality",
-    weight: ("imagelocality.weight", 1),
+    weight: Argument::new("imagelocality.weight", 1, "images on the node"),
     score: Score::Object {
         part: ClassField::Images,
         raw: |pod| Ok(Some(Box::new(image_locality::scorer(pod)))),
@@ -136,21 +150,11 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
 }
 
 fn scorers(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Scorers {
-    let mode = mode(arguments, warnings);
-    Scorers::new(ENTRY.name, all(mode).into_iter(), arguments, warnings)
-}
-
-fn mode(arguments: &Arguments, warnings: &mut Vec<Warning>) -> BalanceMode {
-    match arguments.string(MODE, "delta", warnings).as_str() {
-        "delta" => BalanceMode::Delta,
+    let mode = match MODE.read(arguments, warnings) {
         "absolute" => BalanceMode::Absolute,
-        other => {
-            let message = format!("unknown value {other}");
-            let remedy = "write one of delta, absolute; until then delta is in force";
-            warnings.push(arguments.warning(MODE, &message, remedy));
-            BalanceMode::Delta
-        }
-    }
+        _ => BalanceMode::Delta,
+    };
+    Scorers::new(ENTRY.name(), all(mode).into_iter(), arguments, warnings)
 }
 
 /// The state that each extension point reads.
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn nodes_89_without_weights_there_is_no_scorer() {
-        let built = all(BalanceMode::Delta).map(|scorer| scorer.weight.0).into_iter();
+        let built = all(BalanceMode::Delta).map(|scorer| scorer.weight.key).into_iter();
         let all: Vec<_> = built.map(|key| (key, json!(0))).collect();
         assert_eq!(weights(&all), (vec![], 0));
         let arguments = all.into_iter().collect();
@@ -322,12 +326,12 @@ mod tests {
     fn the_mode_is_one_of_two_words() {
         let read = |value: Value| {
             let mut warnings = Vec::new();
-            let mode = mode(&[(MODE, value)].into_iter().collect(), &mut warnings);
+            let mode = MODE.read(&[(MODE.key, value)].into_iter().collect(), &mut warnings);
             (mode, warnings.len())
         };
-        assert_eq!(read(json!("absolute")), (BalanceMode::Absolute, 0));
-        assert_eq!(read(json!("delta")), (BalanceMode::Delta, 0));
-        assert_eq!(read(json!("both")), (BalanceMode::Delta, 1));
-        assert_eq!(mode(&Arguments::default(), &mut Vec::new()), BalanceMode::Delta);
+        assert_eq!(read(json!("absolute")), ("absolute", 0));
+        assert_eq!(read(json!("delta")), ("delta", 0));
+        assert_eq!(read(json!("both")), ("delta", 1));
+        assert_eq!(MODE.read(&Arguments::default(), &mut Vec::new()), "delta");
     }
 }

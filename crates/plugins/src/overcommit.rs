@@ -2,7 +2,7 @@
 //! factor of the cluster's resources.
 //! Specification: plugins-jobs-queues.md 7, D20.
 
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{Argument, EnqueueVote};
 use vc_framework::{
     Admission, Depends, Inputs, LimitOwner, LimitedAmount, Plugin, PluginEntry, Points, QueueLimit,
     SessionView,
@@ -12,16 +12,15 @@ use vc_resource::{Fractional, Resource};
 
 use crate::rules::min_resources;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "overcommit",
-    build: |option, warnings| {
-        Box::new(Overcommit { factor: factor(option, warnings), ..Overcommit::default() })
-    },
-};
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("overcommit", |option, warnings| {
+    let factor = FACTOR.read(&option.arguments, warnings);
+    Box::new(Overcommit { factor, ..Overcommit::default() })
+})
+.arguments(&[&FACTOR])
+.enqueue_vote(EnqueueVote::IgnoresEvictions);
 
-/// Argument with the factor, a number of at least 1.
-const FACTOR: &str = "overcommit-factor";
-const DEFAULT_FACTOR: f64 = 1.2;
+const FACTOR: Argument<f64> =
+    Argument::new("overcommit-factor", 1.2, "cluster size for admission").at_least(1.0);
 
 #[derive(Default)]
 struct Overcommit {
@@ -30,20 +29,6 @@ struct Overcommit {
     idle: Fractional,
     /// Amounts held back for admitted jobs without pods.
     inqueue: Resource,
-}
-
-fn factor(option: &PluginOption, warnings: &mut Vec<Warning>) -> f64 {
-    let arguments = &option.arguments;
-    let factor = arguments.float(FACTOR, DEFAULT_FACTOR, warnings);
-    if 1.0 <= factor {
-        return factor;
-    }
-    let message = format!("{factor} is less than 1");
-    let remedy = format!(
-        "write a number of at least 1; until then the default {DEFAULT_FACTOR} is in force"
-    );
-    warnings.push(arguments.warning(FACTOR, &message, &remedy));
-    DEFAULT_FACTOR
 }
 
 /// The state that each extension point reads.
@@ -106,7 +91,7 @@ impl Plugin for Overcommit {
             let (limit, idle) = (total.get(dim), self.idle.get(dim));
             let used = limit - idle + self.inqueue.to_fractional().get(dim);
             let (limit, used) = (limit as i64, used as i64);
-            LimitedAmount { dim, limit, set_by: FACTOR, used, asked: asked.get(dim) }
+            LimitedAmount { dim, limit, set_by: FACTOR.key, used, asked: asked.get(dim) }
         };
         let amounts = lacking.into_iter().map(amount).collect();
         Some(QueueLimit { owner: LimitOwner::Cluster, amounts })

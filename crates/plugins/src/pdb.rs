@@ -12,8 +12,7 @@ use vc_framework::{
 };
 use vc_model::{Budget, Cluster, ObjectKey, TaskId, TaskStatus};
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "pdb", build: |_, _| Box::<Pdb>::default() };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("pdb", |_, _| Box::<Pdb>::default());
 
 const POINTS: Points = Points::PREEMPTABLE
     .and(Points::RECLAIMABLE)

@@ -7,7 +7,7 @@ mod devices;
 
 use std::ops::Range;
 
-use vc_conf::{Arguments, PluginOption, Warning};
+use vc_conf::{Argument, Arguments, PluginOption, Warning};
 use vc_filters::{
     Input, NodeFilter, Pod, PreFilter, inter_pod_affinity, node_affinity, node_ports,
     node_unschedulable, node_volume_limits, pod_topology_spread, taint_toleration, volume_binding,
@@ -24,7 +24,73 @@ use vc_resource::Dim;
 use binding::VolumeBinding;
 use devices::{DeviceTests, DynamicResources};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "predicates", build };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("predicates", build)
+    .arguments(&[
+        &NODE_AFFINITY,
+        &NODE_PORTS,
+        &TAINT_TOLERATION,
+        &POD_AFFINITY,
+        &NODE_VOLUME_LIMITS,
+        &VOLUME_RESTRICTIONS,
+        &VOLUME_ZONE,
+        &POD_TOPOLOGY_SPREAD,
+        &BINDING,
+        &devices::SWITCH,
+        &CACHE,
+        &binding::TIMEOUT,
+        &binding::WEIGHT,
+        &binding::SHAPE,
+        &devices::TIMEOUT,
+    ])
+    .moved_arguments(MOVED);
+
+const NODE_AFFINITY: Argument<bool> =
+    Argument::new("predicate.NodeAffinityEnable", true, "filter NodeAffinity");
+const NODE_PORTS: Argument<bool> =
+    Argument::new("predicate.NodePortsEnable", true, "filter NodePorts");
+const TAINT_TOLERATION: Argument<bool> =
+    Argument::new("predicate.TaintTolerationEnable", true, "filter TaintToleration");
+const POD_AFFINITY: Argument<bool> =
+    Argument::new("predicate.PodAffinityEnable", true, "filter InterPodAffinity");
+const NODE_VOLUME_LIMITS: Argument<bool> =
+    Argument::new("predicate.NodeVolumeLimitsEnable", true, "filter NodeVolumeLimits");
+const VOLUME_RESTRICTIONS: Argument<bool> =
+    Argument::new("predicate.VolumeRestrictionsEnable", true, "filter VolumeRestrictions");
+const VOLUME_ZONE: Argument<bool> =
+    Argument::new("predicate.VolumeZoneEnable", true, "filter VolumeZone");
+const POD_TOPOLOGY_SPREAD: Argument<bool> =
+    Argument::new("predicate.PodTopologySpreadEnable", true, "filter PodTopologySpread");
+const BINDING: Argument<bool> = Argument::new(
+    "predicate.VolumeBindingEnable",
+    true,
+    "filter VolumeBinding, with its score and binding",
+);
+/// Accepted without effect: the cache never changes a result (section 2.5). A value of the wrong
+/// type is still reported.
+const CACHE: Argument<bool> =
+    Argument::new("predicate.CacheEnable", true, "accepted without effect").shown_as("false");
+
+/// Arguments that other plugins have now.
+const MOVED: &[(&str, &str)] = &[
+    ("predicate.GPUSharingEnable", SHARING),
+    ("GPUSharingEnable", SHARING),
+    ("predicate.GPUNumberEnable", NUMBER),
+    ("GPUNumberEnable", NUMBER),
+    ("predicate.VGPUEnable", "it is deviceshare.VGPUEnable of the plugin deviceshare now"),
+    ("predicate.NodeLockEnable", LOCK),
+    ("NodeLockEnable", LOCK),
+    ("predicate.ProportionalEnable", PROPORTIONAL),
+    ("ProportionalEnable", PROPORTIONAL),
+    ("predicate.resources", RESOURCES),
+    ("predicate.resources.*", RESOURCES),
+];
+const SHARING: &str = "it is deviceshare.GPUSharingEnable of the plugin deviceshare now";
+const NUMBER: &str = "it is deviceshare.GPUNumberEnable of the plugin deviceshare now";
+const LOCK: &str = "it is deviceshare.NodeLockEnable of the plugin deviceshare now";
+const PROPORTIONAL: &str = "it is proportional.enable of the plugin resource-strategy-fit now, as in \
+    proportional: {enable: true}";
+const RESOURCES: &str = "it is part of proportional of the plugin resource-strategy-fit now, as in \
+    proportional: {resources: nvidia.com/gpu, resourceProportion: {nvidia.com/gpu.cpu: 4}}";
 
 const POINTS: Points = Points::PRE_PREDICATE
     .and(Points::PREDICATE)
@@ -40,7 +106,7 @@ const TOO_MANY_PODS: &str = "node(s) pod number exceeded";
 struct WrappedFilter {
     name: &'static str,
     /// The argument that switches the filter off. `None` if it cannot be switched off.
-    switch: Option<&'static str>,
+    switch: Option<&'static Argument<bool>>,
     reads: &'static [Input],
     /// The class field that the filter reads. `None` if the filter reads more than a class field
     /// and the node object.
@@ -92,7 +158,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "NodeAffinity",
-        switch: Some("predicate.NodeAffinityEnable"),
+        switch: Some(&NODE_AFFINITY),
         reads: &[Input::Spec, Input::Node],
         part: Some(ClassField::RequiredNodes),
         may_refuse: true,
@@ -100,7 +166,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "NodePorts",
-        switch: Some("predicate.NodePortsEnable"),
+        switch: Some(&NODE_PORTS),
         reads: &[Input::Spec, Input::Pods],
         part: None,
         may_refuse: false,
@@ -108,7 +174,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "TaintToleration",
-        switch: Some("predicate.TaintTolerationEnable"),
+        switch: Some(&TAINT_TOLERATION),
         reads: &[Input::Spec, Input::Node],
         part: Some(ClassField::Tolerations),
         may_refuse: false,
@@ -116,7 +182,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "InterPodAffinity",
-        switch: Some("predicate.PodAffinityEnable"),
+        switch: Some(&POD_AFFINITY),
         reads: &[Input::Spec, Input::Node, Input::Pods, Input::Domain, Input::Other],
         part: None,
         may_refuse: true,
@@ -124,7 +190,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "NodeVolumeLimits",
-        switch: Some("predicate.NodeVolumeLimitsEnable"),
+        switch: Some(&NODE_VOLUME_LIMITS),
         reads: &[Input::Spec, Input::Pods, Input::Volumes],
         part: None,
         may_refuse: true,
@@ -132,7 +198,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "VolumeZone",
-        switch: Some("predicate.VolumeZoneEnable"),
+        switch: Some(&VOLUME_ZONE),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
         part: None,
         may_refuse: true,
@@ -140,7 +206,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: "PodTopologySpread",
-        switch: Some("predicate.PodTopologySpreadEnable"),
+        switch: Some(&POD_TOPOLOGY_SPREAD),
         reads: &[Input::Spec, Input::Node, Input::Domain],
         part: None,
         may_refuse: true,
@@ -148,7 +214,7 @@ const WRAPPED: &[WrappedFilter] = &[
     },
     WrappedFilter {
         name: VOLUME_BINDING,
-        switch: Some("predicate.VolumeBindingEnable"),
+        switch: Some(&BINDING),
         reads: &[Input::Spec, Input::Node, Input::Volumes],
         part: None,
         may_refuse: true,
@@ -158,17 +224,13 @@ const WRAPPED: &[WrappedFilter] = &[
     // name missing claims.
     WrappedFilter {
         name: "VolumeRestrictions",
-        switch: Some("predicate.VolumeRestrictionsEnable"),
+        switch: Some(&VOLUME_RESTRICTIONS),
         reads: &[Input::Spec, Input::Pods, Input::Domain, Input::Volumes],
         part: None,
         may_refuse: true,
         pre_filter: volume_restrictions::pre_filter,
     },
 ];
-
-/// Switches that are accepted without effect: those of a cache that never changes a result (section
-/// 2.5). A value of the wrong type is still reported.
-const WITHOUT_EFFECT: &[&str] = &["predicate.CacheEnable"];
 
 struct Predicates {
     /// The enabled filters, the stable ones first.
@@ -179,9 +241,7 @@ struct Predicates {
 }
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
-    for switch in WITHOUT_EFFECT {
-        option.arguments.bool(switch, true, warnings);
-    }
+    CACHE.read(&option.arguments, warnings);
     let filters = filters(&option.arguments, warnings);
     let binds = filters.iter().any(|wrapped| wrapped.name == VOLUME_BINDING);
     let binding = binds.then(|| VolumeBinding::new(&option.arguments));
@@ -191,7 +251,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
 
 fn filters(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Vec<&'static WrappedFilter> {
     let mut is_on = |wrapped: &&WrappedFilter| match wrapped.switch {
-        Some(switch) => arguments.bool(switch, true, warnings),
+        Some(switch) => switch.read(arguments, warnings),
         None => true,
     };
     let (mut stable, others): (Vec<_>, Vec<_>) =
@@ -459,12 +519,12 @@ mod tests {
 
     #[test]
     fn arguments_of_filters_that_are_not_there_are_accepted() {
-        let keys = WITHOUT_EFFECT.iter().map(|&key| (key, json!(false)));
-        let structured = [
+        let accepted = [
+            (CACHE.key, json!(false)),
             ("volumebinding.weight", json!(5)),
             ("dynamicresources.filterTimeoutSeconds", json!(-5)),
         ];
-        let arguments = keys.chain(structured).collect();
+        let arguments = accepted.into_iter().collect();
         let mut warnings = Vec::new();
         build(&PluginOption { arguments, ..PluginOption::default() }, &mut warnings);
         assert_eq!(warnings, []);

@@ -11,8 +11,7 @@ use vc_model::{Cluster, JobId, TaskId};
 
 use crate::rules::session_job;
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "priority", build: |_, _| Box::new(Priority) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("priority", |_, _| Box::new(Priority));
 
 const POINTS: Points = Points::TASK_ORDER
     .and(Points::JOB_ORDER)

@@ -10,6 +10,7 @@ mod surplus;
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 
+use vc_conf::{EnqueueVote, QueueRule};
 use vc_framework::{
     Admission, AdmissionKey, CacheKeys, Depends, GangEviction, Inputs, JobSums, LimitOwner,
     LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, QueueUsageStamp,
@@ -26,7 +27,9 @@ use crate::rules::{
 use deserved::{DivisionClaim, LastDivision, divide, divide_changed};
 
 pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "proportion", build: |_, _| Box::new(Proportion::default()) };
+    PluginEntry::new("proportion", |_, _| Box::new(Proportion::default()))
+        .enqueue_vote(EnqueueVote::IgnoresEvictions)
+        .queue_rule(QueueRule::Quota);
 
 /// The extension points. D3: UnifiedEvictable protects shares. Volcano has a PrePredicate too,
 /// which copies the state for simulations. The journal makes that copy unnecessary.

@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use vc_conf::EnqueueVote;
 use vc_framework::{Admission, Depends, Inputs, Plugin, PluginEntry, Points, SessionView};
 use vc_model::{JobId, PodGroup, Quota, ResourceQuotaAmounts};
 use vc_resource::Quantity;
 
 pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "resourcequota", build: |_, _| Box::<ResourceQuota>::default() };
+    PluginEntry::new("resourcequota", |_, _| Box::<ResourceQuota>::default())
+        .enqueue_vote(EnqueueVote::IgnoresEvictions);
 
 /// Requested amounts by resource name, for one message.
 type RequestedAmounts<'a> = BTreeMap<&'a Arc<str>, Quantity>;

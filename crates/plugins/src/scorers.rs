@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use vc_conf::{Arguments, Warning};
+use vc_conf::{Argument, Arguments, Warning};
 use vc_filters::Pod;
 use vc_filters::normalize::{Best, invalid, normalize, scaled};
 use vc_framework::{
@@ -19,8 +19,7 @@ const LARGEST_WEIGHT: u64 = 1_000_000;
 /// A Kubernetes scorer as a plugin runs it.
 pub(crate) struct Scorer {
     pub(crate) name: &'static str,
-    /// Argument with the weight, and its default.
-    pub(crate) weight: (&'static str, i64),
+    pub(crate) weight: Argument<i64>,
     pub(crate) score: Score,
 }
 
@@ -86,10 +85,7 @@ impl Scorers {
         arguments: &Arguments,
         warnings: &mut Vec<Warning>,
     ) -> Self {
-        let weighted = scorers.map(|scorer| {
-            let (key, default) = scorer.weight;
-            (scorer, arguments.int(key, default, warnings))
-        });
+        let weighted = scorers.map(|scorer| (scorer, scorer.weight.read(arguments, warnings)));
         let weighted = weighted.filter(|(_, weight)| *weight != 0).collect();
         Self { plugin, weighted, failures: Mutex::default() }
     }

@@ -4,41 +4,37 @@
 
 use std::cmp::Ordering;
 
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{Argument, DurationRule, EnqueueVote};
 use vc_framework::{
     Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, Depends, Inputs, Plugin, PluginEntry,
     Points, SessionView, Vote,
 };
 use vc_model::{JobId, go_duration_micros};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry {
-    name: "sla",
-    build: |option, warnings| {
-        Box::new(Sla { global_waiting_micros: global_waiting(option, warnings) })
-    },
-};
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("sla", |option, warnings| {
+    Box::new(Sla { global_waiting_micros: WAITING_TIME.read(&option.arguments, warnings) })
+})
+.arguments(&[&WAITING_TIME])
+.enqueue_vote(EnqueueVote::NeverRejects);
 
 const POINTS: Points = Points::JOB_ORDER.and(Points::JOB_ENQUEUEABLE).and(Points::JOB_PIPELINED);
 
-/// Argument with the waiting time, a duration such as `1h30m`. Without it, only jobs with an
-/// annotation have a waiting time.
-const WAITING_TIME: &str = "sla-waiting-time";
+/// Without it, only jobs with an annotation have a waiting time.
+const WAITING_TIME: Argument<DurationRule> = Argument::new(
+    "sla-waiting-time",
+    DurationRule {
+        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 < micros),
+        problem: "not a positive duration",
+        remedy: "write a duration in quotes, such as \"1h30m\"; until then only jobs with an \
+                 annotation of their own have a waiting time",
+    },
+    "longest wait of a job without an annotation of its own",
+)
+.shown_as("none");
 
 struct Sla {
     /// Waiting time in microseconds for jobs without a waiting time of their own.
     global_waiting_micros: Option<i64>,
-}
-
-fn global_waiting(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<i64> {
-    let arguments = &option.arguments;
-    let text = arguments.get(WAITING_TIME)?.as_str();
-    let micros = text.and_then(go_duration_micros).filter(|&micros| 0 < micros);
-    if micros.is_none() {
-        let remedy = "write a duration in quotes, such as \"1h30m\"; until then only jobs with \
-                      an annotation of their own have a waiting time";
-        warnings.push(arguments.warning(WAITING_TIME, "not a positive duration", remedy));
-    }
-    micros
 }
 
 /// The state that each extension point reads.

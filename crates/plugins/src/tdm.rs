@@ -9,7 +9,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{Argument, DurationRule, PluginOption, Warning};
 use vc_framework::{
     CacheKeys, ClassField, Clock, Depends, Inputs, NodeColumnRule, NodeTest, NodeTests, Outbox,
     Plugin, PluginEntry, Points, Records, SessionView, VectorizedPlugin, VictimVote, Vote,
@@ -22,7 +22,8 @@ use vc_model::{
 use crate::rules::session_job;
 use window::{Window, offset_may_change_micros, seconds_of_day};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "tdm", build };
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry::new("tdm", build).arguments(&[&PERIOD, &ZONE_WINDOW]);
 
 const POINTS: Points = Points::PREDICATE
     .and(Points::NODE_ORDER)
@@ -32,11 +33,26 @@ const POINTS: Points = Points::PREDICATE
     .and(Points::JOB_PIPELINED)
     .and(Points::JOB_STARVING);
 
-/// Prefix of the argument for a zone. Its value is the daily window in local time, as `H:MM-HH:MM`.
-const ZONE: &str = "tdm.revocable-zone.";
-/// Argument with the shortest time between two rounds of evictions, a duration.
-const PERIOD: &str = "tdm.evict.period";
+const PERIOD: Argument<DurationRule> = Argument::new(
+    "tdm.evict.period",
+    DurationRule {
+        parse: |value| value.as_str().and_then(go_duration_micros),
+        problem: "not a duration: {value}",
+        remedy: "write a duration in quotes, such as \"30s\"; until then the default 1m is in \
+                 force",
+    },
+    "time between eviction rounds",
+)
+.shown_as("1m");
 const DEFAULT_PERIOD_MICROS: i64 = 60_000_000;
+const ZONE_WINDOW: Argument<&str> = Argument::new(
+    "*tdm.revocable-zone.*",
+    "",
+    "window `H:MM-HH:MM` of a zone in local time, as in `tdm.revocable-zone.rz1`",
+)
+.shown_as("none");
+/// Part of the key before the name of the zone.
+const ZONE: &str = "tdm.revocable-zone.";
 
 const NOT_ALLOWED: &str = "not allow to dispatch to revocable node";
 const MAX_SCORE: f64 = 100.0;
@@ -82,21 +98,8 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         }
         zones.insert(key.replacen(ZONE, "", 1), RevocableZone { text: text.to_owned(), window });
     }
-    let period_micros = period_micros(option, warnings);
+    let period_micros = PERIOD.read(arguments, warnings).unwrap_or(DEFAULT_PERIOD_MICROS);
     Box::new(Tdm { zones, period_micros, ..Tdm::default() })
-}
-
-fn period_micros(option: &PluginOption, warnings: &mut Vec<Warning>) -> i64 {
-    let arguments = &option.arguments;
-    let Some(value) = arguments.get(PERIOD) else { return DEFAULT_PERIOD_MICROS };
-    let period = value.as_str().and_then(go_duration_micros);
-    if period.is_none() {
-        let remedy = "write a duration in quotes, such as \"30s\"; until then the default 1m is in \
-                      force";
-        let message = format!("not a duration: {value}");
-        warnings.push(arguments.warning(PERIOD, &message, remedy));
-    }
-    period.unwrap_or(DEFAULT_PERIOD_MICROS)
 }
 
 /// The state that each extension point reads.

@@ -136,12 +136,16 @@ mod tests {
             let settings = PreemptSettings {
                 min_candidate_nodes_percentage: percentage,
                 min_candidate_nodes_absolute: absolute,
-                ..PreemptSettings::default()
+                ..vc_conf::ActionSettings::default().preempt
             };
             n_candidates(&settings, n_nodes)
         };
         for (n_nodes, wanted) in [(0, 0), (5, 1), (200, 20), (5000, 100)] {
-            assert_eq!(n_candidates(&PreemptSettings::default(), n_nodes), wanted, "{n_nodes}");
+            assert_eq!(
+                n_candidates(&vc_conf::ActionSettings::default().preempt, n_nodes),
+                wanted,
+                "{n_nodes}"
+            );
         }
         assert_eq!(of(10, 50, 200), 50);
         assert_eq!(of(10, 50, 3), 3);

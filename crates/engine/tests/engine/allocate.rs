@@ -468,7 +468,7 @@ impl Plugin for NotOnTheFirst {
 /// A21: the node is left out for this task, and the next best one is taken.
 #[test]
 fn allocate__reserve_fails() {
-    let entry = || PluginEntry { name: "scorer", build: |_, _| Box::new(NotOnTheFirst) };
+    let entry = || PluginEntry::new("scorer", |_, _| Box::new(NotOnTheFirst));
     let config = conf("allocate", &format!("scorer {TA}"));
     let placed = |text: &str| {
         let mut stage = Stage::new(&config, vec![entry()], text);

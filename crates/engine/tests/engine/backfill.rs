@@ -186,7 +186,7 @@ impl Plugin for Broken {
 #[test]
 fn backfill__scorer_error() {
     let config = conf("backfill", "scorer gang predicates");
-    let broken = PluginEntry { name: "scorer", build: |_, _| Box::new(Broken) };
+    let broken = PluginEntry::new("scorer", |_, _| Box::new(Broken));
     let text = "node n1 cpu=1
         node n2 cpu=1
         job j

@@ -372,7 +372,7 @@ fn core_94_best_node() {
         for (index, score) in scores.iter().enumerate() {
             text.push_str(&format!("node n{} cpu=1 score={score}\n", index + 1));
         }
-        let by_label = PluginEntry { name: "scorer", build: |_, _| Box::new(ByLabel) };
+        let by_label = PluginEntry::new("scorer", |_, _| Box::new(ByLabel));
         let mut stage = Stage::new(&conf("allocate", "scorer"), vec![by_label], &text);
         let mut best = None;
         stage.session(|session| {

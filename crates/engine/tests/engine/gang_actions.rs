@@ -202,7 +202,7 @@ fn gang__sim_failing_pipeline() {
           task x cpu=1 @n1 running
         job p priority=9
           task p cpu=1";
-    let refuses = PluginEntry { name: "scorer", build: |_, _| Box::new(Refuses) };
+    let refuses = PluginEntry::new("scorer", |_, _| Box::new(Refuses));
     let config = conf("gangpreempt", &format!("scorer {TIERS}"));
     let mut stage = Stage::new(&config, vec![refuses], text);
     let before = State::of(&stage.cluster);

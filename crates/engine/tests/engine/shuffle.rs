@@ -28,7 +28,7 @@ fn config(tiers: &str) -> Config {
 }
 
 const SELECTOR: PluginEntry =
-    PluginEntry { name: "scorer", build: |_, _| Box::new(Selector { priority: 10, also: "bare" }) };
+    PluginEntry::new("scorer", |_, _| Box::new(Selector { priority: 10, also: "bare" }));
 
 const TEXT: &str = "node n1 cpu=8
     pod bare cpu=1 @n1 running

@@ -3,8 +3,7 @@
 use vc_framework::{Depends, Inputs, Plugin, PluginEntry, Points, SessionView, VictimFilter};
 use vc_model::TaskId;
 
-pub(crate) const ENTRY: PluginEntry =
-    PluginEntry { name: "keep-label", build: |_, _| Box::new(KeepLabel) };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("keep-label", |_, _| Box::new(KeepLabel));
 
 const KEEP: &str = "example.com/keep";
 

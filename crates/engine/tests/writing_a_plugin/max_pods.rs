@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{Argument, PluginOption, Warning};
 use vc_framework::{
     Depends, Inputs, LimitOwner, LimitedAmount, Plugin, PluginEntry, Points, QueueLimit,
     SessionView,
@@ -10,7 +10,10 @@ use vc_framework::{
 use vc_model::{QueueId, TaskId};
 use vc_resource::Dim;
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "max-pods", build };
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("max-pods", build).arguments(&[&LIMIT]);
+
+const LIMIT: Argument<i64> =
+    Argument::new("max-pods.limit", i64::MAX, "pods of a queue").shown_as("none");
 
 #[derive(Default)]
 struct MaxPods {
@@ -20,7 +23,7 @@ struct MaxPods {
 }
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
-    let limit = option.arguments.int("max-pods.limit", i64::MAX, warnings);
+    let limit = LIMIT.read(&option.arguments, warnings);
     Box::new(MaxPods { limit, ..MaxPods::default() })
 }
 
@@ -76,7 +79,7 @@ impl Plugin for MaxPods {
         tasks: &[TaskId],
     ) -> Option<QueueLimit> {
         let (used, asked) = (self.used(queue), i64::try_from(tasks.len()).ok()?);
-        let set_by = "max-pods.limit";
+        let set_by = LIMIT.key;
         let amount = LimitedAmount { dim: Dim::PODS, limit: self.limit, set_by, used, asked };
         let is_exceeded = self.limit < used.saturating_add(asked);
         let owner = LimitOwner::Queue(view.cluster.queues[queue].name.clone());

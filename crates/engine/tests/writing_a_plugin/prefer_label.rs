@@ -1,10 +1,16 @@
 //! `prefer-label`: nodes with a label are better than nodes without it.
 
-use vc_conf::{PluginOption, Warning};
+use vc_conf::{Argument, PluginOption, Warning};
 use vc_framework::{Depends, Inputs, Plugin, PluginEntry, Points, SessionView};
 use vc_model::{NodeId, TaskId};
 
-pub(crate) const ENTRY: PluginEntry = PluginEntry { name: "prefer-label", build };
+pub(crate) const ENTRY: PluginEntry =
+    PluginEntry::new("prefer-label", build).arguments(&[&LABEL, &WEIGHT]);
+
+const LABEL: Argument<&str> =
+    Argument::new("prefer-label.label", "", "label of the nodes that are better");
+const WEIGHT: Argument<i64> =
+    Argument::new("prefer-label.weight", 1, "weight of the score").at_least(0);
 
 /// The score of a node with the label, before `weight`. Scores of plugins are added up.
 const BEST: f64 = 100.0;
@@ -16,8 +22,8 @@ struct PreferLabel {
 
 /// Reads the arguments. A value that cannot be read becomes a warning and leaves the default.
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
-    let label = option.arguments.string("prefer-label.label", "", warnings);
-    let weight = option.arguments.int("prefer-label.weight", 1, warnings);
+    let label = LABEL.read(&option.arguments, warnings);
+    let weight = WEIGHT.read(&option.arguments, warnings);
     Box::new(PreferLabel { label, weight })
 }
 

@@ -15,15 +15,15 @@ pub(crate) fn decide(plugin: PluginEntry, conf: &str, cluster: &str) -> Vec<Stri
     first
 }
 
-fn cycles(
+pub(crate) fn cycles(
     plugin: PluginEntry,
     conf: &str,
     cluster: &str,
     evaluator: Evaluator,
 ) -> [Vec<String>; 2] {
     let plugins = [vc_plugins::ALL, &[plugin]].concat().leak();
-    let names: Vec<&str> = plugins.iter().map(|entry| entry.name).collect();
-    let known = KnownNames { plugins: &names, ..KNOWN };
+    let declared: Vec<_> = plugins.iter().map(|entry| entry.declaration).collect();
+    let known = KnownNames { plugins: &declared, ..KNOWN };
     let loaded = parse("test.conf", conf, &known).expect("a configuration");
     let options = EngineOptions { evaluator, plugins, ..EngineOptions::default() };
     let (mut engine, warnings) = Engine::new(options, &loaded.config);

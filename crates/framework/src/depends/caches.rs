@@ -124,10 +124,12 @@ pub fn caches_off(config: &Config, entries: &[PluginEntry]) -> Vec<CacheOff> {
     let options = config.tiers.iter().flat_map(|tier| &tier.plugins);
     let mut found = Vec::new();
     for option in options {
-        let Some(entry) = entries.iter().find(|entry| entry.name == option.name) else { continue };
+        let Some(entry) = entries.iter().find(|entry| entry.name() == option.name) else {
+            continue;
+        };
         for cache in CACHES.iter().filter(|cache| is_off(cache, entry, option)) {
             let argument = argument(cache, entry, option);
-            let off = CacheOff { plugin: entry.name, argument, cost: cache.cost };
+            let off = CacheOff { plugin: entry.name(), argument, cost: cache.cost };
             if !found.contains(&off) {
                 found.push(off);
             }

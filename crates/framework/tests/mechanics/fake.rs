@@ -16,12 +16,12 @@ use vc_resource::{Dim, Fractional};
 
 /// Plugins `a` to `f`.
 pub(crate) const ALL: &[PluginEntry] = &[
-    PluginEntry { name: "a", build: Fake::build },
-    PluginEntry { name: "b", build: Fake::build },
-    PluginEntry { name: "c", build: Fake::build },
-    PluginEntry { name: "d", build: Fake::build },
-    PluginEntry { name: "e", build: Fake::build },
-    PluginEntry { name: "f", build: Fake::build },
+    PluginEntry::new("a", Fake::build),
+    PluginEntry::new("b", Fake::build),
+    PluginEntry::new("c", Fake::build),
+    PluginEntry::new("d", Fake::build),
+    PluginEntry::new("e", Fake::build),
+    PluginEntry::new("f", Fake::build),
 ];
 
 struct Fake {

@@ -5,19 +5,89 @@
 use vc_cohort::{
     BorrowWithin, Policy, PreemptionStrategies, ReclaimWithin, SearchOptions, WithinQueue,
 };
-use vc_conf::{PluginOption, Switch, Warning};
+use vc_conf::{
+    Argument, DeclaredArgument, DurationRule, OneOf, OneOrBoth, PluginOption, Switch, Warning,
+};
 use vc_model::go_duration_micros;
 
-pub(super) const WITHIN: &str = "withinClusterQueue";
-pub(super) const RECLAIM: &str = "reclaimWithinCohort";
-pub(super) const BORROW: &str = "borrowWithinCohort.policy";
-pub(super) const THRESHOLD: &str = "borrowWithinCohort.maxPriorityThreshold";
-const FAIR: &str = "fairSharing.enable";
-const STRATEGIES: &str = "fairSharing.preemptionStrategies";
-const ROOT_COHORT: &str = "rootCohort";
-const ROOT_QUOTA: &str = "rootQuota";
-const BACKOFF: &str = "preemptionBackoff";
-const SHARE_PERIOD: &str = "weightedSharePeriod";
+pub(super) const WITHIN: Argument<OneOf> = Argument::new(
+    "withinClusterQueue",
+    OneOf { words: &["Never", "LowerPriority", "LowerOrNewerEqualPriority"], is_strict: true },
+    "who may be preempted in the own queue",
+);
+pub(super) const RECLAIM: Argument<OneOf> = Argument::new(
+    "reclaimWithinCohort",
+    OneOf { words: &["Never", "LowerPriority", "Any"], is_strict: true },
+    "who may be preempted in other queues",
+);
+pub(super) const BORROW: Argument<OneOf> = Argument::new(
+    "borrowWithinCohort.policy",
+    OneOf { words: &["Never", "LowerPriority"], is_strict: true },
+    "preemption while borrowing",
+);
+pub(super) const THRESHOLD: Argument<i64> = Argument::new(
+    "borrowWithinCohort.maxPriorityThreshold",
+    i32::MIN as i64,
+    "highest priority of its victims",
+)
+.or_decimal_text()
+.shown_as("absent");
+const FAIR: Argument<bool> = Argument::new("fairSharing.enable", false, "compare weighted shares")
+    .shown_as("false; true if another `fairSharing.*` is given");
+const STRATEGIES: Argument<OneOrBoth> = Argument::new(
+    "fairSharing.preemptionStrategies",
+    OneOrBoth(["LessThanOrEqualToFinalShare", "LessThanInitialShare"]),
+    "when a share allows a preemption",
+)
+.shown_as("both");
+const ROOT_COHORT: Argument<bool> = Argument::new("rootCohort", true, "is `root` a cohort");
+const ROOT_QUOTA: Argument<OneOf> = Argument::new(
+    "rootQuota",
+    OneOf { words: &["Deserved", "Cluster"], is_strict: true },
+    "quota of `root`: what its children sum up to, or more if it says so (`Deserved`); at least \
+     what the nodes have (`Cluster`)",
+);
+const BACKOFF: Argument<DurationRule> = Argument::new(
+    "preemptionBackoff",
+    DurationRule {
+        remedy: "write a duration such as 90s or 0s; until then 60s is in force",
+        ..DURATION
+    },
+    "wait of a group that was evicted before it has others evicted again, doubled each time; 0s: off",
+)
+.shown_as("60s");
+const SHARE_PERIOD: Argument<DurationRule> = Argument::new(
+    "weightedSharePeriod",
+    DurationRule {
+        remedy: "write a duration such as 90s or 0s; until then 30s is in force",
+        ..DURATION
+    },
+    "shortest time between two writes of a weighted share; 0s: never written",
+)
+.shown_as("30s");
+/// At least 0; the integer 0 needs no unit.
+const DURATION: DurationRule = DurationRule {
+    parse: |value| {
+        let text = || value.as_str().and_then(go_duration_micros).filter(|micros| 0 <= *micros);
+        value.as_i64().map_or_else(text, |number| (number == 0).then_some(0))
+    },
+    problem: "expected a duration, found {value}",
+    remedy: "",
+};
+
+/// The arguments of the plugin.
+pub(super) const ALL: &[&dyn DeclaredArgument] = &[
+    &WITHIN,
+    &RECLAIM,
+    &BORROW,
+    &THRESHOLD,
+    &FAIR,
+    &STRATEGIES,
+    &ROOT_COHORT,
+    &ROOT_QUOTA,
+    &BACKOFF,
+    &SHARE_PERIOD,
+];
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
@@ -44,18 +114,17 @@ pub(super) struct CohortArguments {
 impl CohortArguments {
     pub(super) fn new(option: &PluginOption, warnings: &mut Vec<Warning>) -> Self {
         let arguments = &option.arguments;
-        let word = |key| arguments.get(key).and_then(|value| value.as_str());
         let threshold = threshold(option, warnings);
         let policy = Policy {
-            within_queue: word(WITHIN).and_then(within).unwrap_or_default(),
-            reclaim_within: word(RECLAIM).and_then(reclaim).unwrap_or_default(),
-            borrow_within: borrow(word(BORROW).is_some_and(|word| word != "Never"), threshold),
+            within_queue: within(WITHIN.read(arguments, warnings)).unwrap_or_default(),
+            reclaim_within: reclaim(RECLAIM.read(arguments, warnings)).unwrap_or_default(),
+            borrow_within: borrow(BORROW.read(arguments, warnings) != "Never", threshold),
         };
         let named_fair = |(key, _): (&str, _)| key.starts_with("fairSharing.");
         let is_named = arguments.iter().any(named_fair);
-        let fair = arguments.bool(FAIR, is_named, warnings);
+        let fair = FAIR.with_default(is_named).read(arguments, warnings);
         let search = SearchOptions {
-            fair_sharing: fair.then(|| strategies(option)),
+            fair_sharing: fair.then(|| strategies(&STRATEGIES.read(arguments, warnings))),
             own: option.switches.on(Switch::Preemptable),
             others: option.switches.on(Switch::Reclaimable),
         };
@@ -63,10 +132,12 @@ impl CohortArguments {
             policy,
             threshold,
             search,
-            without_root: !arguments.bool(ROOT_COHORT, true, warnings),
-            root_owns_cluster: word(ROOT_QUOTA) == Some("Cluster"),
-            backoff_micros: duration(option, BACKOFF, 60, warnings),
-            share_period_micros: duration(option, SHARE_PERIOD, 30, warnings),
+            without_root: !ROOT_COHORT.read(arguments, warnings),
+            root_owns_cluster: ROOT_QUOTA.read(arguments, warnings) == "Cluster",
+            backoff_micros: BACKOFF.read(arguments, warnings).unwrap_or(60 * MICROS_PER_SECOND),
+            share_period_micros: SHARE_PERIOD
+                .read(arguments, warnings)
+                .unwrap_or(30 * MICROS_PER_SECOND),
         }
     }
 
@@ -76,42 +147,17 @@ impl CohortArguments {
 }
 
 fn threshold(option: &PluginOption, warnings: &mut Vec<Warning>) -> Option<i32> {
-    option.arguments.get(THRESHOLD)?;
-    let value = option.arguments.int_lenient(THRESHOLD, i64::from(i32::MIN), warnings);
+    option.arguments.get(THRESHOLD.key)?;
+    let value = THRESHOLD.read(&option.arguments, warnings);
     Some(i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
 }
 
-fn strategies(option: &PluginOption) -> PreemptionStrategies {
-    let names = option.arguments.names(STRATEGIES).unwrap_or_default();
-    match names.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["LessThanOrEqualToFinalShare"] => PreemptionStrategies::FinalShare,
-        ["LessThanInitialShare"] => PreemptionStrategies::InitialShare,
+fn strategies(names: &[String]) -> PreemptionStrategies {
+    match names {
+        [name] if name == STRATEGIES.default.0[0] => PreemptionStrategies::FinalShare,
+        [name] if name == STRATEGIES.default.0[1] => PreemptionStrategies::InitialShare,
         _ => PreemptionStrategies::Both,
     }
-}
-
-fn duration(
-    option: &PluginOption,
-    key: &str,
-    default_seconds: i64,
-    warnings: &mut Vec<Warning>,
-) -> i64 {
-    let arguments = &option.arguments;
-    let default = default_seconds * MICROS_PER_SECOND;
-    let Some(value) = arguments.get(key) else { return default };
-    let micros = match value.as_i64() {
-        Some(0) => Some(0),
-        Some(_) => None,
-        None => value.as_str().and_then(go_duration_micros),
-    };
-    micros.filter(|micros| 0 <= *micros).unwrap_or_else(|| {
-        let message = format!("expected a duration, found {value}");
-        let remedy = format!(
-            "write a duration such as 90s or 0s; until then {default_seconds}s is in force"
-        );
-        warnings.push(arguments.warning(key, &message, &remedy));
-        default
-    })
 }
 
 pub(super) fn within(word: &str) -> Option<WithinQueue> {

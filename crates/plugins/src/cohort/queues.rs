@@ -220,10 +220,14 @@ impl QueueSpecReader<'_> {
         let default = settings.policy;
         let words = "Never, LowerPriority, LowerOrNewerEqualPriority";
         let never = WithinQueue::Never;
-        let within_queue =
-            self.word(arguments::WITHIN, (default.within_queue, never), arguments::within, words);
+        let within_queue = self.word(
+            arguments::WITHIN.key,
+            (default.within_queue, never),
+            arguments::within,
+            words,
+        );
         let reclaim_within = self.word(
-            arguments::RECLAIM,
+            arguments::RECLAIM.key,
             (default.reclaim_within, vc_cohort::ReclaimWithin::Never),
             arguments::reclaim,
             "Never, LowerPriority, Any",
@@ -237,7 +241,7 @@ impl QueueSpecReader<'_> {
     fn borrow(&mut self, default: BorrowWithin, limit: Option<i32>) -> BorrowWithin {
         let is_on = default != BorrowWithin::Never;
         let is_on = self.word(
-            arguments::BORROW,
+            arguments::BORROW.key,
             (is_on, false),
             |word| match word {
                 "Never" => Some(false),
@@ -246,10 +250,10 @@ impl QueueSpecReader<'_> {
             },
             "Never, LowerPriority",
         );
-        let limit = match self.get(arguments::THRESHOLD) {
+        let limit = match self.get(arguments::THRESHOLD.key) {
             None => limit,
             Some(value) => Some(value.trim().parse().unwrap_or_else(|_| {
-                self.problem(arguments::THRESHOLD, &value, "is not a 32 bit integer");
+                self.problem(arguments::THRESHOLD.key, &value, "is not a 32 bit integer");
                 i32::MIN
             })),
         };
@@ -257,12 +261,12 @@ impl QueueSpecReader<'_> {
     }
 
     fn check_borrowing(&mut self, policy: &Policy, settings: &CohortArguments) {
-        let Some(value) = self.get(arguments::BORROW) else { return };
+        let Some(value) = self.get(arguments::BORROW.key) else { return };
         if policy.borrow_within == BorrowWithin::Never {
             return;
         }
         if settings.is_fair() {
-            self.problem(arguments::BORROW, &value, "has no effect under fair sharing");
+            self.problem(arguments::BORROW.key, &value, "has no effect under fair sharing");
         }
     }
 

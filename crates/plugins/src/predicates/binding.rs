@@ -2,10 +2,27 @@
 //! storage.
 //! Specification: plugins-nodes.md 2.1, 2.10, 5.6, 5.9.
 
-use vc_conf::Arguments;
+use vc_conf::{Argument, ArgumentShape, Arguments, StructuredInt};
 use vc_filters::Pod;
 use vc_filters::volume_binding::{self, ShapePoint};
 use vc_model::{NodeId, Reservation};
+
+pub(super) const TIMEOUT: Argument<StructuredInt> = Argument::new(
+    "volumebinding.bindTimeoutSeconds",
+    StructuredInt(600),
+    "wait for volumes before a bind",
+);
+pub(super) const WEIGHT: Argument<StructuredInt> =
+    Argument::new("volumebinding.weight", StructuredInt(1), "weight of the volume capacity score");
+pub(super) const SHAPE: Argument<ArgumentShape> = Argument::new(
+    "volumebinding.shape",
+    ArgumentShape::List(&ArgumentShape::Record(&[
+        ("utilization", ArgumentShape::Int),
+        ("score", ArgumentShape::Int),
+    ])),
+    "curve of the volume capacity score",
+)
+.shown_as("0 to 10, 100 to 0");
 
 const MICROS: i64 = 1_000_000;
 
@@ -19,9 +36,10 @@ pub(super) struct VolumeBinding {
 
 impl VolumeBinding {
     pub(super) fn new(arguments: &Arguments) -> Self {
-        let timeout = arguments.structured_int("volumebinding.bindTimeoutSeconds", 600);
-        let fields = ["utilization", "score"];
-        let pairs = arguments.structured_pairs("volumebinding.shape", fields);
+        // Structured arguments were checked when the file was loaded.
+        let mut warnings = Vec::new();
+        let timeout = TIMEOUT.read(arguments, &mut warnings);
+        let pairs = arguments.structured_pairs(SHAPE.key, ["utilization", "score"]);
         let point = |(utilization, score)| ShapePoint { utilization, score };
         let shape = pairs.map(|pairs| pairs.into_iter().map(point).collect());
         let default = || {
@@ -30,7 +48,7 @@ impl VolumeBinding {
         };
         Self {
             timeout_micros: timeout.saturating_mul(MICROS),
-            weight: arguments.structured_int("volumebinding.weight", 1),
+            weight: WEIGHT.read(arguments, &mut warnings),
             shape: shape.filter(|shape: &Vec<_>| is_curve(shape)).unwrap_or_else(default),
         }
     }

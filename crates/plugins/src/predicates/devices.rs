@@ -2,7 +2,7 @@
 //! alternatives, and the release of useless claims.
 //! Specification: plugins-nodes.md 2.1, 2.6, 2.10, 6.
 
-use vc_conf::{Arguments, Warning};
+use vc_conf::{Argument, Arguments, StructuredInt, Warning};
 use vc_filters::dynamic_resources::{self, DeviceCache, PodDeviceClaims};
 use vc_filters::normalize::{Best, normalize};
 use vc_filters::{NodeFilter, Pod, PreFilter};
@@ -12,7 +12,14 @@ use vc_model::{ClaimPromise, Cluster, NodeId, TaskId};
 /// Name of the filter in messages (section 2.2).
 pub(super) const NAME: &str = "DynamicResources";
 
-const SWITCH: &str = "predicate.DynamicResourceAllocationEnable";
+pub(super) const SWITCH: Argument<bool> =
+    Argument::new("predicate.DynamicResourceAllocationEnable", true, "filter DynamicResources")
+        .shown_as("true if the cluster serves `resource.k8s.io/v1`");
+pub(super) const TIMEOUT: Argument<StructuredInt> = Argument::new(
+    "dynamicresources.filterTimeoutSeconds",
+    StructuredInt(10),
+    "longest time of one filter call; 0: no limit",
+);
 
 /// Devices that a search may examine for each second of its time limit. The limit is counted in
 /// steps, so it needs no clock and is the same on every machine.
@@ -37,9 +44,9 @@ pub(super) struct DeviceTests<'a> {
 
 impl DynamicResources {
     pub(super) fn new(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Self {
-        let is_given = arguments.get(SWITCH).is_some();
-        let on = arguments.bool(SWITCH, true, warnings);
-        let seconds = arguments.structured_int("dynamicresources.filterTimeoutSeconds", 10);
+        let is_given = arguments.get(SWITCH.key).is_some();
+        let on = SWITCH.read(arguments, warnings);
+        let seconds = TIMEOUT.read(arguments, warnings);
         let seconds = u64::try_from(seconds).unwrap_or(10);
         Self {
             explicit: is_given.then_some(on),

@@ -240,8 +240,8 @@ fn jobs_19_malformed_weights_count_one() {
 
 /// Loads tiers of plugins given as lines of YAML.
 fn load(tiers: &str) -> Result<(), String> {
-    let names: Vec<&str> = vc_plugins::ALL.iter().map(|entry| entry.name).collect();
-    let known = KnownNames { plugins: &names, actions: &["allocate"] };
+    let plugins: Vec<_> = vc_plugins::ALL.iter().map(|entry| entry.declaration).collect();
+    let known = KnownNames { plugins: &plugins, not_built: &[], actions: &["allocate"] };
     let text = format!("actions: allocate\ntiers:\n{tiers}");
     parse("conf", &text, &known).map(|_| ()).map_err(|error| error.to_string())
 }

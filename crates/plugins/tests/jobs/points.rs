@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vc_conf::PLUGINS;
-use vc_framework::ALL_POINTS;
+use vc_conf::{EnqueueVote, QueueRule};
+use vc_framework::{ALL_POINTS, Points};
+use vc_plugins::{ALL, NOT_BUILT};
 
 use crate::support::plugin;
 
@@ -40,9 +41,11 @@ fn listed() -> BTreeMap<String, BTreeSet<String>> {
     let list = &list[list.find("documents): ").expect("the list begins") + "documents): ".len()..];
     let list = &list[..list.find("BestNode, NodeMap").expect("the list ends")];
     let mut listed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let built = ALL.iter().map(|entry| entry.name());
+    let plugins: Vec<&str> = built.chain(NOT_BUILT.iter().map(|plugin| plugin.name)).collect();
     for item in list.trim_end().trim_end_matches('.').split(';') {
         let words: Vec<&str> = item.split_whitespace().collect();
-        let n_points = words.iter().take_while(|word| !PLUGINS.contains(word)).count();
+        let n_points = words.iter().take_while(|word| !plugins.contains(word)).count();
         let (points, plugins) = words.split_at(n_points);
         for point in expand(&points.join(" ")) {
             let plugins = plugins.iter().map(ToString::to_string);
@@ -69,18 +72,18 @@ fn exception(name: &str, point: &str) -> Option<bool> {
 fn plugins_register_what_the_specification_lists() {
     let listed = listed();
     assert!(listed["JobOrder"].contains("gang") && listed["SubJobPipelined"].contains("gang"));
-    for entry in vc_plugins::ALL.iter().filter(|entry| entry.name != "cohort") {
-        let points = plugin(&format!("{} +enableHierarchy", entry.name)).points();
+    for entry in vc_plugins::ALL.iter().filter(|entry| entry.name() != "cohort") {
+        let points = plugin(&format!("{} +enableHierarchy", entry.name())).points();
         for &(point, name, _) in ALL_POINTS {
-            let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name));
-            let expected = match exception(entry.name, name) {
+            let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name()));
+            let expected = match exception(entry.name(), name) {
                 Some(ours) => {
-                    assert_ne!(ours, is_listed, "{} {name}: no exception any more", entry.name);
+                    assert_ne!(ours, is_listed, "{} {name}: no exception any more", entry.name());
                     ours
                 }
                 None => is_listed,
             };
-            assert_eq!(points.has(point), expected, "{}: {name}", entry.name);
+            assert_eq!(points.has(point), expected, "{}: {name}", entry.name());
         }
     }
 }
@@ -113,8 +116,22 @@ fn without_hierarchy_drf_has_no_rule_for_queues() {
 }
 
 #[test]
-fn entries_are_sorted_and_known() {
-    let names: Vec<&str> = vc_plugins::ALL.iter().map(|entry| entry.name).collect();
-    assert!(names.is_sorted());
-    assert!(names.iter().all(|name| PLUGINS.contains(name)));
+fn entries_are_sorted_and_declared_once() {
+    let built: Vec<&str> = ALL.iter().map(|entry| entry.name()).collect();
+    let not_built: Vec<&str> = NOT_BUILT.iter().map(|plugin| plugin.name).collect();
+    assert!(built.is_sorted() && not_built.is_sorted());
+    assert!(not_built.iter().all(|name| !built.contains(name)));
+}
+
+/// What the loader reads before a plugin is built agrees with what the plugin says when it is built.
+#[test]
+fn declarations_agree_with_the_plugins() {
+    for entry in ALL {
+        let (name, declared) = (entry.name(), entry.declaration);
+        let plugin = plugin(name);
+        let votes = plugin.points().has(Points::JOB_ENQUEUEABLE);
+        assert_eq!(declared.enqueue_vote != EnqueueVote::None, votes, "{name}: its vote");
+        let has_quota = matches!(declared.queue_rule, QueueRule::Quota | QueueRule::ExclusiveQuota);
+        assert_eq!(has_quota, plugin.as_quota().is_some(), "{name}: its quota");
+    }
 }

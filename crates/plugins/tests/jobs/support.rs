@@ -46,7 +46,7 @@ fn switch(key: &str) -> vc_conf::Switch {
 /// One plugin alone, not opened.
 pub(crate) fn plugin(text: &str) -> Box<dyn Plugin> {
     let option = plugin_option(text);
-    let entry = vc_plugins::ALL.iter().find(|entry| entry.name == option.name);
+    let entry = vc_plugins::ALL.iter().find(|entry| entry.name() == option.name);
     let entry = entry.unwrap_or_else(|| panic!("no plugin: {}", option.name));
     (entry.build)(&option, &mut Vec::new())
 }

@@ -82,7 +82,7 @@ impl PluginFixture {
 
 /// The plugin of this name with these arguments, and what it complains about.
 pub(crate) fn built(name: &str, arguments: &[(&str, Value)]) -> (Box<dyn Plugin>, Vec<Warning>) {
-    let entry = vc_plugins::ALL.iter().find(|entry| entry.name == name).expect("a plugin");
+    let entry = vc_plugins::ALL.iter().find(|entry| entry.name() == name).expect("a plugin");
     let arguments = arguments.iter().map(|(key, value)| (*key, value.clone())).collect();
     let option = PluginOption { name: name.to_owned(), arguments, ..PluginOption::default() };
     let mut warnings = Vec::new();

@@ -61,7 +61,7 @@ fn without_configure(steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 fn fast__a_lie_in_each_plugin_is_found() {
-    let named = vc_plugins::ALL.iter().map(|entry| entry.name);
+    let named = vc_plugins::ALL.iter().map(|entry| entry.name());
     let without: Vec<&str> =
         named.filter(|name| LIES.iter().all(|(plugin, ..)| plugin != name)).collect();
     assert_eq!(without, [""; 0], "plugins without a lie");

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use vc_conf::{Config, KnownNames, SWITCHES, Warning, parse};
+use vc_conf::{Config, KnownNames, PluginDeclaration, SWITCHES, Warning, parse};
 use vc_engine::KNOWN;
 
 /// Legend TA of actions.md.
@@ -38,8 +38,9 @@ pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
 
 /// What is built, and `scorer`.
 pub(crate) fn known() -> KnownNames<'static> {
-    static PLUGINS: OnceLock<Vec<&str>> = OnceLock::new();
-    let plugins = PLUGINS.get_or_init(|| [KNOWN.plugins, &["scorer"]].concat());
+    static PLUGINS: OnceLock<Vec<PluginDeclaration>> = OnceLock::new();
+    let scorer = PluginDeclaration::new("scorer");
+    let plugins = PLUGINS.get_or_init(|| [KNOWN.plugins, &[scorer]].concat());
     KnownNames { plugins, ..KNOWN }
 }
 

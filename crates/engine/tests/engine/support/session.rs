@@ -38,8 +38,7 @@ impl Stage {
 
     fn with(cluster: Cluster, config: &Config, extra: Vec<PluginEntry>) -> Self {
         vc_framework::check_reads();
-        let built = vc_plugins::ALL.iter();
-        let built = built.map(|entry| PluginEntry { name: entry.name, build: entry.build });
+        let built = vc_plugins::ALL.iter().copied();
         let entries: Vec<PluginEntry> = built.chain(extra).collect();
         let (plugin_set, warnings) = PluginSet::new(config, &entries);
         assert_eq!(warnings, []);

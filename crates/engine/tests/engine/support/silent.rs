@@ -17,7 +17,7 @@ impl Plugin for Silent {
 /// The plugins that are built, and the silent one, which configurations call `scorer`.
 pub(crate) fn beside_silent() -> EngineOptions {
     static PLUGINS: OnceLock<Vec<PluginEntry>> = OnceLock::new();
-    let silent = PluginEntry { name: "scorer", build: |_, _| Box::new(Silent) };
+    let silent = PluginEntry::new("scorer", |_, _| Box::new(Silent));
     let plugins = PLUGINS.get_or_init(|| [vc_plugins::ALL, &[silent]].concat());
     EngineOptions { plugins, ..EngineOptions::default() }
 }

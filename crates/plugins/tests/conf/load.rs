@@ -4,12 +4,12 @@
 #![allow(non_snake_case)]
 
 use serde_json::json;
-use vc_conf::{ActionSettings, AllowMissing, Config, KnownNames, LoadedConfig, Switch, parse};
+use vc_conf::{ActionSettings, AllowMissing, Argument, Config, LoadedConfig, Switch, parse};
 
-const ALL: KnownNames<'_> = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
+use crate::support::{all, known};
 
 fn load(text: &str) -> LoadedConfig {
-    parse("test.conf", text, &ALL).unwrap_or_else(|error| panic!("{error}"))
+    parse("test.conf", text, &all()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn clean(text: &str) -> Config {
@@ -19,7 +19,7 @@ fn clean(text: &str) -> Config {
 }
 
 fn refuse(text: &str) -> String {
-    match parse("test.conf", text, &ALL) {
+    match parse("test.conf", text, &all()) {
         Ok(loaded) => panic!("accepted: {loaded:?}"),
         Err(error) => error.to_string(),
     }
@@ -163,7 +163,7 @@ fn core_10_argument_values_have_their_yaml_type() {
 #[test]
 fn core_11_a_load_depends_on_its_text_only() {
     let good = load(vc_conf::CHART);
-    assert!(parse("test.conf", "actions: elect", &ALL).is_err());
+    assert!(parse("test.conf", "actions: elect", &all()).is_err());
     assert_eq!(load(vc_conf::CHART), good);
 }
 
@@ -359,7 +359,7 @@ fn plugins_without_a_name() {
 
 #[test]
 fn what_is_not_built_is_named_with_its_line() {
-    let known = KnownNames { plugins: &["gang", "mine"], actions: &["allocate", "sweep"] };
+    let known = known(&["gang", "mine"], &["allocate", "sweep"]);
     let text = "actions: allocate, Preempt, Sweep\ntiers:\n- plugins:\n  - name: tdm\n  \
         - name: gang\n  - name: mine\n    arguments: {anything: 1}\n";
     let loaded = parse("test.conf", text, &known).unwrap();
@@ -391,7 +391,8 @@ fn plugin_arguments_remember_their_line() {
     let text = one_plugin("sla", "arguments:\n  sla-waiting-time: 5");
     let config = clean(&text);
     let mut warnings = Vec::new();
-    config.tiers[0].plugins[0].arguments.string("sla-waiting-time", "", &mut warnings);
+    let argument = Argument::new("sla-waiting-time", "", "");
+    argument.read(&config.tiers[0].plugins[0].arguments, &mut warnings);
     let expected = "line 6: tiers[0].plugins[0].arguments.sla-waiting-time: expected a string, \
         found 5\nhint: write a string; until then the default \"\" is in force";
     assert_eq!(warnings[0].to_string(), expected);

@@ -2,13 +2,13 @@
 
 use vc_conf::{AllowMissing, KnownNames, LoadedConfig, MissingKind, parse, render};
 
-const KNOWN: KnownNames<'_> = KnownNames {
-    plugins: &["gang", "capacity", "predicates", "usage"],
-    actions: &["enqueue", "allocate", "gangpreempt"],
-};
+fn known() -> KnownNames<'static> {
+    let plugins = ["gang", "capacity", "predicates", "usage"];
+    crate::support::known(&plugins, &["enqueue", "allocate", "gangpreempt"])
+}
 
 fn load(text: &str) -> LoadedConfig {
-    parse("test.conf", text, &KNOWN).unwrap_or_else(|error| panic!("{error}"))
+    parse("test.conf", text, &known()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn plugins(lines: &str) -> String {
@@ -148,9 +148,9 @@ fn keys_of_older_versions_have_the_remedy_of_today() {
 #[test]
 fn quoted_values_are_shown_as_they_are_meant() {
     let quoted = plugins("  - name: gang\n    enableJobOrder: \"off\"\n");
-    let error = parse("f", &quoted, &KNOWN).unwrap_err().to_string();
+    let error = parse("f", &quoted, &known()).unwrap_err().to_string();
     assert!(error.ends_with("\nhint: write enableJobOrder: false without quotes"), "{error}");
     let text = plugins("  - name: predicates\n    arguments: {volumebinding.weight: \"5\"}\n");
-    let error = parse("f", &text, &KNOWN).unwrap_err().to_string();
+    let error = parse("f", &text, &known()).unwrap_err().to_string();
     assert!(error.ends_with("found \"5\"\nhint: write 5 without quotes"), "{error}");
 }

@@ -1,11 +1,11 @@
 //! Broken and hostile files: each gives an error with its place and a remedy, never a panic.
 
-use vc_conf::{KnownNames, parse};
+use vc_conf::parse;
 
-const ALL: KnownNames<'_> = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
+use crate::support::all;
 
 fn refuse(text: &str) -> String {
-    match parse("test.conf", text, &ALL) {
+    match parse("test.conf", text, &all()) {
         Ok(loaded) => panic!("accepted: {loaded:?}"),
         Err(error) => error.to_string(),
     }
@@ -91,7 +91,7 @@ fn yaml_that_cannot_be_read() {
 fn every_truncation_of_a_file_is_refused_or_read() {
     let text = vc_conf::CHART;
     for end in 0..text.len() {
-        if let Err(error) = parse("test.conf", &text[..end], &ALL) {
+        if let Err(error) = parse("test.conf", &text[..end], &all()) {
             assert!(error.to_string().contains("\nhint: "), "{end}: {error}");
         }
     }
@@ -150,7 +150,7 @@ fn names_of_253_characters() {
     let error = refuse(&format!("actions: {name}\n"));
     assert!(error.starts_with(&format!("test.conf:1: actions: failed to find Action {name}\n")));
     let text = format!("actions: allocate\ntiers:\n- plugins:\n  - name: {name}\n    {name}: 1\n");
-    let loaded = parse("test.conf", &text, &ALL).unwrap();
+    let loaded = parse("test.conf", &text, &all()).unwrap();
     assert_eq!(loaded.missing[0].problem, format!("unknown plugin {name}, it is skipped"));
     assert_eq!(loaded.warnings[0].message, format!("unknown key {name}, it is ignored"));
 }
@@ -159,7 +159,7 @@ fn names_of_253_characters() {
 fn ten_thousand_arguments() {
     let lines: String = (0..10_000).map(|at| format!("      key-{at}: {at}\n")).collect();
     let head = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n    arguments:\n";
-    let loaded = parse("test.conf", &format!("{head}{lines}"), &ALL).unwrap();
+    let loaded = parse("test.conf", &format!("{head}{lines}"), &all()).unwrap();
     assert_eq!(loaded.warnings.len(), 10_000);
     assert_eq!(loaded.config.tiers[0].plugins[0].arguments.iter().count(), 10_000);
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use vc_conf::{KnownNames, SWITCHES, parse};
+use vc_conf::{SWITCHES, parse};
+
+use crate::support::{all, declarations, known};
 
 fn read(path: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -32,22 +34,20 @@ fn words(list: &Value) -> BTreeSet<&str> {
 #[test]
 fn the_shipped_files_parse_without_warnings() {
     // A shipped file must not need more than is built.
-    let known = KnownNames {
-        plugins: &[
-            "priority",
-            "gang",
-            "conformance",
-            "sla",
-            "overcommit",
-            "drf",
-            "predicates",
-            "proportion",
-            "nodeorder",
-            "binpack",
-            "cohort",
-        ],
-        actions: &["enqueue", "allocate", "preempt", "reclaim", "backfill"],
-    };
+    let names = [
+        "priority",
+        "gang",
+        "conformance",
+        "sla",
+        "overcommit",
+        "drf",
+        "predicates",
+        "proportion",
+        "nodeorder",
+        "binpack",
+        "cohort",
+    ];
+    let known = known(&names, &["enqueue", "allocate", "preempt", "reclaim", "backfill"]);
     for path in SHIPPED {
         let loaded = parse(path, &read(path), &known).unwrap();
         assert_eq!(loaded.warnings, [], "{path}");
@@ -57,9 +57,8 @@ fn the_shipped_files_parse_without_warnings() {
 
 #[test]
 fn the_chart_constant_is_the_shipped_file() {
-    let known = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
-    let shipped = parse("shipped", &read("config/volcano-scheduler.conf"), &known).unwrap();
-    let constant = parse("constant", vc_conf::CHART, &known).unwrap();
+    let shipped = parse("shipped", &read("config/volcano-scheduler.conf"), &all()).unwrap();
+    let constant = parse("constant", vc_conf::CHART, &all()).unwrap();
     assert_eq!(shipped, constant);
 }
 
@@ -73,7 +72,7 @@ fn the_schema_knows_every_plugin_switch_and_action() {
     for (key, _, default) in SWITCHES {
         assert_eq!(plugin[key]["default"], Value::from(*default), "{key}");
     }
-    let plugins: BTreeSet<&str> = vc_conf::PLUGINS.iter().copied().collect();
+    let plugins: BTreeSet<&str> = declarations().iter().map(|plugin| plugin.name).collect();
     assert_eq!(words(&plugin["name"]["enum"]), plugins);
     assert_eq!(keys(&schema["$defs"]["pluginArguments"]), plugins);
     let actions: BTreeSet<&str> = vc_conf::ACTIONS.iter().copied().collect();
@@ -104,7 +103,8 @@ fn the_document_names_every_switch_plugin_and_action() {
         let row = format!("| `{key}` | {shown} |");
         assert!(document.contains(&row), "{row}");
     }
-    for name in vc_conf::PLUGINS.iter().chain(vc_conf::ACTIONS) {
+    let plugins = declarations().into_iter().map(|plugin| plugin.name);
+    for name in plugins.chain(vc_conf::ACTIONS.iter().copied()) {
         assert!(document.contains(&format!("`{name}`")), "{name}");
     }
 }
@@ -113,7 +113,6 @@ fn the_document_names_every_switch_plugin_and_action() {
 fn the_example_of_the_document_is_a_valid_file() {
     let document = read("docs/configuration.md");
     let example = document.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next());
-    let known = KnownNames { plugins: vc_conf::PLUGINS, actions: vc_conf::ACTIONS };
-    let loaded = parse("example", example.unwrap(), &known).unwrap();
+    let loaded = parse("example", example.unwrap(), &all()).unwrap();
     assert_eq!(loaded.warnings, []);
 }

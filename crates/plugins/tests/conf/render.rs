@@ -1,6 +1,8 @@
 //! What `vc-scheduler check` prints.
 
-use vc_conf::{KnownNames, parse, render};
+use vc_conf::{parse, render};
+
+use crate::support::known;
 
 const TEXT: &str = r#"actions: "enqueue, allocate, preempt"
 tiers:
@@ -59,14 +61,14 @@ metrics:
 
 #[test]
 fn what_is_in_force_and_every_warning() {
-    let known = KnownNames { plugins: &["gang", "binpack"], actions: &["enqueue", "allocate"] };
+    let known = known(&["gang", "binpack"], &["enqueue", "allocate"]);
     let loaded = parse("test.conf", TEXT, &known).unwrap();
     assert_eq!(render(&loaded), EXPECTED);
 }
 
 #[test]
 fn a_bare_file_without_warnings() {
-    let known = KnownNames { plugins: &[], actions: &["enqueue"] };
+    let known = known(&[], &["enqueue"]);
     let loaded = parse("test.conf", "actions: enqueue\n", &known).unwrap();
     let expected = "actions, in this order:\n  enqueue\ntiers: none, no plugin is in force\n\
         arguments of the actions: none\nno warnings\n";
@@ -75,7 +77,7 @@ fn a_bare_file_without_warnings() {
 
 #[test]
 fn the_arguments_of_every_action_are_shown() {
-    let known = KnownNames { plugins: &[], actions: vc_conf::ACTIONS };
+    let known = known(&[], vc_conf::ACTIONS);
     let text = format!("actions: \"{}\"\n", vc_conf::ACTIONS.join(", "));
     let shown = render(&parse("test.conf", &text, &known).unwrap());
     let defaults: Vec<&str> = shown.lines().filter(|line| line.ends_with(" (default)")).collect();
