@@ -1,5 +1,5 @@
 //! A scorer that declares what it reads runs in the fast evaluator with the one form of its rule: the
-//! score of a node is asked for once, not once per task.
+//! score of a node is asked for again only after a change of the node, not for every task.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -53,11 +53,12 @@ const CONF: &str = r#"
       - name: predicates
       - name: by-name
 "#;
-const N_NODES: usize = 4;
+/// With few nodes the evaluator computes all scores anew, because that is not slower.
+const N_NODES: usize = 512;
 const N_TASKS: usize = 8;
 
 #[test]
-fn a_declared_score_is_asked_for_once_per_node() {
+fn a_declared_score_is_asked_for_once_per_node_and_change() {
     let nodes: String = (1..=N_NODES).map(|at| format!("node n{at} cpu=2\n")).collect();
     let tasks: String = (1..=N_TASKS).map(|at| format!("  task t{at} cpu=1\n")).collect();
     let cluster = format!("queue default\n{nodes}job j min={N_TASKS}\n{tasks}");
@@ -67,6 +68,6 @@ fn a_declared_score_is_asked_for_once_per_node() {
     assert_eq!(fast, cycles(DECLARES, CONF, &cluster, Evaluator::Plain));
     assert_eq!(fast, cycles(DECLARES_NOTHING, CONF, &cluster, Evaluator::Fast));
     let n_asked_anew = WITHOUT.load(Ordering::Relaxed);
-    assert!(n_asked <= N_NODES, "{n_asked}");
-    assert!(2 * N_NODES < n_asked_anew, "{n_asked_anew}");
+    assert!(n_asked < 2 * N_NODES, "{n_asked}");
+    assert!(N_TASKS * N_NODES / 2 < n_asked_anew, "{n_asked_anew}");
 }
