@@ -155,25 +155,22 @@ fn accepted(text: &str) {
     text.lines().for_each(|line| tracing::info!(v = 2, "{line}"));
 }
 
-/// Says what is missing in a configuration that is put in force, and every warning.
+/// Says what is missing in a configuration that is put in force, every warning, which caches it
+/// switches off, and what each costs.
 fn say(loaded: &LoadedConfig, path: &Path) {
     let name = path.display().to_string();
     for missing in &loaded.missing {
         tracing::error!("configuration: {}", missing.in_file(&name));
     }
     warn(&loaded.warnings);
+    for cache in vc_engine::caches_off(&loaded.config) {
+        tracing::info!("configuration: a cache is switched off: {cache}");
+    }
 }
 
 /// Says every warning.
 pub(crate) fn warn(warnings: &[Warning]) {
     warnings.iter().for_each(|warning| tracing::warn!("configuration: {warning}"));
-}
-
-/// Says which caches the configuration switches off, and what each costs.
-pub(crate) fn say_caches(config: &vc_conf::Config) {
-    for cache in vc_engine::caches_off(config) {
-        tracing::info!("configuration: a cache is switched off: {cache}");
-    }
 }
 
 /// The file as it is followed while the process runs.
@@ -248,7 +245,6 @@ impl ConfigFollower {
 fn configure(engine: &mut Engine, loaded: &LoadedConfig, meter: &Meter) {
     let warnings = engine.configure(&loaded.config);
     warn(&warnings);
-    say_caches(&loaded.config);
     meter.configuration(loaded, warnings.len());
     meter.metrics.default_in_force(false);
     tracing::info!("the new configuration is in force");
@@ -257,6 +253,7 @@ fn configure(engine: &mut Engine, loaded: &LoadedConfig, meter: &Meter) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::tests::logged;
 
     fn flags(args: &[&str]) -> Flags {
         Flags::parse(["vc-scheduler"].iter().chain(args).map(Into::into)).unwrap()
@@ -350,6 +347,45 @@ mod tests {
         assert!(is_shown(&flags(&path_flag)));
         assert!(!is_shown(&flags(&[&path_flag[..], &["--allow-missing-plugins=magic"]].concat())));
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn caches_that_are_switched_off_are_logged_once_at_the_start_and_at_a_reload() {
+        const LEVEL: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: capacity\n    \
+            enableHierarchy: true\n    arguments: {ancestorReclaimLevel: 1}\n";
+        let reclaim = "plugin capacity with ancestorReclaimLevel: votes about victims are not kept: \
+            each search in another state asks for the candidates of every node anew";
+        let order = "plugin capacity with enableHierarchy: the order of queues is not kept: the next \
+            queue is found by comparing all queues";
+        let path = file("caches", LEVEL);
+        let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
+        let mut follow = None;
+        let at_start = logged(0, || {
+            let first = start(&flags, None).unwrap();
+            follow = Some(ConfigFollower::new(&flags, &first, Arc::new(Meter::default())));
+        });
+        let mut follow = follow.unwrap();
+        let mut reload = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            logged(0, || drop(follow.changed(load(&path, &AllowMissing::Nothing))))
+        };
+        let same = reload(LEVEL);
+        let without = reload(ONE);
+        let again = reload(LEVEL);
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        let costs = |lines: &[String]| -> Vec<String> {
+            let said = |line: &String| {
+                line.split_once("a cache is switched off: ").map(|it| it.1.to_owned())
+            };
+            lines.iter().filter_map(said).collect()
+        };
+        for lines in [at_start, again] {
+            let costs = costs(&lines);
+            for wanted in [reclaim, order] {
+                assert_eq!(costs.iter().filter(|cost| *cost == wanted).count(), 1, "{costs:#?}");
+            }
+        }
+        assert_eq!((costs(&same), costs(&without)), (Vec::new(), Vec::new()));
     }
 
     fn failures(meter: &Meter) -> u64 {

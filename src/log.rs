@@ -203,7 +203,7 @@ fn month_and_day(days: u64) -> (u64, u64) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    fn logged(verbosity: i64, act: impl FnOnce()) -> Vec<String> {
+    pub(crate) fn logged(verbosity: i64, act: impl FnOnce()) -> Vec<String> {
         let memory = LogBuffer::default();
         let writer = memory.clone();
         let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());

@@ -196,7 +196,6 @@ impl LeaderWork {
         let start = conf::start(flags, process.good_conf.as_ref())?;
         let (engine, warnings) = Engine::new(options(process, &server), &start.loaded.config);
         conf::warn(&warnings);
-        conf::say_caches(&start.loaded.config);
         meter.configuration(&start.loaded, warnings.len());
         meter.metrics.default_in_force(start.is_default());
         if start.is_last_good() {

@@ -50,7 +50,7 @@ const CACHES: &[Cache] = &[
         cost: "failed placements are not kept: a gang that does not fit is tried again in every cycle",
         is_off: |plugin, depends| {
             let reads = depends.at(Points::JOB_PIPELINED);
-            !reads.is_by_job() && !(reads.is_by_job_and_clock() && has_keys(plugin))
+            !(reads.is_by_job() || reads.is_by_job_and_clock() && has_keys(plugin))
         },
     },
     Cache {
@@ -94,7 +94,7 @@ const CACHES: &[Cache] = &[
         },
     },
     Cache {
-        cost: "the order of queues is not kept: whoever is next is found by comparing all queues",
+        cost: "the order of queues is not kept: the next queue is found by comparing all queues",
         is_off: |_, depends| !depends.at(Points::QUEUE_ORDER).orders_by_own_queue(),
     },
     Cache {
