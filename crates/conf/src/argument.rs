@@ -21,17 +21,12 @@ pub struct Argument<T> {
     pub default: T,
     /// What the argument does, for the page and the schema.
     pub about: &'static str,
-    /// A smaller number gives a warning and leaves the default.
+    // Each of the others is described at the method that sets it.
     pub(crate) least: Option<T>,
-    /// True if an integer may be written as a decimal string (A3).
     pub(crate) takes_decimal_text: bool,
-    /// A second key; `key` wins when both are given.
     pub(crate) alias: Option<&'static str>,
-    /// The default on the page, where the value alone does not say it.
     pub(crate) shown_default: Option<&'static str>,
-    /// The remedy for a number below `least`, in place of the usual one.
     pub(crate) remedy: Option<&'static str>,
-    /// What of Volcano the argument switches on and this version lacks.
     pub(crate) not_built: Option<&'static str>,
 }
 
@@ -51,37 +46,38 @@ impl<T: Copy> Argument<T> {
         }
     }
 
-    /// The same argument with another default.
+    /// Gives the argument another default.
     pub const fn with_default(self, default: T) -> Self {
         Argument { default, ..self }
     }
 
-    /// A smaller number gives a warning and leaves the default.
+    /// Sets the lower bound: a smaller number gives a warning and leaves the default.
     pub const fn at_least(self, least: T) -> Self {
         Argument { least: Some(least), ..self }
     }
 
-    /// The remedy for a number that is too small.
+    /// Sets the remedy for a number that is too small, in place of the usual one.
     pub const fn with_remedy(self, remedy: &'static str) -> Self {
         Argument { remedy: Some(remedy), ..self }
     }
 
-    /// An integer may be written as a decimal string (A3).
+    /// Allows an integer to be written as a decimal string (A3).
     pub const fn or_decimal_text(self) -> Self {
         Argument { takes_decimal_text: true, ..self }
     }
 
-    /// A boolean has a second key.
+    /// Sets a second key of a boolean. The first key wins when both are given.
     pub const fn or_key(self, alias: &'static str) -> Self {
         Argument { alias: Some(alias), ..self }
     }
 
-    /// Describes a default that depends on more than the argument.
+    /// Sets the default on the page, where the value alone does not say it.
     pub const fn shown_as(self, default: &'static str) -> Self {
         Argument { shown_default: Some(default), ..self }
     }
 
-    /// `what` is what the argument switches on and this version lacks, with its verb: "quotas are".
+    /// Names what of Volcano the argument switches on and this version lacks, with a verb: "quotas
+    /// are".
     pub const fn not_built(self, what: &'static str) -> Self {
         Argument { not_built: Some(what), ..self }
     }
@@ -109,8 +105,8 @@ impl<T: ArgumentType> Argument<T> {
 pub trait ArgumentType: Copy + fmt::Debug + Sync + Sized + 'static {
     /// What a reader gets.
     type Value: Into<Value>;
-    /// How a file does without an argument of this type that is not built.
-    const UNUSED: &'static str = "remove it";
+    /// How a file does without an argument that is not built, and what the page says of it.
+    const UNUSED: (&'static str, &'static str) = ("remove it", "it refuses the file");
 
     fn read(argument: &Argument<Self>, reader: &mut ArgumentReader<'_>) -> Self::Value;
     /// Returns the type in words and as a JSON schema.
@@ -189,11 +185,8 @@ impl<T: ArgumentType> DeclaredArgument for Argument<T> {
 
     fn about(&self) -> String {
         let alias = self.alias.map_or(String::new(), |key| format!("; also read as `{key}`"));
-        let unbuilt = match self.not_built {
-            Some(_) if T::UNUSED == "remove it" => "; not built: it refuses the file",
-            Some(_) => "; not built: `true` refuses the file",
-            None => "",
-        };
+        let unbuilt =
+            self.not_built.map_or(String::new(), |_| format!("; not built: {}", T::UNUSED.1));
         format!("{}{alias}{}{unbuilt}", self.about, self.default.remark())
     }
 
@@ -241,7 +234,7 @@ impl<T: ArgumentType> DeclaredArgument for Argument<T> {
         };
         let (line, field) = (from.line(self.key), from.field_of(self.key));
         let problem = format!("{what} not built into this version");
-        Some(MissingEntry::of_volcano(&name, line, &field, problem, T::UNUSED))
+        Some(MissingEntry::of_volcano(&name, line, &field, problem, T::UNUSED.0))
     }
 }
 

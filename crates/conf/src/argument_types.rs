@@ -28,7 +28,8 @@ pub struct DurationRule {
     pub remedy: &'static str,
 }
 
-/// A map with fixed keys. A value that is no map, and another key, give a warning.
+/// A map with fixed keys (plugins-nodes.md 12.1). A value that is no map, and another key, give a
+/// warning.
 #[derive(Clone, Copy, Debug)]
 pub struct Section(pub &'static [&'static dyn DeclaredArgument]);
 
@@ -138,7 +139,7 @@ fn with_bound<T: ToString + Into<Value>>(
 /// A YAML boolean, or one of the strings `1 t T TRUE true True 0 f F FALSE false False`.
 impl ArgumentType for bool {
     type Value = bool;
-    const UNUSED: &'static str = "set it to false";
+    const UNUSED: (&'static str, &'static str) = ("set it to false", "`true` refuses the file");
 
     fn read(argument: &Argument<Self>, reader: &mut ArgumentReader<'_>) -> bool {
         let keys = argument.alias.into_iter().chain([reader.key]);

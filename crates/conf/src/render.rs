@@ -7,7 +7,7 @@ use crate::arguments::{Arguments, shown};
 use crate::error::printable;
 use crate::file::{Config, LoadedConfig, PluginOption};
 use crate::missing::MissingKind;
-use crate::settings::arguments_of;
+use crate::settings::{CACHE, arguments_of};
 use crate::switches::SWITCHES;
 
 /// The configuration for an operator's eyes; ends with a line break.
@@ -85,7 +85,7 @@ fn action_arguments(out: &mut String, config: &Config) {
         line(out, 2, action);
         // The gang actions have no cache argument of their own.
         if action.starts_with("gang") {
-            action_argument(out, arguments_of("allocate")[0], &config.action_arguments("allocate"));
+            action_argument(out, &CACHE, &config.action_arguments("allocate"));
         }
         for argument in arguments_of(action) {
             action_argument(out, *argument, &config.action_arguments(action));

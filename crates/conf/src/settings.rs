@@ -102,7 +102,7 @@ pub enum VictimOrderPolicy {
     PriorityFirst,
 }
 
-const CACHE: Argument<bool> = Argument::new(
+pub(crate) const CACHE: Argument<bool> = Argument::new(
     "predicateErrorCacheEnable",
     true,
     "reuse filter failures among tasks of one role",
@@ -125,7 +125,7 @@ const WORKERS: Argument<i64> = at_least(
     Argument::new(
         "topologyAwarePreemptWorkerNum",
         16,
-        "parallelism of dry-run preemption, never a different result",
+        "accepted without effect: Volcano's parallelism, which changes no result",
     ),
 );
 const PERCENTAGE: Argument<i64> =
