@@ -91,8 +91,9 @@ fn keys_of_the_code() -> BTreeSet<String> {
     for part in reads.split("arguments::").skip(1) {
         let is_part = |letter: &char| letter.is_ascii_uppercase() || *letter == '_';
         let constant: String = part.chars().take_while(is_part).collect();
-        let value = names.split(&format!("const {constant}: &str = \"")).nth(1);
-        let value = value.filter(|_| !constant.is_empty()).and_then(|rest| rest.split('"').next());
+        let declared = names.split(&format!("const {constant}: Argument<")).nth(1);
+        let declared = declared.filter(|_| !constant.is_empty());
+        let value = declared.and_then(|rest| rest.split('"').nth(1));
         keys.extend(value.map(|value| format!("cohort.volcano.sh/{value}")));
     }
     let weight = reads.split("const WEIGHT: &str = \"").nth(1).and_then(|it| it.split('"').next());
