@@ -152,7 +152,7 @@ const MAX_DOMAINS: Argument<i64> = at_least(
         .not_built("the search in HyperNodes is"),
 );
 const WHOLE_BUNDLE: Argument<bool> =
-    Argument::new("allowWholeBundle", true, "may the core of a victim gang be evicted");
+    Argument::new("allowWholeBundle", true, "whether the core of a victim gang may be evicted");
 const TRIM_BUNDLE: Argument<bool> =
     Argument::new("trimBoundaryBundle", true, "take no more of the last bundle than needed");
 const VICTIM_ORDER: Argument<OneOf> = Argument::new(

@@ -171,7 +171,10 @@ const USAGE: Arguments = &[
     &argument("memory.weight", 1, "weight of the load of memory"),
     &argument(
         "thresholds",
-        Section(&[&argument("cpu", 80, ""), &argument("mem", 80, "")]),
+        Section(&[
+            &argument("cpu", 80, "percent of cpu"),
+            &argument("mem", 80, "percent of memory"),
+        ]),
         "load in percent above which a node is full",
     ),
     &argument(

@@ -28,7 +28,7 @@ pub(super) const BORROW: Argument<OneOf> = Argument::new(
 pub(super) const THRESHOLD: Argument<i64> = Argument::new(
     "borrowWithinCohort.maxPriorityThreshold",
     i32::MIN as i64,
-    "highest priority of its victims",
+    "highest priority of pods that are preempted while borrowing",
 )
 .or_decimal_text()
 .shown_as("absent");
@@ -40,7 +40,7 @@ const STRATEGIES: Argument<OneOrBoth> = Argument::new(
     "when a share allows a preemption",
 )
 .shown_as("both");
-const ROOT_COHORT: Argument<bool> = Argument::new("rootCohort", true, "is `root` a cohort");
+const ROOT_COHORT: Argument<bool> = Argument::new("rootCohort", true, "whether `root` is a cohort");
 const ROOT_QUOTA: Argument<OneOf> = Argument::new(
     "rootQuota",
     OneOf { words: &["Deserved", "Cluster"], is_strict: true },
