@@ -353,10 +353,10 @@ mod tests {
     fn caches_that_are_switched_off_are_logged_once_at_the_start_and_at_a_reload() {
         const LEVEL: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: capacity\n    \
             enableHierarchy: true\n    arguments: {ancestorReclaimLevel: 1}\n";
-        let reclaim = "plugin capacity with ancestorReclaimLevel: votes about victims are not kept: \
-            each search in another state asks for the candidates of every node anew";
-        let order = "plugin capacity with enableHierarchy: the order of queues is not kept: the next \
-            queue is found by comparing all queues";
+        let reclaim = "plugin capacity with ancestorReclaimLevel: votes about victims are not \
+            kept: each search in another state asks for the candidates of every node anew";
+        let order = "plugin capacity with enableHierarchy: the order of queues is not kept: the \
+            next queue is found by comparing all queues";
         let path = file("caches", LEVEL);
         let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
         let mut follow = None;

@@ -53,7 +53,8 @@ const BACKOFF: Argument<DurationRule> = Argument::new(
         remedy: "write a duration such as 90s or 0s; until then 60s is in force",
         ..DURATION
     },
-    "wait of a group that was evicted before it has others evicted again, doubled each time; 0s: off",
+    "wait of a group that was evicted before it has others evicted again, doubled each time; \
+     0s: off",
 )
 .shown_as("60s");
 const SHARE_PERIOD: Argument<DurationRule> = Argument::new(

@@ -39,7 +39,7 @@ const FOREIGN: &[&dyn vc_conf::DeclaredArgument] = &[&vc_conf::Argument::new("an
 /// Loads one plugin with one argument, whose value is JSON, and all plugins built.
 pub(crate) fn load_argument(plugin: &str, key: &str, value: &str) -> Result<LoadedConfig, String> {
     let text = format!(
-        "actions: allocate\ntiers:\n- plugins: [{{name: {plugin}, arguments: {{\"{key}\": {value}}}}}]\n"
+        "actions: allocate\ntiers:\n- plugins:\n  - name: {plugin}\n    arguments: {{\"{key}\": {value}}}\n"
     );
     parse("x", &text, &all()).map_err(|error| format!("{}: {}", error.field, error.problem))
 }
