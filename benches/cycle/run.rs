@@ -101,7 +101,7 @@ impl Sample {
 pub(crate) fn sample(case: &Case, evaluator: Evaluator, plugins: &[String]) -> anyhow::Result<()> {
     let known = vc_engine::KNOWN;
     let mut conf = case.conf.unwrap_or(vc_conf::CHART).to_owned();
-    let is_built = |name: &String| known.plugins.contains(&name.as_str());
+    let is_built = |name: &String| known.plugins.iter().any(|plugin| plugin.name == *name);
     let unknown = plugins.iter().find(|name| !is_built(name));
     ensure!(unknown.is_none(), "no plugin of this name is built: {}", unknown.map_or("", |it| it));
     plugins.iter().for_each(|name| conf.push_str(&format!("\n  - name: {name}\n")));

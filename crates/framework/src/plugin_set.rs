@@ -111,8 +111,8 @@ impl PluginSet {
         let static_filters = static_filters.map(|position| position.instance).collect();
         let handles = |&index: &usize| plugins[index].points().has(Points::EVENT_HANDLERS);
         let handlers = (0..plugins.len()).filter(handles).collect();
-        let declared = |plugin: &Box<dyn Plugin>| plugin.depends().stated_by(plugin.points());
-        let depends: Vec<Depends> = plugins.iter().map(declared).collect();
+        let stated = plugins.iter().map(|plugin| plugin.depends().stated_by(plugin.points()));
+        let depends: Vec<Depends> = stated.collect();
         let signatures = depends.iter().map(Depends::signature).collect();
         let rest = Self { depends, signatures, ..Self::default() };
         (Self { plugins, names, calls, static_filters, handlers, filters, ..rest }, warnings)
