@@ -254,19 +254,7 @@ async fn core_16_the_log_level_is_set_over_a_socket() {
     server.stop().await;
 }
 
-#[tokio::test]
-async fn profiles_can_be_taken_one_at_a_time() {
-    let server = serve(Vec::new()).await;
-    let (sockets, url) = (folder("sockets"), server.url());
-    let args = [
-        "--master",
-        &url,
-        "--leader-elect=false",
-        "--enable-pprof",
-        "--listen-address=127.0.0.1:0",
-    ];
-    let mut child = Child::start(&args, &sockets);
-    let address = child.address("metrics").await;
+async fn cpu_profiles_can_be_taken(address: SocketAddr) {
     for (query, wanted) in [("seconds=60", 400), ("seconds=x", 400)] {
         let (code, _) = get(address, &format!("/debug/pprof/profile?{query}")).await;
         assert_eq!(code, wanted);
@@ -280,6 +268,28 @@ async fn profiles_can_be_taken_one_at_a_time() {
     let body = if one.0 == 200 { one.1 } else { other.1 };
     let has = |text: &[u8]| body.windows(text.len()).any(|window| window == text);
     assert!(has(b"\x32\x0bnanoseconds"), "{} bytes", body.len());
+}
+
+#[tokio::test]
+async fn profiles_can_be_taken_one_at_a_time() {
+    let server = serve(Vec::new()).await;
+    let (sockets, url) = (folder("sockets"), server.url());
+    let args = [
+        "--master",
+        &url,
+        "--leader-elect=false",
+        "--enable-pprof",
+        "--listen-address=127.0.0.1:0",
+    ];
+    let mut child = Child::start(&args, &sockets);
+    let address = child.address("metrics").await;
+    if cfg!(feature = "cpu-profiles") {
+        cpu_profiles_can_be_taken(address).await;
+    } else {
+        let (code, text) = get(address, "/debug/pprof/profile").await;
+        let text = String::from_utf8(text).unwrap();
+        assert!(code == 404 && text.contains("--features cpu-profiles"), "{code} {text:?}");
+    }
     let paths = ["/debug/pprof/heap", "/debug/pprof/allocs"];
     for path in paths.into_iter().filter(|_| cfg!(feature = "heap-profiles")) {
         let (code, heap) = get(address, path).await;

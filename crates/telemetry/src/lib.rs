@@ -6,6 +6,8 @@ mod docs;
 mod families;
 mod jobs;
 mod metrics;
+#[cfg(target_os = "linux")]
+mod process;
 mod queues;
 mod quotas;
 mod table;

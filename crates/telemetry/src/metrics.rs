@@ -40,8 +40,8 @@ impl Metrics {
             families.scrapes.with_label_values(&[code]);
         }
         #[cfg(target_os = "linux")]
-        registry
-            .register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))
+        crate::process::ProcessMetrics::new()
+            .and_then(|process| registry.register(Box::new(process)))
             .expect("its names are its own");
         let (series, late) = Default::default();
         Arc::new(Self { registry, families, series, late })

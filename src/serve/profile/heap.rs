@@ -4,9 +4,7 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use pprof::Symbol;
-
-use super::proto::Profile;
+use super::proto::{Profile, SourceLine};
 use crate::heap::{HeapAmounts, RATE, is_ours, resolve, sites};
 
 /// As Go names them; the last is what `go tool pprof` shows.
@@ -38,15 +36,16 @@ pub(super) fn encode() -> Vec<u8> {
 fn lines(profile: &mut Profile, address: usize) -> Vec<u64> {
     let mut lines = Vec::new();
     resolve(address, |symbol| {
-        let name = symbol.name();
-        if name.as_ref().is_some_and(|name| is_ours(&name.to_string())) {
+        // `#` leaves out the hash behind the name.
+        let function = symbol.name().map_or("Unknown".to_owned(), |name| format!("{name:#}"));
+        if is_ours(&function) {
             return;
         }
-        lines.push(profile.location(&Symbol {
-            name: name.map(|name| name.as_bytes().to_vec()),
-            addr: symbol.addr(),
-            lineno: symbol.lineno(),
-            filename: symbol.filename().map(Into::into),
+        let file = symbol.filename().map(|file| file.to_string_lossy().into_owned());
+        lines.push(profile.location(&SourceLine {
+            function,
+            file: file.unwrap_or("Unknown".to_owned()),
+            line: symbol.lineno().unwrap_or(0),
         }));
     });
     lines

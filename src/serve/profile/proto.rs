@@ -4,8 +4,6 @@
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pprof::Symbol;
-
 /// A message under construction.
 #[derive(Default)]
 struct ProtoMessage(Vec<u8>);
@@ -39,6 +37,15 @@ impl ProtoMessage {
         values.into_iter().for_each(|value| list.varint(value));
         self.bytes(field, &list.0);
     }
+}
+
+/// A line of a function in a source file.
+pub(super) struct SourceLine {
+    /// Demangled, without the hash of the compiler.
+    pub(super) function: String,
+    pub(super) file: String,
+    /// 0: not known.
+    pub(super) line: u32,
 }
 
 /// The samples, and the tables that they point into.
@@ -105,9 +112,9 @@ impl Profile {
     }
 
     /// A line of a function; numbers begin at 1.
-    pub(super) fn location(&mut self, symbol: &Symbol) -> u64 {
-        let function = self.function(symbol);
-        let line = u64::from(symbol.lineno.unwrap_or(0));
+    pub(super) fn location(&mut self, source: &SourceLine) -> u64 {
+        let function = self.function(source);
+        let line = u64::from(source.line);
         let next = self.locations.len() as u64 + 1;
         let number = *self.locations.entry((function, line)).or_insert(next);
         if number == next {
@@ -122,9 +129,9 @@ impl Profile {
         number
     }
 
-    fn function(&mut self, symbol: &Symbol) -> u64 {
-        let name = self.string(&readable(&symbol.name()));
-        let file = self.string(&symbol.filename());
+    fn function(&mut self, source: &SourceLine) -> u64 {
+        let name = self.string(&readable(&source.function));
+        let file = self.string(&source.file);
         let next = self.functions.len() as u64 + 1;
         let number = *self.functions.entry((name, file)).or_insert(next);
         if number == next {
@@ -193,15 +200,14 @@ mod tests {
 
     #[test]
     fn equal_lines_are_one_location() {
-        let symbol = |name: &str, line| Symbol {
-            name: Some(name.as_bytes().to_vec()),
-            addr: None,
-            lineno: Some(line),
-            filename: Some("a.rs".into()),
+        let source = |name: &str, line| SourceLine {
+            function: name.to_owned(),
+            file: "a.rs".to_owned(),
+            line,
         };
         let mut profile = Profile::new(&[("samples", "count"), ("cpu", "nanoseconds")]);
         let lines = [("f", 1), ("f", 2), ("g", 1), ("f", 1)];
-        let numbers = lines.map(|(name, line)| profile.location(&symbol(name, line)));
+        let numbers = lines.map(|(name, line)| profile.location(&source(name, line)));
         assert_eq!(numbers, [1, 2, 3, 1]);
         assert_eq!(profile.functions.len(), 2);
         assert_eq!(profile.texts[0], "");
