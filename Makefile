@@ -5,6 +5,7 @@ IMAGE ?= vc-scheduler:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
 .PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
+.PHONY: lint-dependencies test-profiles notices sbom
 
 demo:
 	$(CARGO) build --release --locked
@@ -100,10 +101,33 @@ bench-compare: apiserver
 bench-apiserver: apiserver
 	$(CARGO) bench --locked --bench wire -- $(CASE) --apiserver --plots target/plots
 
-lint:
+lint: lint-dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --locked --test real -- -D warnings
+
+# Tools of a fixed version, each in a folder of its own, installed once.
+CARGO_DENY_VERSION = 0.20.2
+CARGO_DENY = target/tools/cargo-deny-$(CARGO_DENY_VERSION)/bin/cargo-deny
+CARGO_CYCLONEDX_VERSION = 0.5.9
+CARGO_CYCLONEDX = target/tools/cargo-cyclonedx-$(CARGO_CYCLONEDX_VERSION)/bin/cargo-cyclonedx
+
+$(CARGO_DENY):
+	$(CARGO) install --quiet --locked --root $(@D)/.. cargo-deny --version $(CARGO_DENY_VERSION)
+
+$(CARGO_CYCLONEDX):
+	$(CARGO) install --quiet --locked --root $(@D)/.. cargo-cyclonedx \
+		--version $(CARGO_CYCLONEDX_VERSION)
+
+# Licences, doubled crates and sources of the dependencies (deny.toml). Known vulnerabilities are
+# checked where their database can be fetched: without it the rest must still be usable.
+lint-dependencies: $(CARGO_DENY)
+	$(CARGO_DENY) --locked check licenses bans sources
+	@if timeout 60 $(CARGO_DENY) --locked fetch db >/dev/null 2>&1; then \
+		$(CARGO_DENY) --locked check --disable-fetch advisories; \
+	else \
+		echo "advisories are not checked: their database cannot be fetched"; \
+	fi
 
 docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --lib document
