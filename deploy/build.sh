@@ -68,7 +68,7 @@ prepare() {
 
 compile() {
     cargo build --locked --profile "$profile" --target "$target" -p vc-scheduler -p vc-sim \
-        --bin vc-scheduler --bin vcsim --features vc-scheduler/cpu-profiles
+        --bin vc-scheduler --bin vcsim
 }
 
 dependencies() {

@@ -11,7 +11,7 @@ trap 'rm -rf "$rendered"' EXIT
 
 "$helm" lint --quiet --strict deploy/chart
 "$helm" template vc-scheduler deploy/chart --namespace volcano-system --set namespace.create=true \
-    --output-dir "$rendered" >/dev/null
+    --skip-tests --output-dir "$rendered" >/dev/null
 new=$rendered/vc-scheduler/templates
 sed -i '${/^$/d}' "$new"/*.yaml
 
@@ -51,13 +51,30 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set serviceMonitor.tlsConfig.serverName=metrics-of-ours \
     --set metrics.port=9090,health.port=9091,podDisruptionBudget.maxUnavailable=7 \
     --set serviceMonitor.interval=77s,serviceMonitor.labels.release=monitor \
-    --set prometheusRule.labels.rules=ours,dashboard.labels.folder=ours >"$rendered/values.yaml"
+    --set prometheusRule.labels.rules=ours,dashboard.labels.folder=ours \
+    --set prometheusRule.runbookPage=https://runbooks.example/page \
+    --set serviceMonitor.scrapeTimeout=66s,serviceMonitor.relabelings[0].action=keepequal \
+    --set serviceMonitor.metricRelabelings[0].action=labeldrop \
+    --set commonLabels.owner=of-labels,commonAnnotations.contact=of-annotations \
+    --set 'envFrom[0].configMapRef.name=more-variables' \
+    --set 'extraVolumes[0].name=more-files,extraVolumeMounts[0].name=more-files' \
+    --set 'extraVolumeMounts[0].mountPath=/more' \
+    --set 'topologySpreadConstraints[0].maxSkew=3' \
+    --set 'topologySpreadConstraints[0].topologyKey=zone-of-ours' \
+    --set 'topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule' \
+    --set strategy.type=RollingUpdate,strategy.rollingUpdate.maxSurge=43% \
+    --set startupProbe.failureThreshold=44,livenessProbe.failureThreshold=45 \
+    --set readinessProbe.failureThreshold=46 \
+    --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
+    --set 'networkPolicy.egress[0].ports[0].port=6443' >"$rendered/values.yaml"
 # And without these, each line is gone.
 everything --set priorityClassName=,metrics.enabled=false,metrics.scrapeAnnotations=false \
     --set serviceMonitor.enabled=false,prometheusRule.enabled=false,dashboard.enabled=false \
     --set podDisruptionBudget.enabled=false,leaderElection.enabled=true,replicas=2 \
     --set serviceAccount.create=false,serviceAccount.name=scheduler-account \
-    --set serviceAccount.annotations.role=scheduler >"$rendered/without.yaml"
+    --set serviceAccount.annotations.role=scheduler --set userRoles.create=false \
+    --set startupProbe=null,livenessProbe=null,readinessProbe=null \
+    --set image.digest=sha256:$(printf '%064d' 7) >"$rendered/without.yaml"
 has() { grep -q -F -e "$1" "$rendered/$2.yaml"; }
 effect() {
     if ! has "$1" "$2" || has "$1" "$3"; then
@@ -113,6 +130,24 @@ interval: 77s
 release: monitor
 rules: ours
 folder: ours
+runbook_url: https://runbooks.example/page#vcschedulernocycles
+scrapeTimeout: 66s
+action: keepequal
+action: labeldrop
+owner: of-labels
+contact: of-annotations
+name: more-variables
+- name: more-files
+  name: more-files
+mountPath: /more
+topologyKey: zone-of-ours
+maxSurge: 43%
+failureThreshold: 44
+failureThreshold: 45
+failureThreshold: 46
+kind: NetworkPolicy
+may: read
+port: 6443
 LINES
 while read -r line; do effect "$line" values without; done <<'LINES'
 priorityClassName
@@ -123,10 +158,23 @@ kind: PrometheusRule
 grafana_dashboard
 kind: PodDisruptionBudget
 role: scheduler
+startupProbe
+livenessProbe
+readinessProbe
+aggregate-to-view
+aggregate-to-edit
+aggregate-to-admin
 LINES
+effect "@sha256:0000" without values
+# A pod of `helm test` is not one of the scheduler's: the Service must not send requests to it.
+if sed -n '/scheduled.yaml/,$p' "$rendered/values.yaml" | grep -q "name: part-of-ours$"; then
+    echo "render.sh: the pod of helm test has the labels of the scheduler's pods" >&2
+    exit 1
+fi
 # Each object has the name of the release and the chart's, or what takes their place.
 while read -r release value name; do
-    names=$("$helm" template "$release" deploy/chart --set "crds.install=false,$value" |
+    names=$("$helm" template "$release" deploy/chart --skip-tests \
+        --set "crds.install=false,userRoles.create=false,$value" |
         sed -n 's/^  name: //p' | sort -u)
     if [ "$names" != "$name" ]; then
         echo "render.sh: release $release with $value is to be named $name, not:" $names >&2
@@ -161,6 +209,8 @@ refused "'replica' not allowed" --set replica=2
 refused "/fullnameOverride" --set fullnameOverride=Not_A_Name
 refused "leaderElection.enabled" --set replicas=2
 refused "serviceAccount.name" --set serviceAccount.create=false
+refused "strategy.type RollingUpdate needs leaderElection" --set strategy.type=RollingUpdate
+refused "/image/digest" --set image.digest=latest
 refused "need tls.secretName" --set metrics.tls=true
 refused "need tls.secretName" --set health.tls=true
 refused "metrics.authorization needs metrics.tls" --set metrics.authorization=true

@@ -12,7 +12,7 @@ use crate::cluster::{Cluster, manifests};
 use crate::devices::{devices, submit as submit_with_devices};
 use crate::evictions::{preempting, submit_important};
 use crate::faults::{dead_webhook, refused};
-use crate::objects::LABEL;
+use crate::objects::{LABEL, name};
 use crate::options::{WITH_GATES, WITH_SHARDS, make_shard, submit_gated};
 use crate::process::{Scheduler, shipped_conf};
 use crate::volumes::{offer, storage, submit};
@@ -30,7 +30,10 @@ fn texts(list: &Value) -> impl Iterator<Item = &str> {
 
 fn granted() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    let is_role = |object: &&Value| ["ClusterRole", "Role"].contains(&text(&object["kind"]));
+    // The other roles are for users.
+    let is_role = |object: &&Value| {
+        ["ClusterRole", "Role"].contains(&text(&object["kind"])) && name(object) == "vc-scheduler"
+    };
     for role in manifests().iter().filter(is_role) {
         for rule in role["rules"].as_array().unwrap() {
             for group in texts(&rule["apiGroups"]) {

@@ -25,6 +25,30 @@ app.kubernetes.io/name: {{ include "part" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- define "version" -}}{{ .Values.image.tag | default .Chart.AppVersion }}{{- end }}
+
+{{- /* A digest says more than a tag, which may move. */ -}}
+{{- define "image" -}}
+{{- if .Values.image.digest }}{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else }}{{ .Values.image.repository }}:{{ include "version" . }}{{ end }}
+{{- end }}
+
+{{- define "labels" -}}
+{{ include "selector" . }}
+app.kubernetes.io/version: {{ include "version" . | trunc 63 | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Labels and annotations of an object that has none of its own. */ -}}
+{{- define "metadata" -}}
+labels: {{- include "labels" . | nindent 2 }}
+{{- with .Values.commonAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- /* What no schema can say: values that do not fit together. */ -}}
 {{- define "check" -}}
 {{- if and (not .Values.leaderElection.enabled) (gt (int .Values.replicas) 1) }}
@@ -38,6 +62,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- if and (include "usesTls" .) (not .Values.tls.secretName) }}
 {{- fail "metrics.tls and health.tls need tls.secretName: a Secret with tls.crt and tls.key" }}
+{{- end }}
+{{- if and (eq (.Values.strategy.type | default "") "RollingUpdate") (not .Values.leaderElection.enabled) }}
+{{- fail "strategy.type RollingUpdate needs leaderElection.enabled: without it the old and the new pod would schedule at the same time" }}
 {{- end }}
 {{- if and .Values.metrics.authorization (not .Values.metrics.tls) }}
 {{- fail "metrics.authorization needs metrics.tls: tokens must not be sent in the clear" }}
