@@ -134,6 +134,7 @@ docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-plugins --test conf document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-engine --test writing_a_plugin
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --test chart
 	$(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) build --locked
 	target/debug/vcsim demo --plain --svg docs/demo.svg

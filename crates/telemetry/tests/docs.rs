@@ -248,6 +248,17 @@ fn labels_in_dashboard_and_alerts_exist() {
 }
 
 #[test]
+fn each_alert_leads_to_its_heading_of_the_troubleshooting_page() {
+    const PAGE: &str =
+        "https://github.com/vc-scheduler/vc-scheduler/blob/main/docs/troubleshooting.md#";
+    for (_, text) in alerts() {
+        let name = text.lines().next().expect("an alert has a name").to_lowercase();
+        let url = format!("      runbook_url: {PAGE}{name}");
+        assert!(text.lines().any(|line| line == url), "{name} lacks: {url}");
+    }
+}
+
+#[test]
 fn all_of_the_dashboard_is_about_the_chosen_job() {
     for (expression, _) in targets() {
         for read in reads(&expression) {

@@ -1,0 +1,107 @@
+//! `deploy/chart/README.md`, made from values.yaml (`make docs` writes it, this test compares it), and the
+//! schema of the values, which must know each of them.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+mod values;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use values::ChartValue;
+
+const HEAD: &str = "\
+<!-- Made from values.yaml by `make docs`. -->
+# Chart of vc-scheduler
+
+Installs the scheduler with its custom resources, rights, configuration and metrics. How to begin, and what to
+set beside Volcano: [install](https://github.com/vc-scheduler/vc-scheduler/blob/main/docs/install.md).
+
+```
+helm install vc-scheduler deploy/chart --namespace volcano-system --create-namespace \\
+  --set image.repository=registry.example/vc-scheduler --set image.tag=0.1.0
+helm test vc-scheduler --namespace volcano-system
+```
+
+`helm test` starts a pod that this scheduler has to bind, and that checks the configuration.
+
+## Values
+
+A value that is not in this table is refused.
+
+| Value | Default | What it is |
+|---|---|---|
+";
+
+fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/chart")
+}
+
+fn chart_values() -> Vec<ChartValue> {
+    values::read(&fs::read_to_string(chart().join("values.yaml")).unwrap())
+}
+
+#[test]
+fn the_readme_has_the_values_as_they_are() {
+    let mut page = HEAD.to_owned();
+    for value in chart_values() {
+        let default = match value.default.as_str() {
+            "" => "see values.yaml".to_owned(),
+            default => format!("`{default}`"),
+        };
+        let comment = value.comment.replace('|', "\\|");
+        writeln!(page, "| `{}` | {default} | {comment} |", value.path).unwrap();
+    }
+    let file = chart().join("README.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, &page).unwrap();
+    }
+    let there = fs::read_to_string(&file).unwrap_or_default();
+    assert!(there == page, "deploy/chart/README.md is not as `make docs` writes it");
+}
+
+#[test]
+fn every_value_is_explained() {
+    let lacking: Vec<String> = chart_values()
+        .into_iter()
+        .filter(|value| value.comment.is_empty())
+        .map(|value| value.path)
+        .collect();
+    assert!(lacking.is_empty(), "values.yaml says nothing of {lacking:?}");
+}
+
+/// Paths of the values that the schema knows by name: objects without named members are one value.
+fn paths_of_schema(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match schema["properties"].as_object() {
+        Some(members) if schema["additionalProperties"] == false => {
+            for (name, member) in members {
+                let path = [path, name].join(".");
+                paths_of_schema(member, path.trim_start_matches('.'), found);
+            }
+        }
+        _ => drop(found.insert(path.to_owned())),
+    }
+}
+
+#[test]
+fn the_schema_knows_every_value_and_no_other() {
+    let schema = fs::read_to_string(chart().join("values.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let mut known = BTreeSet::new();
+    paths_of_schema(&schema, "", &mut known);
+    let values: BTreeSet<String> = chart_values().into_iter().map(|value| value.path).collect();
+    // A value with an object as its default: the schema may name the members of it.
+    let is_below = |path: &str, value: &str| {
+        path == value || path.strip_prefix(value).is_some_and(|rest| rest.starts_with('.'))
+    };
+    for value in &values {
+        assert!(known.iter().any(|path| is_below(path, value)), "the schema lacks {value}");
+    }
+    for path in known.iter().filter(|path| *path != "global") {
+        assert!(values.iter().any(|value| is_below(path, value)), "there is no value {path}");
+    }
+}
