@@ -2,10 +2,11 @@
 CARGO ?= cargo
 export GO ?= go
 IMAGE ?= vc-scheduler:dev
+VCSIM_IMAGE ?= vcsim:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
 .PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
-.PHONY: lint-dependencies test-profiles notices sbom
+.PHONY: lint-dependencies notices sbom release
 
 demo:
 	$(CARGO) build --release --locked
@@ -140,7 +141,23 @@ docs:
 	target/debug/vcsim demo --plain --svg docs/demo.svg
 
 # What `--version` says of its origin: the commit, `-dirty` with changes, `unknown` without git.
+# DOCKER_FLAGS: more arguments, as `--platform linux/arm64` or the digests that Dockerfile names.
+DOCKER_BUILD = docker build $(DOCKER_FLAGS) \
+	--build-arg VERSION="$$(sed -n '/^version = /{s/.*"\(.*\)"/\1/p;q}' Cargo.toml)" \
+	--build-arg VC_GIT_SHA="$$(git describe --always --dirty --abbrev=40 --exclude '*' || echo unknown)" \
+	--build-arg VC_BUILT_AT="$$(date -u +%Y-%m-%dT%H:%M:%SZ)"
 image:
-	docker build -t $(IMAGE) \
-		--build-arg VC_GIT_SHA="$$(git describe --always --dirty --abbrev=40 --exclude '*' || echo unknown)" \
-		--build-arg VC_BUILT_AT="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" .
+	$(DOCKER_BUILD) --target vc-scheduler -t $(IMAGE) .
+	$(DOCKER_BUILD) --target vcsim -t $(VCSIM_IMAGE) .
+
+# The third-party notices, and the software bills of material of both programs (CycloneDX) in target/sbom.
+notices:
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --test notices
+
+SBOM_TARGET ?= x86_64-unknown-linux-musl
+sbom: $(CARGO_CYCLONEDX)
+	CARGO_CYCLONEDX=$(CARGO_CYCLONEDX) deploy/sbom.sh target/sbom $(SBOM_TARGET)
+
+# Binaries, images, chart, manifests, SBOM and notices of one version, with checksums.
+release:
+	deploy/release.sh $(VERSION)
