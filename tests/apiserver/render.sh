@@ -74,7 +74,7 @@ everything --set priorityClassName=,metrics.enabled=false,metrics.scrapeAnnotati
     --set serviceAccount.create=false,serviceAccount.name=scheduler-account \
     --set serviceAccount.annotations.role=scheduler --set userRoles.create=false \
     --set startupProbe=null,livenessProbe=null,readinessProbe=null \
-    --set image.digest=sha256:$(printf '%064d' 7) >"$rendered/without.yaml"
+    --set "image.digest=sha256:$(printf '%064d' 7)" >"$rendered/without.yaml"
 has() { grep -q -F -e "$1" "$rendered/$2.yaml"; }
 effect() {
     if ! has "$1" "$2" || has "$1" "$3"; then

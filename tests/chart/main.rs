@@ -21,6 +21,7 @@ const HEAD: &str = "\
 Installs the scheduler with its custom resources, rights, configuration and metrics. How to begin, and what to
 set beside Volcano: [install](https://github.com/vc-scheduler/vc-scheduler/blob/main/docs/install.md).
 
+<!-- not run: needs helm and an image in a registry; tests/apiserver/render.sh renders the chart with helm -->
 ```
 helm install vc-scheduler deploy/chart --namespace volcano-system --create-namespace \\
   --set image.repository=registry.example/vc-scheduler --set image.tag=0.1.0
