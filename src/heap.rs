@@ -1,12 +1,11 @@
 //! The allocator of the binary: mimalloc, and where half a megabyte after the other was allocated,
 //! once somebody has asked for that (`--enable-pprof`). Off, it costs a load and a branch a call.
-//! Specification: core.md 1.8 (heap profiles). The only `unsafe` code of the binary.
+//! Specification: core.md 1.8 (heap profiles). `unsafe`: an allocator is.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -227,14 +226,10 @@ pub(crate) fn is_ours(function: &str) -> bool {
     OURS.iter().any(|part| function.contains(part))
 }
 
-/// What is at an address, outermost inlined call last.
-pub(crate) fn resolve(address: usize, mut each: impl FnMut(&backtrace::Symbol)) {
-    // The address is where the call returns to; one less is in the call.
-    backtrace::resolve(address.saturating_sub(1) as *mut c_void, |symbol| each(symbol));
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::c_void;
+
     use super::*;
 
     /// All tests of this crate run on it.
@@ -252,7 +247,7 @@ mod tests {
         for (stack, amounts) in sites() {
             let mut found = false;
             for address in stack {
-                resolve(address, |symbol| {
+                backtrace::resolve(address.saturating_sub(1) as *mut c_void, |symbol| {
                     found |= symbol.name().is_some_and(|name| name.to_string().contains(function));
                 });
             }

@@ -4,6 +4,8 @@
 pub mod check;
 pub mod command;
 pub mod conf;
+#[cfg(feature = "cpu-profiles")]
+pub mod cpu;
 pub mod dump;
 pub mod environment;
 pub mod fatal;

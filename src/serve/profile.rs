@@ -1,10 +1,12 @@
 //! `/debug/pprof`: CPU and heap profiles as `go tool pprof` reads them. Specification: core.md 1.8.
-//! Each kind is a feature of the build: `cpu-profiles`, which the image has, and `heap-profiles`.
+//! Each kind is a feature of the build: `cpu-profiles` and `heap-profiles`.
 
 #[cfg(feature = "cpu-profiles")]
 mod cpu;
 #[cfg(feature = "heap-profiles")]
 mod heap;
+#[cfg(any(feature = "cpu-profiles", feature = "heap-profiles"))]
+mod lines;
 #[cfg(any(feature = "cpu-profiles", feature = "heap-profiles"))]
 mod proto;
 
@@ -47,7 +49,7 @@ fn command_line() -> String {
 
 #[cfg(not(feature = "cpu-profiles"))]
 fn cpu_not_built() -> (axum::http::StatusCode, &'static str) {
-    let text = "CPU profiles are not built in: build with --features cpu-profiles, as the image is\n";
+    let text = "CPU profiles are not built in: build with the feature cpu-profiles\n";
     (axum::http::StatusCode::NOT_FOUND, text)
 }
 

@@ -288,7 +288,7 @@ async fn profiles_can_be_taken_one_at_a_time() {
     } else {
         let (code, text) = get(address, "/debug/pprof/profile").await;
         let text = String::from_utf8(text).unwrap();
-        assert!(code == 404 && text.contains("--features cpu-profiles"), "{code} {text:?}");
+        assert!(code == 404 && text.contains("feature cpu-profiles"), "{code} {text:?}");
     }
     let paths = ["/debug/pprof/heap", "/debug/pprof/allocs"];
     for path in paths.into_iter().filter(|_| cfg!(feature = "heap-profiles")) {

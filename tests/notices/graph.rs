@@ -1,5 +1,5 @@
-//! Which packages end in the binaries: what `cargo metadata` resolves for the targets and features of
-//! a release, from the two programs on, without build scripts and procedural macros.
+//! Which packages end in the binaries: what `cargo metadata` resolves for the targets of a
+//! release, from the two programs on, without build scripts and procedural macros.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ fn metadata(target: &str) -> Value {
     let ask = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
         command.args(["metadata", "--locked", "--format-version", "1", "--filter-platform"]);
-        command.args([target, "--features", "vc-scheduler/cpu-profiles"]).args(more);
+        command.arg(target).args(more);
         command.current_dir(project()).output().unwrap()
     };
     let offline = ask(&["--offline"]);

@@ -1,11 +1,11 @@
 //! A heap profile: where what was allocated since the start, and what is still in use, was
 //! allocated. The numbers are estimates from samples, scaled up.
 
-use std::collections::HashMap;
 use std::time::SystemTime;
 
-use super::proto::{Profile, SourceLine};
-use crate::heap::{HeapAmounts, RATE, is_ours, resolve, sites};
+use super::lines::LocationCache;
+use super::proto::Profile;
+use crate::heap::{HeapAmounts, RATE, is_ours, sites};
 
 /// As Go names them; the last is what `go tool pprof` shows.
 const VALUES: [(&str, &str); 4] = [
@@ -15,40 +15,22 @@ const VALUES: [(&str, &str); 4] = [
     ("inuse_space", "bytes"),
 ];
 
-/// In pprof's format.
+/// In pprof's format. Functions of the allocator itself are left out.
 pub(super) fn encode() -> Vec<u8> {
     let mut profile = Profile::new(&VALUES);
-    let mut known = HashMap::<usize, Vec<u64>>::new();
+    let mut cache = LocationCache::default();
     for (stack, amounts) in sites() {
         let mut locations = Vec::new();
         for address in stack {
-            let lines = known.entry(address).or_insert_with(|| lines(&mut profile, address));
-            locations.extend_from_slice(lines);
+            // The address is where the call returns to; one less is in the call.
+            let address = address.saturating_sub(1) as u64;
+            locations.extend_from_slice(cache.locations(&mut profile, address, is_ours));
         }
         profile.sample(locations, &values(amounts));
     }
     profile.time(SystemTime::now(), 0);
     profile.period("space", "bytes", i64::try_from(RATE).unwrap_or(i64::MAX));
     profile.finish()
-}
-
-/// Locations of the functions at an address; those of the allocator itself are left out.
-fn lines(profile: &mut Profile, address: usize) -> Vec<u64> {
-    let mut lines = Vec::new();
-    resolve(address, |symbol| {
-        // `#` leaves out the hash behind the name.
-        let function = symbol.name().map_or("Unknown".to_owned(), |name| format!("{name:#}"));
-        if is_ours(&function) {
-            return;
-        }
-        let file = symbol.filename().map(|file| file.to_string_lossy().into_owned());
-        lines.push(profile.location(&SourceLine {
-            function,
-            file: file.unwrap_or("Unknown".to_owned()),
-            line: symbol.lineno().unwrap_or(0),
-        }));
-    });
-    lines
 }
 
 fn values(amounts: HeapAmounts) -> [i64; 4] {
