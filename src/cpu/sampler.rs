@@ -184,12 +184,15 @@ mod tests {
     use super::*;
 
     #[inline(never)]
-    fn burn_cpu(time: Duration) -> u64 {
+    fn burn_cpu(n_samples: usize) -> u64 {
         let (start, mut sum) = (Instant::now(), 0_u64);
-        while start.elapsed() < time {
-            // Allocations, which a sample may interrupt.
-            let block: Vec<u64> = (0..black_box(1000)).collect();
-            sum = sum.wrapping_add(block.iter().sum());
+        let n_taken = || lock().as_ref().map_or(usize::MAX, |sampler| sampler.samples.ends.len());
+        while n_taken() < n_samples && start.elapsed() < Duration::from_secs(60) {
+            for _ in 0..1000 {
+                // Allocations, which a sample may interrupt.
+                let block: Vec<u64> = (0..black_box(1000)).collect();
+                sum = sum.wrapping_add(block.iter().sum());
+            }
         }
         sum
     }
@@ -209,9 +212,8 @@ mod tests {
         let time = Duration::from_secs(2);
         let profile = RunningProfile::start(time).unwrap();
         assert!(RunningProfile::start(time).unwrap_err().contains("another CPU profile"));
-        // Until there are enough: other tests may have the processor.
-        let threads: Vec<_> =
-            (0..2).map(|_| std::thread::spawn(|| burn_cpu(Duration::from_millis(700)))).collect();
+        // Other tests use the processor, too, and have samples.
+        let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(|| burn_cpu(200))).collect();
         threads.into_iter().for_each(|thread| assert_ne!(thread.join().unwrap(), 0));
         let samples = profile.finish();
         let stacks = samples.stacks().filter(|stack| has_function(stack, "burn_cpu"));

@@ -1,5 +1,5 @@
-//! `deploy/chart/README.md`, made from values.yaml (`make docs` writes it, this test compares it), and the
-//! schema of the values, which must know each of them.
+//! `deploy/chart/README.md`, made from values.yaml (`make docs` writes it, this test compares it), the schema
+//! of the values, which must know each of them, and the versions that parts of a release share.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
@@ -73,6 +73,33 @@ fn every_value_is_explained() {
         .map(|value| value.path)
         .collect();
     assert!(lacking.is_empty(), "values.yaml says nothing of {lacking:?}");
+}
+
+#[test]
+fn the_chart_and_the_changelog_have_the_version_of_the_programs() {
+    let version = env!("CARGO_PKG_VERSION");
+    let read = |path: &str| fs::read_to_string(chart().join(path)).unwrap();
+    let chart = read("Chart.yaml");
+    for line in [format!("version: {version}"), format!("appVersion: {version}")] {
+        assert!(chart.lines().any(|known| known == line), "Chart.yaml lacks {line}");
+    }
+    let heading = format!("## [{version}]");
+    let changelog = read("../../CHANGELOG.md");
+    assert!(changelog.lines().any(|line| line.starts_with(&heading)), "CHANGELOG.md: {heading}");
+}
+
+#[test]
+fn the_image_is_built_with_the_toolchain_of_the_project() {
+    let read = |path: &str| fs::read_to_string(chart().join("../..").join(path)).unwrap();
+    let toolchain = read("rust-toolchain.toml");
+    let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = "));
+    let channel = channel.unwrap().trim_matches('"');
+    let dockerfile = read("Dockerfile");
+    for line in
+        [format!("ARG RUST_IMAGE=rust:{channel}-"), format!("ENV RUSTUP_TOOLCHAIN={channel}")]
+    {
+        assert!(dockerfile.lines().any(|known| known.starts_with(&line)), "Dockerfile: {line}");
+    }
 }
 
 /// Paths of the values that the schema knows by name: objects without named members are one value.
