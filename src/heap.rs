@@ -153,7 +153,7 @@ fn distance() -> i64 {
     (-uniform.ln() * RATE as f64) as i64
 }
 
-/// The thread is `INSIDE`. The stack is counted before the lock is taken: walking takes locks too.
+/// The thread is `INSIDE`. The stack is captured before the lock is taken: capturing takes locks too.
 fn sample(place: usize, size: usize) {
     let (mut stack, mut depth) = ([0; DEPTH], 0);
     backtrace::trace(|frame| {
