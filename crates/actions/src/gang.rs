@@ -21,7 +21,7 @@ use vc_resource::Resource;
 use crate::eligible::awaits_victims;
 use crate::job_queue::JobQueue;
 use crate::quota_pass;
-use crate::starving::{Starving, collect, pending, waits};
+use crate::starving::{Starving, collect, pending};
 use crate::sub_job_tasks::{SubJobTasks, take_first, tasks_by_sub_job};
 use crate::topology;
 use select::{BrokenGang, EvictionDomain};
@@ -121,11 +121,9 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         false => collect(session, reason(kind)),
     };
     for job in starving.with_topology {
-        if waits(session, job) {
-            let why = topology::why_not_placed(&session.hyper_nodes);
-            let cause = Cause::Filter(Reason::Text(why));
-            session.outcome.causes.note_job(job, reason(kind).as_str(), cause);
-        }
+        let why = topology::why_not_placed(&session.hyper_nodes);
+        let cause = Cause::Filter(Reason::Text(why));
+        session.outcome.causes.note_job(job, reason(kind).as_str(), cause);
     }
     let mut job_queue = JobQueue::new(session, &starving.jobs);
     starving.queues.into_iter().for_each(|queue| job_queue.serve(queue));
@@ -135,13 +133,8 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         if kind == GangEviction::Reclaim && overused() {
             klog!(3; "Queue <{name}> is overused, ignore it.");
             for job in job_queue.drop_queue(queue) {
-                if waits(session, job) {
-                    session.outcome.causes.note_job(
-                        job,
-                        reason(kind).as_str(),
-                        Cause::QueueFull(queue),
-                    );
-                }
+                let action = reason(kind).as_str();
+                session.outcome.causes.note_job(job, action, Cause::QueueFull(queue));
             }
             continue;
         }

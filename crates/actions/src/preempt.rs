@@ -20,7 +20,7 @@ use crate::gang_attempt_cache::GangAttemptCache;
 use crate::job_queue::JobQueue;
 use crate::quota_pass;
 use crate::search::{FreedNodes, Preemptor, SearchCaches};
-use crate::starving::{collect, pending, waits};
+use crate::starving::{collect, pending};
 
 const NAME: &str = "preempt";
 
@@ -71,9 +71,7 @@ fn starving_jobs(session: &mut Session<'_>) -> Vec<JobId> {
         let queue = &session.queues[row.queue].name;
         klog!(3; "Job <{}> Queue <{queue}> skip preemption, reason: jobs containing \
             networkTopology do not support preemption", row.key);
-        if waits(session, job) {
-            session.outcome.causes.note_job(job, NAME, Cause::Topology);
-        }
+        session.outcome.causes.note_job(job, NAME, Cause::Topology);
     }
     starving.jobs
 }

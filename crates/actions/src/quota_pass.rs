@@ -15,7 +15,7 @@ use vc_model::{JobId, TaskId};
 use crate::demand::needed;
 use crate::eligible::awaits_victims;
 use crate::job_queue::JobQueue;
-use crate::starving::has_topology;
+use crate::starving::{has_topology, waits};
 use trial::QuotaPassTrial;
 
 /// Serves every starving job that can be served, in the first evicting action of a cycle. Later
@@ -49,6 +49,7 @@ fn collect(session: &mut Session<'_>, action: &'static str) -> Vec<JobId> {
     let (mut starving, mut with_topology) = (Vec::new(), Vec::new());
     for &job in &session.info().jobs {
         let takes_part = !session.jobs[job].is_pending()
+            && waits(session, job)
             && session.plugins().job_valid(session.view(), job).is_ok()
             && session.plugins().job_starving(session.view(), job);
         match takes_part {

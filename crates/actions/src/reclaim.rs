@@ -19,7 +19,7 @@ use crate::gang_attempt_cache::GangAttemptCache;
 use crate::job_queue::JobQueue;
 use crate::quota_pass;
 use crate::search::{FreedNodes, Preemptor, SearchCaches};
-use crate::starving::{Starving, collect, pending, waits};
+use crate::starving::{Starving, collect, pending};
 use crate::victims::fits;
 
 const NAME: &str = "reclaim";
@@ -45,9 +45,7 @@ impl Action for Reclaim {
             if session.plugins().overused(session.view(), queue) {
                 klog!(3; "Queue <{name}> is overused, ignore it.");
                 for job in job_queue.drop_queue(queue) {
-                    if waits(session, job) {
-                        session.outcome.causes.note_job(job, NAME, Cause::QueueFull(queue));
-                    }
+                    session.outcome.causes.note_job(job, NAME, Cause::QueueFull(queue));
                 }
                 continue;
             }

@@ -36,7 +36,7 @@ pub(crate) fn collect(session: &SessionState<'_>, reason: EvictReason) -> Starvi
             continue;
         }
         starving.queues.push(row.queue);
-        if !session.plugins().job_starving(session.view(), job) {
+        if !waits(session, job) || !session.plugins().job_starving(session.view(), job) {
             continue;
         }
         match has_topology(session, job) {
@@ -47,8 +47,8 @@ pub(crate) fn collect(session: &SessionState<'_>, reason: EvictReason) -> Starvi
     starving
 }
 
-/// True if a task of the job is Pending. A job that lost pods in this session starves, too, but may
-/// have no Pending task. No cause is noted for it then (actions.md 10.6).
+/// True if a task of the job is Pending. A job that lost all its pods in this session starves, too,
+/// but has nothing to place: it takes no turn, and no cause is noted for it (actions.md 6.1, 10.6).
 pub(crate) fn waits(session: &SessionState<'_>, job: JobId) -> bool {
     session.jobs[job].counts.of(TaskStatus::Pending) != 0
 }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_framework::{EvictionHold, Session, SessionState, WaitCause, klog, sort_stably};
+use vc_framework::{EvictionHold, Filter, Session, SessionState, WaitCause, klog, sort_stably};
 use vc_model::{Gates, JobId, NodeId, TaskId, TaskStatus};
 
 use super::pending_tasks::PendingTasksByJob;
@@ -34,7 +34,32 @@ pub(super) fn pass(session: &mut Session<'_>, pending: &mut PendingTasksByJob) {
         }
         unserved.remove(&job);
     }
-    unserved.into_iter().for_each(|job| session.end_eviction_hold(job));
+    let in_order: Vec<JobId> = session.info().jobs.to_vec();
+    for job in in_order.into_iter().filter(|job| unserved.contains(job)) {
+        place_best_effort(session, job);
+        session.end_eviction_hold(job);
+    }
+}
+
+/// Places the best-effort tasks of a job that was not served on their planned nodes, if they can be
+/// bound. As in backfill, the queue is not asked. Backfill itself would serve another job first.
+fn place_best_effort(session: &mut Session<'_>, job: JobId) {
+    let plan = planned_nodes(session, job, best_effort(session, job));
+    if plan.is_empty() {
+        return;
+    }
+    let mut statement = session.evicting_statement();
+    for (task, node) in plan {
+        let passes = statement.plugins().pre_predicate(statement.view(), task).is_ok()
+            && !statement.filter(task, &[node], Filter::BestEffort).feasible.is_empty();
+        if passes && statement.allocate(task, node).is_ok() {
+            statement.note_placed(task);
+        }
+    }
+    match !statement.is_empty() && statement.plugins().job_ready(statement.view(), job) {
+        true => _ = statement.commit(),
+        false => statement.discard(),
+    }
 }
 
 /// Returns the jobs with an eviction hold that take part. Jobs whose waiting tasks are all
@@ -71,13 +96,23 @@ fn plan(
     job: JobId,
     pending: &PendingTasksByJob,
 ) -> Vec<(TaskId, NodeId)> {
+    let mut tasks: Vec<TaskId> = pending.get(job).collect();
+    tasks.extend(best_effort(session, job));
+    planned_nodes(session, job, tasks)
+}
+
+/// Returns these tasks of the job with their planned nodes, in task order. Tasks without one are
+/// left out.
+fn planned_nodes(
+    session: &SessionState<'_>,
+    job: JobId,
+    mut tasks: Vec<TaskId>,
+) -> Vec<(TaskId, NodeId)> {
     let Some(hold) = session.eviction_holds.of(session, job) else { return Vec::new() };
     let node_of = |task: TaskId| {
         let node = session.node(hold.planned.get(&session.tasks[task].uid)?)?;
         session.nodes[node].present.then_some((task, node))
     };
-    let mut tasks: Vec<TaskId> = pending.get(job).collect();
-    tasks.extend(best_effort(session, job));
     sort_stably(&mut tasks, |&l, &r| session.plugins().task_order(session.view(), l, r));
     tasks.into_iter().filter_map(node_of).collect()
 }

@@ -100,10 +100,17 @@ pub(super) fn check(
             Err(why) => faults.push(why),
         }
     }
-    if case.certificate.minimal.is_some() {
+    if case.certificate.minimal.is_some() && !quota_may_be_reserved(&statement, case) {
         needs(&mut statement, case, faults);
     }
     statement.discard();
+}
+
+/// True if a plugin may have reserved quota for other jobs (cohort.md B.5.4). The witness does not
+/// hold reservations, so a victim whose quota the pod needed would seem needless. Certificates for
+/// quota count whole groups, and their minimality does not depend on reservations.
+fn quota_may_be_reserved(session: &SessionState<'_>, case: &ResolvedCertificate<'_>) -> bool {
+    session.plugins().has_targets() && !case.certificate.is_for_quota()
 }
 
 /// The time at which the victims of a replay are evicted.

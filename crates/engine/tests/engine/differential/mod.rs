@@ -197,3 +197,42 @@ fn fuzz_fast() {
     };
     outcome.unwrap_or_else(|why| panic!("{why}"));
 }
+
+/// Jobs of which all pods went in a cycle have nothing to place in it. A plugin that ranks the first
+/// jobs of queues sees them in neither evaluator.
+#[test]
+fn fast__jobs_without_waiting_pods_rank_no_queue() {
+    let text = "queue q2
+        budget b label.app=covered allowed=0
+        node n0 cpu=3 pods=3 zone=z0 host=h0
+        queue q0 weight=1 reclaimable=false
+        queue q1 weight=1 reclaimable=false deserved.cpu=2
+        job j0 queue=q0 min=0 priority=0
+          task w0 priority=0 label.app=covered
+          task w1 priority=0 label.app=covered x2
+          task w2 priority=0 label.app=covered
+        job j2 queue=q0 min=0 priority=0
+          task w0 priority=0
+        job j3 queue=q1 min=0 priority=0
+          task w0 cpu=1 priority=0 x2
+        job j4 queue=q0 min=0 priority=0
+          task r0 @n0 running cpu=3 priority=0
+          task w0 priority=2
+        job j5 queue=q2 min=0 priority=2
+          task t0-0 x3 cpu=1 priority=0 label.app=b @n0 running";
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let plugins = "cohort{* reclaimWithinCohort=Any rootQuota=Cluster} priority{*}";
+    let mut world = World::with(beside_silent(), &conf("preempt, reclaim", plugins), all);
+    let mut edge = Edge::default();
+    let mut n_evictions = 0;
+    for cycle in 0..3 {
+        if cycle == 1 {
+            world.add("job j4 queue=q2 min=2 priority=0\n  task t0 cpu=1 x2\n");
+        }
+        let cycle = world.cycle_unanswered();
+        n_evictions += cycle.report.n_evictions;
+        edge.answer(&mut world, &cycle.effects, 0);
+    }
+    assert!(0 < n_evictions, "no job has lost all pods");
+}

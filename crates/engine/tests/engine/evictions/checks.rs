@@ -60,7 +60,7 @@ pub(super) fn check_useful(cluster: &Cluster, cycle: &Cycle) -> Result<(), Strin
         }
         let job = job_of(cluster, &it.pod.name);
         let row = &cluster.jobs[job];
-        let n_waiting = waits().filter(|task| job_of(cluster, &task.pod.name) == job).count();
+        let n_waiting = n_waiting(cluster, cycle, job);
         let n_free = i64::from(row.counts.ready() + row.counts.pending_best_effort);
         // Shuffle asks nobody for whom a pod is of use, also not the gang that has just become complete.
         let later = cycle.report.certificates[index + 1..].iter();
@@ -72,6 +72,20 @@ pub(super) fn check_useful(cluster: &Cluster, cycle: &Cycle) -> Result<(), Strin
         }
     }
     Ok(())
+}
+
+/// Members of the job that have a place and are not bound. The report names those that wait for
+/// room; those on idle nodes wait for the others, as their conditions say.
+fn n_waiting(cluster: &Cluster, cycle: &Cycle, job: JobId) -> usize {
+    let row = &cluster.jobs[job];
+    let waits = |task: &&TaskId| {
+        let row = &cluster.tasks[**task];
+        let message = row.condition.as_ref().map_or("", |reported| &*reported.message);
+        let is_tentative = message.contains("can possibly be assigned to") && !row.best_effort;
+        let is_pipelined = cycle.report.pipelined.iter().any(|it| it.pod == row.key);
+        row.status == TaskStatus::Pending && (is_tentative || is_pipelined)
+    };
+    row.tasks.iter().filter(waits).count()
 }
 
 fn is_inside_job(certificate: &Certificate) -> bool {

@@ -325,3 +325,47 @@ fn members_that_waited_before_the_evictions_use_the_share_first() {
           task w1 cpu=1 priority=0";
     check(Run { config: 10, lag: 2, restart: None }, text);
 }
+
+/// The other members of a gang are bound by backfill, and use up the share of the queue. The member
+/// for which a pod went gets its slot all the same: backfill does not ask the queue either.
+#[test]
+fn a_best_effort_member_gets_its_slot_in_an_overused_queue() {
+    let text = "node n0 cpu=2 pods=2
+        node n1 cpu=5 pods=5
+        queue q0 weight=1 reclaimable=false
+        queue q1 weight=1 reclaimable=false
+        job j2 queue=q0 min=0 priority=0
+          task w0 cpu=1 priority=0
+          task w1 cpu=1 priority=0
+          task w2 priority=0
+        job j3 queue=q1 min=0 priority=0
+          task r0 @n0 running priority=0
+          task w0 cpu=1 priority=0
+          task w1 cpu=1 priority=0
+        job j4 queue=q1 min=3 priority=1
+          task w0 priority=0
+          task w1 priority=0
+          task w2 priority=0";
+    check(Run { config: 0, lag: 1, restart: None }, text);
+}
+
+/// Members that have places on idle nodes are not bound while another one waits, and count for the
+/// gang for which further pods go.
+#[test]
+fn a_gang_is_complete_with_members_that_wait_on_idle_nodes() {
+    let text = "node n0 cpu=4 pods=20
+        node n1 cpu=3 pods=20
+        node n2 cpu=2 pods=20
+        queue q0 weight=1 reclaimable=false
+        queue q1 weight=1 reclaimable=false cap.cpu=3
+        job j1 queue=q0 min=0 priority=0
+          task r0 @n0 running cpu=2 priority=0 label.app=covered
+          task w0 cpu=3 priority=0 label.app=covered
+        job j3 queue=q1 min=0 priority=0
+          task r0 @n0 running cpu=2 priority=0
+          task w0 cpu=2 priority=0
+        job j4 queue=q0 min=3 priority=1
+          task w0 cpu=1 priority=0 x3
+          task w1 cpu=3 priority=0 x2";
+    check(Run { config: 4, lag: 2, restart: None }, text);
+}
