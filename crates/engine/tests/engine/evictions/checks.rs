@@ -260,9 +260,10 @@ impl<'a> PreviousAttempt<'a> {
         }
     }
 
-    /// Whether the limit of its queue is so low that the planned places of all no longer fit, this
-    /// one's among them (11.2).
+    /// Whether the limit of its queue is so low that the planned places of all no longer fit, and
+    /// some member of its job is left out (11.2). The action decides which member that is.
     fn is_refused(&self, owed: &Owed, pod: &str) -> bool {
+        let own = job_of(&self.cluster, pod);
         let mut refused = false;
         Stage::at(self.cluster.clone(), self.config).session(|session| {
             let mut statement = session.statement();
@@ -273,7 +274,7 @@ impl<'a> PreviousAttempt<'a> {
                 let planned = node(&statement, planned);
                 match statement.plugins().allocatable(statement.view(), queue, waiting) {
                     Ok(()) => _ = statement.pipeline(waiting, planned, Room::Releasing),
-                    Err(_) => refused |= name == pod,
+                    Err(_) => refused |= job == own,
                 }
             }
             statement.discard();

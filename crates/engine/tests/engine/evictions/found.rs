@@ -308,22 +308,27 @@ fn a_gang_is_owed_nothing_once_its_queue_has_no_room_for_all_members() {
 /// queue. The other members of its job have used up the share, although no eviction was for them.
 #[test]
 fn members_that_waited_before_the_evictions_use_the_share_first() {
-    let text = "budget b label.app=covered allowed=0
+    // The order of the members decides which of them is left out.
+    for priority_of_last in [0, 1] {
+        let text = format!(
+            "budget b label.app=covered allowed=0
         node n0 cpu=6 pods=20
         queue q0 weight=2 reclaimable=true
         queue q1 weight=2 reclaimable=false
         job j0 queue=q1 min=2 priority=1
           task w0 cpu=1 priority=0 label.app=covered
           task w1 cpu=1 priority=0 label.app=covered
-          task w2 cpu=1 priority=0 label.app=covered
+          task w2 cpu=1 priority={priority_of_last} label.app=covered
         job j3 queue=q0 min=0 priority=0
           task r0 @n0 running cpu=4 priority=0
           task w0 cpu=1 priority=0
         job j4 queue=q1 min=0 priority=0
           task r0 @n0 running cpu=1 priority=0
           task w0 cpu=1 priority=0
-          task w1 cpu=1 priority=0";
-    check(Run { config: 10, lag: 2, restart: None }, text);
+          task w1 cpu=1 priority=0"
+        );
+        check(Run { config: 10, lag: 2, restart: None }, &text);
+    }
 }
 
 /// The other members of a gang are bound by backfill, and use up the share of the queue. The member
