@@ -2,8 +2,8 @@
 # The images of vc-scheduler and, as target `vcsim`, of vcsim, for linux/amd64 and linux/arm64: `make image`.
 # The compiler runs on the builder's own processor and compiles for the image's.
 #
-# The base images are arguments, so that a release can name them by digest:
-#   --build-arg RUST_IMAGE=rust:1.95.0-bookworm@sha256:... --build-arg BASE_IMAGE=...@sha256:...
+# The base images are arguments: deploy/base-images.sh asks the registry for their digests, and
+# deploy/release.sh builds on those.
 ARG RUST_IMAGE=rust:1.95.0-bookworm
 ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
 

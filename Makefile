@@ -141,7 +141,7 @@ docs:
 	target/debug/vcsim demo --plain --svg docs/demo.svg
 
 # What `--version` says of its origin: the commit, `-dirty` with changes, `unknown` without git.
-# DOCKER_FLAGS: more arguments, as `--platform linux/arm64` or the digests that Dockerfile names.
+# DOCKER_FLAGS: more arguments, as `--platform linux/arm64`.
 DOCKER_BUILD = docker build $(DOCKER_FLAGS) \
 	--build-arg VERSION="$$(sed -n '/^version = /{s/.*"\(.*\)"/\1/p;q}' Cargo.toml)" \
 	--build-arg VC_GIT_SHA="$$(git describe --always --dirty --abbrev=40 --exclude '*' || echo unknown)" \

@@ -6,6 +6,7 @@
 #   vc-scheduler-VERSION.yaml                its manifests with default values, for kubectl
 #   *.cdx.json                               software bills of material (CycloneDX)
 #   THIRD_PARTY_NOTICES.txt, LICENSE
+#   base-images.txt                          base images of the images, by digest
 #   SHA256SUMS                               checksums of all of them
 #
 #   deploy/release.sh VERSION
@@ -17,7 +18,8 @@
 #   MACHINES      default "amd64 arm64"; one without a C compiler is left out with a message
 #   PLATFORMS     of the images, default linux/amd64,linux/arm64
 #   PUSH=1        pushes the images; without it they stay in docker, for the platform of this machine only
-#   DOCKER_FLAGS  for example the digests of the base images (Dockerfile)
+#   SKIP_DIGESTS=1  builds on the tags of the base images, not on their digests (deploy/base-images.sh)
+#   DOCKER_FLAGS  more arguments of docker buildx build
 #   HELM          default target/apiserver/helm (`make apiserver`)
 #   PROFILE       of cargo, default release
 #   DIRTY=1       builds a working tree with changes, for a trial
@@ -110,6 +112,11 @@ images() {
         skip "images: docker is not installed, or its engine does not answer"
         return
     fi
+    bases=
+    if [ -z "${SKIP_DIGESTS:-}" ]; then
+        deploy/base-images.sh >"$out/base-images.txt"
+        bases=$(sed 's/^/--build-arg /' "$out/base-images.txt")
+    fi
     for image in vc-scheduler vcsim; do
         set -- --target "$image" --tag "$registry/$image:$version" --build-arg "VERSION=$version" \
             --build-arg "VC_GIT_SHA=$VC_GIT_SHA" --build-arg "VC_BUILT_AT=$VC_BUILT_AT"
@@ -120,7 +127,7 @@ images() {
             set -- "$@" --load
         fi
         # shellcheck disable=SC2086 # several arguments
-        docker buildx build "$@" ${DOCKER_FLAGS:-} .
+        docker buildx build "$@" $bases ${DOCKER_FLAGS:-} .
     done
 }
 

@@ -9,7 +9,9 @@ mod values;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use values::ChartValue;
@@ -102,6 +104,32 @@ fn the_image_is_built_with_the_toolchain_that_it_has() {
         version.split('.').map(|part| part.parse().unwrap()).collect()
     };
     assert!(number(env!("CARGO_PKG_RUST_VERSION")) <= number(toolchain), "{toolchain} is too old");
+}
+
+/// Runs deploy/base-images.sh with a `docker` that answers this. Returns success and output.
+fn base_images(answer: &str) -> (bool, String) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("docker-{}", answer.len()));
+    fs::create_dir_all(&folder).unwrap();
+    let docker = folder.join("docker");
+    fs::write(&docker, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
+    fs::set_permissions(&docker, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let script = chart().join("../base-images.sh");
+    let output = Command::new(script).env("PATH", path).output().unwrap();
+    let both = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(both).unwrap())
+}
+
+#[test]
+fn a_release_names_its_base_images_by_digest() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let (is_ok, lines) = base_images(&digest);
+    assert!(is_ok, "{lines}");
+    let names: Vec<&str> = lines.lines().filter_map(|line| line.split('=').next()).collect();
+    assert_eq!(names, ["RUST_IMAGE", "BASE_IMAGE"]);
+    assert!(lines.lines().all(|line| line.ends_with(&format!("@{digest}"))), "{lines}");
+    let (is_ok, lines) = base_images("");
+    assert!(!is_ok && lines.contains("no digest for rust:"), "{lines}");
 }
 
 /// Paths of the values that the schema knows by name: objects without named members are one value.
