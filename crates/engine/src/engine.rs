@@ -329,6 +329,9 @@ impl Engine {
             self.memory.report_throttle = ReportThrottle::default();
             self.refusals.forget(&mut self.cluster);
             self.overwrites.forget_all(&mut self.cluster);
+        }
+        if now.unix_micros < self.last_micros {
+            // Cached answers hold from the time of their cycle on, for example while a zone is open.
             self.forget();
         }
         self.last_micros = now.unix_micros;

@@ -236,3 +236,30 @@ fn fast__jobs_without_waiting_pods_rank_no_queue() {
     }
     assert!(0 < n_evictions, "no job has lost all pods");
 }
+
+/// A clock that is set back by less than a minute opens a zone of tdm again, which had shut.
+#[test]
+fn fast__a_clock_that_is_set_back_ends_cached_answers() {
+    let text = "node n0 cpu=0 pods=1 zone=z0 revocable=rz1
+        queue q0 weight=1
+        job j0 queue=q0 min=0 priority=0";
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let plugins = "tdm{* tdm.revocable-zone.rz1=01:00-01:02 tdm.evict.period=1m}";
+    let mut world = World::with(beside_silent(), &conf("preempt", plugins), all);
+    let mut edge = Edge::default();
+    let mut messages = Vec::new();
+    for (seconds, added) in [
+        (61, ""),
+        (61, ""),
+        (0, "job j0 queue=q0 min=2 priority=0\n  task t0 cpu=1 x2\n"),
+        (-29, ""),
+    ] {
+        world.tick(seconds);
+        world.add(added);
+        let cycle = world.cycle_unanswered();
+        edge.answer(&mut world, &cycle.effects, 0);
+        messages.push(cycle.effects.len());
+    }
+    assert!(0 < messages[2] && 0 < messages[3], "{messages:?}");
+}
