@@ -374,3 +374,30 @@ fn a_gang_is_complete_with_members_that_wait_on_idle_nodes() {
           task w1 cpu=3 priority=0 x2";
     check(Run { config: 4, lag: 2, restart: None }, text);
 }
+
+/// Two members of a job take the places of a less important job one after the other, and that job
+/// finds others each time. With kubelets that are slow, this ends after more than 18 cycles.
+#[test]
+fn evictions_of_a_long_chain_end() {
+    let text = "node n0 cpu=2 pods=20
+        node n1 cpu=5 pods=20
+        node n2 cpu=6 pods=20
+        node n3 cpu=6 pods=20
+        node n4 cpu=6 pods=20
+        queue q0 weight=2 reclaimable=false
+        queue q1 weight=3 reclaimable=false
+        job j0 queue=q0 min=0 priority=1
+          task w0 cpu=1 priority=0 label.app=covered
+        job j1 queue=q1 min=0 priority=0
+          task w0 cpu=1 priority=0 label.app=covered x3
+          task w1 cpu=2 priority=0 label.app=covered x2
+        job j2 queue=q0 min=0 priority=2
+          task w0 cpu=2 priority=0 x2
+          task w1 cpu=4 priority=1 x2
+        job j3 queue=q1 min=0 priority=0
+          task w0 cpu=2 priority=0 x4
+        job j4 queue=q0 min=3 priority=0
+          task r0 @n2 running cpu=2 priority=0
+          task w0 cpu=2 priority=0 x2";
+    check(Run { config: 9, lag: 3, restart: None }, text);
+}

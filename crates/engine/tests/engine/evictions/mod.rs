@@ -100,7 +100,7 @@ fn make_configs() -> [Config; 22] {
     ]
 }
 
-const N_CYCLES: u32 = 18;
+const N_CYCLES: u32 = 40;
 
 /// How a cluster is run.
 #[derive(Clone, Copy, Debug)]
