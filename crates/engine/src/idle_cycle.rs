@@ -1,11 +1,11 @@
 //! A cycle without any change since one that decided nothing. It is skipped, and its report is
 //! derived from the earlier one.
 //!
-//! Exact because
+//! Exact because:
 //! - a cycle is a function of the state, the engine's memory and the time,
 //! - the earlier cycle left the inputs of decisions unchanged, and no event has changed them since,
 //! - nothing that reads the clock is due,
-//! - the tests `quiet.rs` and `histories.rs` compare.
+//! - the tests `idle_cycle.rs` and `histories.rs` compare it with a cycle that is run.
 //!
 //! Specification: actions.md 12.2, core.md 11.
 
