@@ -123,8 +123,9 @@ enum EvictionOrder {
     AllGone,
 }
 
-/// Checks that the plugins grant each victim, after those before it, for the pod that gets its
-/// room. A plugin may refuse one member of a gang what it grants another.
+/// Checks that the plugins grant each victim for the pod that gets its room. A plugin may refuse one
+/// member of a gang what it grants another. One vote decides on all victims that went for the same
+/// pod at the same time, because a rule may test each candidate alone (plugins-jobs-queues.md 4.3).
 fn grants(
     statement: &mut Statement<'_, '_>,
     case: &ResolvedCertificate<'_>,
@@ -132,21 +133,29 @@ fn grants(
 ) {
     let is_judged =
         case.certificate.action != EvictReason::Shuffle && !case.certificate.is_for_quota();
-    for (place, &victim) in case.victims.iter().enumerate() {
-        let certified = &case.certificate.victims[place];
-        match case.question(place).filter(|_| is_judged) {
+    let places: Vec<usize> = (0..case.victims.len()).collect();
+    let vote = |&place: &usize| (case.question(place), case.certificate.victims[place].before);
+    for together in places.chunk_by(|l, r| vote(l) == vote(r)) {
+        let victims = &case.victims[together[0]..together[0] + together.len()];
+        let certified = &case.certificate.victims[together[0]..together[0] + together.len()];
+        match case.question(together[0]).filter(|_| is_judged) {
             Some(question) => {
-                let selection = statement.select_victims(question, &[victim]);
-                if selection.victims != [victim] {
-                    let by = selection.refused_by.unwrap_or("nobody who grants it");
-                    faults.push(format!("victim {}: refused by {by}", certified.pod));
+                let selection = statement.select_victims(question, victims);
+                let by = selection.refused_by.unwrap_or("nobody who grants it");
+                let refused = victims.iter().zip(certified);
+                for (_, victim) in refused.filter(|(task, _)| !selection.victims.contains(task)) {
+                    faults.push(format!("victim {}: refused by {by}", victim.pod));
                 }
             }
-            None if is_judged => faults.push(format!("victim {}: for nobody", certified.pod)),
+            None if is_judged => {
+                faults.extend(certified.iter().map(|it| format!("victim {}: for nobody", it.pod)));
+            }
             None => {}
         }
-        if let Err(refused) = statement.evict(victim, case.certificate.action, None) {
-            faults.push(format!("victim {}: {refused}", certified.pod));
+        for (&victim, certified) in victims.iter().zip(certified) {
+            if let Err(refused) = statement.evict(victim, case.certificate.action, None) {
+                faults.push(format!("victim {}: {refused}", certified.pod));
+            }
         }
     }
 }

@@ -263,3 +263,27 @@ fn fast__a_clock_that_is_set_back_ends_cached_answers() {
     }
     assert!(0 < messages[2] && 0 < messages[3], "{messages:?}");
 }
+
+/// Hierarchical drf tests each candidate alone, so two pods of a queue may go together where the
+/// second would be refused after the first (plugins-jobs-queues.md 4.3). The node holds more pods
+/// than it allows, so the reclaimer needs both.
+#[test]
+fn fast__candidates_that_are_tested_alone_go_together() {
+    let text = "node n0 cpu=3 pods=1
+        node n1 cpu=3 pods=1
+        queue q1
+        queue q2 note.volcano.sh/hierarchy=root/a/y note.volcano.sh/hierarchy-weights=1/2/1
+        queue q0 note.volcano.sh/hierarchy=root/a/x note.volcano.sh/hierarchy-weights=1/2/3
+        job j1 queue=q1 min=0
+          task t0-0 @n1 running
+        job j0 queue=q0 min=1
+          task w0
+        job j3 queue=q2 min=1
+          task t0-0 x2 @n0 running";
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let plugins = "drf{* hierarchy} conformance{*} | gang{*}";
+    let mut world = World::with(beside_silent(), &conf("reclaim", plugins), all);
+    world.add("job j1 queue=q0 min=2\n  task t0 cpu=1 x2\n");
+    assert_eq!(world.cycle_unanswered().report.n_evictions, 2);
+}
