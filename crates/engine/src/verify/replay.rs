@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Config, Switch};
-use vc_framework::{CertifiedVictim, EvictReason, Session, SessionState, Statement};
+use vc_framework::{CertifiedVictim, EvictReason, Question, Session, SessionState, Statement};
 use vc_model::{Cluster, JobId, NodeId, Reservation, TaskId, TaskStatus};
 
 use super::ResolvedCertificate;
@@ -124,40 +124,50 @@ enum EvictionOrder {
 }
 
 /// Checks that the plugins grant each victim for the pod that gets its room. A plugin may refuse one
-/// member of a gang what it grants another. One vote decides on all victims that went for the same
-/// pod at the same time, because a rule may test each candidate alone (plugins-jobs-queues.md 4.3).
+/// member of a gang what it grants another. One of two votes must grant a victim: that on all
+/// victims for the same pod, as the action asks, or that on the victim alone after those before it.
+/// A rule that tests each candidate alone may refuse the second vote (plugins-jobs-queues.md 4.3).
+/// The first may be decided by an earlier tier than it was among more candidates.
 fn grants(
     statement: &mut Statement<'_, '_>,
     case: &ResolvedCertificate<'_>,
     faults: &mut Vec<String>,
 ) {
-    let is_judged =
-        case.certificate.action != EvictReason::Shuffle && !case.certificate.is_for_quota();
+    let certificate = case.certificate;
+    let is_judged = certificate.action != EvictReason::Shuffle && !certificate.is_for_quota();
     let places: Vec<usize> = (0..case.victims.len()).collect();
-    let vote = |&place: &usize| (case.question(place), case.certificate.victims[place].before);
+    let vote = |&place: &usize| (case.question(place), certificate.victims[place].before);
     for together in places.chunk_by(|l, r| vote(l) == vote(r)) {
-        let victims = &case.victims[together[0]..together[0] + together.len()];
-        let certified = &case.certificate.victims[together[0]..together[0] + together.len()];
-        match case.question(together[0]).filter(|_| is_judged) {
-            Some(question) => {
-                let selection = statement.select_victims(question, victims);
-                let by = selection.refused_by.unwrap_or("nobody who grants it");
-                let refused = victims.iter().zip(certified);
-                for (_, victim) in refused.filter(|(task, _)| !selection.victims.contains(task)) {
-                    faults.push(format!("victim {}: refused by {by}", victim.pod));
-                }
+        let question = case.question(together[0]);
+        let victims: Vec<TaskId> = together.iter().map(|&place| case.victims[place]).collect();
+        let granted = question
+            .filter(|_| is_judged)
+            .map_or_else(Vec::new, |question| statement.select_victims(question, &victims).victims);
+        for &place in together {
+            let (victim, certified) = (case.victims[place], &certificate.victims[place]);
+            let is_open = is_judged && !granted.contains(&victim);
+            if let Some(by) = is_open.then(|| refusal(statement, question, victim)).flatten() {
+                faults.push(format!("victim {}: {by}", certified.pod));
             }
-            None if is_judged => {
-                faults.extend(certified.iter().map(|it| format!("victim {}: for nobody", it.pod)));
-            }
-            None => {}
-        }
-        for (&victim, certified) in victims.iter().zip(certified) {
-            if let Err(refused) = statement.evict(victim, case.certificate.action, None) {
+            if let Err(refused) = statement.evict(victim, certificate.action, None) {
                 faults.push(format!("victim {}: {refused}", certified.pod));
             }
         }
     }
+}
+
+/// Returns why this victim alone is not granted. Returns `None` if it is.
+fn refusal(
+    statement: &mut Statement<'_, '_>,
+    question: Option<Question>,
+    victim: TaskId,
+) -> Option<String> {
+    let Some(question) = question else {
+        return Some("for nobody".to_owned());
+    };
+    let selection = statement.select_victims(question, &[victim]);
+    let by = selection.refused_by.unwrap_or("nobody who grants it");
+    (selection.victims != [victim]).then(|| format!("refused by {by}"))
 }
 
 /// Evicts the victims of the bundles in `goes`, and makes the placements in order.
