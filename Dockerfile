@@ -2,12 +2,10 @@
 # The images of vc-scheduler and, as target `vcsim`, of vcsim, for linux/amd64 and linux/arm64: `make image`.
 # The compiler runs on the builder's own processor and compiles for the image's.
 #
-# The base images are arguments: deploy/base-images.sh asks the registry for their digests, and
-# deploy/release.sh builds on those.
-ARG RUST_IMAGE=rust:1.95.0-bookworm
-ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
+# The digests of the base images are those of their manifest lists, so they hold for each platform.
+# Dependabot renews them.
 
-FROM --platform=$BUILDPLATFORM ${RUST_IMAGE} AS rust
+FROM --platform=$BUILDPLATFORM rust:1.95.0-bookworm@sha256:6258907abe69656e41cd992e0b705cdcfabcbbe3db374f92ed2d47121282d4a1 AS rust
 # The toolchain that the image has: rust-toolchain.toml also asks for tools that no build needs.
 ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /src
@@ -39,7 +37,7 @@ ENV VC_GIT_SHA=$VC_GIT_SHA VC_BUILT_AT=$VC_BUILT_AT
 RUN deploy/build.sh /out
 
 # No shell, no libraries; a CA bundle for load sources that are asked over HTTPS.
-FROM ${BASE_IMAGE} AS base
+FROM gcr.io/distroless/static-debian12:nonroot@sha256:d093aa3e30dbadd3efe1310db061a14da60299baff8450a17fe0ccc514a16639 AS base
 ARG VERSION=unknown
 ARG VC_GIT_SHA=unknown
 ARG VC_BUILT_AT=unknown

@@ -6,7 +6,7 @@
 #   vc-scheduler-VERSION.yaml                its manifests with default values, for kubectl
 #   *.cdx.json                               software bills of material (CycloneDX)
 #   THIRD_PARTY_NOTICES.txt, LICENSE
-#   base-images.txt                          base images of the images, by digest
+#   base-images.txt                          base images of the images, by digest (Dockerfile)
 #   SHA256SUMS                               checksums of all of them
 #
 #   deploy/release.sh VERSION
@@ -18,7 +18,6 @@
 #   MACHINES      default "amd64 arm64"; one without a C compiler is left out with a message
 #   PLATFORMS     of the images, default linux/amd64,linux/arm64
 #   PUSH=1        pushes the images; without it they stay in docker, for the platform of this machine only
-#   SKIP_DIGESTS=1  builds on the tags of the base images, not on their digests (deploy/base-images.sh)
 #   DOCKER_FLAGS  more arguments of docker buildx build
 #   HELM          default target/apiserver/helm (`make apiserver`)
 #   PROFILE       of cargo, default release
@@ -105,17 +104,13 @@ chart() {
 documents() {
     make --no-print-directory sbom
     cp target/sbom/*.cdx.json LICENSE THIRD_PARTY_NOTICES.txt "$out/"
+    grep -o '[^ ]*@sha256:[0-9a-f]*' Dockerfile >"$out/base-images.txt"
 }
 
 images() {
     if ! docker info >/dev/null 2>&1; then
         skip "images: docker is not installed, or its engine does not answer"
         return
-    fi
-    bases=
-    if [ -z "${SKIP_DIGESTS:-}" ]; then
-        deploy/base-images.sh >"$out/base-images.txt"
-        bases=$(sed 's/^/--build-arg /' "$out/base-images.txt")
     fi
     for image in vc-scheduler vcsim; do
         set -- --target "$image" --tag "$registry/$image:$version" --build-arg "VERSION=$version" \
@@ -127,7 +122,7 @@ images() {
             set -- "$@" --load
         fi
         # shellcheck disable=SC2086 # several arguments
-        docker buildx build "$@" $bases ${DOCKER_FLAGS:-} .
+        docker buildx build "$@" ${DOCKER_FLAGS:-} .
     done
 }
 

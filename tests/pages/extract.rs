@@ -55,13 +55,13 @@ impl Block {
     }
 }
 
-/// The blocks of a page. The notes of a chart and the help of a program are one block each.
+/// The blocks of a page. The help of a program is one block.
 pub(crate) fn blocks(page: &str, text: &str) -> Vec<Block> {
     if page.ends_with("--help") {
         return vec![examples(text)];
     }
     if page.ends_with("NOTES.txt") {
-        return vec![notes(text)];
+        return notes(text);
     }
     let (mut blocks, mut mark) = (Vec::new(), Mark::None);
     let mut lines = text.lines().zip(1..);
@@ -141,15 +141,22 @@ fn is_synopsis(line: &str) -> bool {
     line.contains(" [-") || line.contains("...") || line.contains(" | --")
 }
 
-/// The lines of a chart's notes that are commands for everybody: no template, no placeholder. A
-/// command with a template names the Deployment of a release, which the embedded server has not.
-fn notes(text: &str) -> Block {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("  "));
-    let is_whole = |line: &&str| {
-        let is_placeholder = |word: &str| word.chars().all(|letter| letter.is_ascii_uppercase());
-        is_command(line) && !line.contains("{{") && !line.split(' ').any(is_placeholder)
-    };
-    program_text(text, lines.filter(is_whole).map(command).collect())
+/// The commands of a chart's notes, one block each. A line of a template comment before them is a mark
+/// as on a page: `{{- /* not run: why */}}`.
+fn notes(text: &str) -> Vec<Block> {
+    let (mut blocks, mut mark) = (Vec::new(), Mark::None);
+    for (line, number) in text.lines().zip(1..) {
+        let comment = line.strip_prefix("{{- /* ").and_then(|rest| rest.strip_suffix(" */}}"));
+        if let Some(comment) = comment {
+            mark = mark_of(&format!("<!-- {comment} -->"));
+        } else if let Some(line) = line.strip_prefix("  ").filter(|line| is_command(line)) {
+            let block = program_text(line, vec![command(line)]);
+            blocks.push(Block { line: number, mark: mark.clone(), ..block });
+        } else if !line.is_empty() {
+            mark = Mark::None;
+        }
+    }
+    blocks
 }
 
 /// The lines of a help below `Examples`, which end with the first one that is not indented.
@@ -274,6 +281,26 @@ More
     let blocks = blocks("vcsim run --help", help);
     let commands: Vec<&str> = blocks[0].commands.iter().map(|it| it.text.as_str()).collect();
     assert_eq!(commands, ["vcsim run a", "vcsim run b"]);
+}
+
+#[test]
+fn commands_of_notes() {
+    let text = "\
+Text:
+{{- /* not run: there is no Deployment */}}
+
+  kubectl get {{ .name }}
+  kubectl logs a
+
+Other text:
+
+  kubectl get pods
+";
+    let blocks = blocks("NOTES.txt", text);
+    let found: Vec<(usize, bool)> =
+        blocks.iter().map(|block| (block.line, block.mark == Mark::None)).collect();
+    assert_eq!(found, [(4, false), (5, false), (9, true)]);
+    assert_eq!(blocks[0].commands, [command("kubectl get {{ .name }}")]);
 }
 
 #[test]
