@@ -325,13 +325,9 @@ impl Forest {
         answer
     }
 
-    /// Whether the node uses no more than its quota in all of these. Of what nobody has a quota of,
-    /// nobody has too much: a capability alone is a ceiling and no more (B.2).
+    /// Whether the node uses no more than its quota in all of these.
     pub fn is_within_nominal(&self, node: QuotaNode, slots: &[Slot]) -> bool {
-        slots.iter().all(|&slot| {
-            let cell = self.cell(node, slot);
-            cell.usage <= cell.subtree || self.is_free(node, slot)
-        })
+        slots.iter().all(|&slot| self.over(node, slot) == 0)
     }
 
     /// Whether the top of the tree owns an unlimited amount of it.

@@ -59,8 +59,11 @@ impl Share {
 }
 
 impl Forest {
-    fn over(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
-        (self.usage(node, slot) - self.subtree(node, slot)).max(0)
+    /// How much more than its quota the node uses. Of what nobody has a quota of, nobody uses too
+    /// much: a capability alone is a ceiling and no more (B.2).
+    pub(crate) fn over(&self, node: QuotaNode, slot: Slot) -> QuotaAmount {
+        let over = self.usage(node, slot) - self.subtree(node, slot);
+        if 0 < over && !self.is_free(node, slot) { over } else { 0 }
     }
 
     /// Share of a node; that of a top is 0.

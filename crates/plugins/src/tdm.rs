@@ -366,11 +366,12 @@ fn is_preemptable(cluster: &Cluster, task: TaskId) -> bool {
 
 /// Selects preemptable Running tasks, as many of each job as its budget allows. D27: the lowest
 /// priority goes first, then the youngest, then by uid. Tasks without a job in the session stay
-/// (section 1.6).
+/// (section 1.6), and so do tasks whose eviction was refused and is not repeated yet (core.md 7.2).
 fn within_budgets(cluster: &Cluster, tasks: impl Iterator<Item = TaskId>) -> Vec<TaskId> {
     let mut by_job: BTreeMap<&ObjectKey, (&Job, Vec<TaskId>)> = BTreeMap::new();
     for task in tasks {
-        let runs = cluster.tasks[task].status == TaskStatus::Running;
+        let row = &cluster.tasks[task];
+        let runs = row.status == TaskStatus::Running && row.pause.is_none();
         if let Some((_, job)) = session_job(cluster, task)
             && runs
             && is_preemptable(cluster, task)

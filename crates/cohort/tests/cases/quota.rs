@@ -127,6 +127,8 @@ fn t5_05_capability_only() {
     assert_eq!(world.forest.available(x, gpu), 1);
     assert!(is_unlimited(world.forest.available(y, gpu)));
     assert_eq!(world.forest.share(x).published(), 0);
+    assert!(world.forest.is_within_nominal(x, &slots().1), "a ceiling makes nobody borrow");
+    assert!(!world.forest.borrows(x) && !world.forest.borrows(y));
     assert_eq!(
         (world.mode("x", "1gpu"), world.mode("x", "2gpu")),
         (AssignmentMode::Fit, AssignmentMode::NoFit)

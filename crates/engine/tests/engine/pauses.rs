@@ -195,6 +195,17 @@ fn a_refused_eviction_pauses_twice_as_long_each_time() {
 }
 
 #[test]
+fn an_eviction_that_a_plugin_chose_pauses_when_it_is_refused() {
+    let zones = "tdm{* tdm.revocable-zone.rz1=0:00-0:01 tdm.evict.period=1s} conformance";
+    let text = "node n1 cpu=2 revocable=rz1
+        job low min=0
+          task a cpu=1 pre=true @n1 running";
+    let mut world = World::new(&conf("allocate, shuffle", zones), text);
+    world.tick(7_200);
+    assert_eq!(attempts(&mut world, "evict", &["low-a"], 40), DOUBLED[..6]);
+}
+
+#[test]
 fn a_clock_that_is_set_back_ends_all_pauses() {
     let mut world = World::new(&config(), ONE);
     attempts(&mut world, "bind", &["j-a"], 21);
