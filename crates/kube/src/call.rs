@@ -124,7 +124,8 @@ pub(crate) async fn call<T>(
 const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Asks with a growing pause for a minute.
+/// Asks again after pauses that double, until the next pause would end later than a minute after the
+/// first question.
 ///
 /// # Errors
 /// The last failure.
