@@ -1,9 +1,10 @@
 //! The action `allocate`: places Pending tasks with a request, gang by gang, and binds complete
 //! gangs.
-//! Specification: actions.md 4 (HyperNodes are not built yet).
+//! Specification: actions.md 4.
 
 mod eviction_holds;
 mod grouped;
+mod hyper_nodes;
 mod pending_tasks;
 mod place;
 mod starvation;
@@ -73,8 +74,9 @@ fn take_turn(
     job: JobId,
     pending: &mut PendingTasksByJob,
 ) -> PlacementOutcome {
-    // Without nodes no task is tried, and the queue is not asked.
-    if session.info().nodes.is_empty() {
+    // Without nodes no task is tried, and the queue is not asked. Failures in HyperNodes are not
+    // cached.
+    if session.info().nodes.is_empty() || session.view().is_in_hyper_nodes(job) {
         return place::attempt(session, job, pending.made(session, job));
     }
     match session.revalidate(job, place::look) {

@@ -23,7 +23,6 @@ use crate::job_queue::JobQueue;
 use crate::quota_pass;
 use crate::starving::{Starving, collect, pending};
 use crate::sub_job_tasks::{SubJobTasks, take_first, tasks_by_sub_job};
-use crate::topology;
 use select::{BrokenGang, EvictionDomain};
 
 /// One starving job with its need (actions.md 9.2).
@@ -121,7 +120,7 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         false => collect(session, reason(kind)),
     };
     for job in starving.with_topology {
-        let why = topology::why_not_placed(&session.hyper_nodes);
+        let why = "network topology: no pod is evicted for it in this version";
         let cause = Cause::Filter(Reason::Text(why));
         session.outcome.causes.note_job(job, reason(kind).as_str(), cause);
     }

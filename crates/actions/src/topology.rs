@@ -1,33 +1,47 @@
-//! Messages for a job with a network topology, as long as jobs are not placed by HyperNodes.
+//! Messages for a job whose network topology cannot be kept, because it is not known which
+//! HyperNodes there are, or because nothing places by them.
 //! Specification: actions.md 4.2, row 4; A45.
 
-use vc_model::{HyperNodes, Job, NetworkTopology};
+use vc_framework::SessionState;
+use vc_model::{JobId, NetworkTopology};
 
-/// Returns why a job with a network topology waits. The first text is Volcano's.
-pub(crate) fn why_not_placed(hyper_nodes: &HyperNodes) -> &'static str {
-    match (hyper_nodes.is_listed(), hyper_nodes.is_empty()) {
-        (false, _) => "network topology: hyperNodes are not ready",
-        (true, true) => "network topology: no HyperNode exists",
-        (true, false) => "network topology: placement by HyperNodes is not built into this version",
+/// Returns why a job with a network topology cannot be placed by HyperNodes, if it cannot. The
+/// first text is Volcano's. Soft mode needs no HyperNode.
+fn why_not_placed(session: &SessionState<'_>, is_hard: bool) -> Option<&'static str> {
+    let hyper_nodes = &session.hyper_nodes;
+    match (hyper_nodes.is_listed(), is_hard) {
+        (false, _) => Some("network topology: hyperNodes are not ready"),
+        (true, true) if hyper_nodes.is_empty() => Some("network topology: no HyperNode exists"),
+        (true, true) if !session.plugins().places_by_hyper_nodes() => {
+            Some("network topology: no plugin places by HyperNodes; network-topology-aware does")
+        }
+        _ => None,
     }
 }
 
 /// Returns why the job waits, the remedy, and the topologies that it asks for. Returns `None` if it
-/// asks for none.
-pub(crate) fn message(hyper_nodes: &HyperNodes, job: &Job) -> Option<String> {
-    let group = job.pod_group.as_ref()?;
-    let own = group.network_topology.iter();
-    let own = own.map(|topology| format!("PodGroup {} asks for {}", job.key, wanted(topology)));
+/// asks for none, or if it can be tried.
+pub(crate) fn message(session: &SessionState<'_>, job: JobId) -> Option<String> {
+    let row = &session.jobs[job];
+    let group = row.pod_group.as_ref()?;
+    let own = group.network_topology.iter().map(|topology| &**topology);
+    let own = own.map(|topology| (format!("PodGroup {}", row.key), topology));
     let of_policies = group.policies.iter().filter_map(|policy| {
         let topology = policy.network_topology.as_ref()?;
-        Some(format!("sub-group policy {} asks for {}", policy.name, wanted(topology)))
+        Some((format!("sub-group policy {}", policy.name), topology))
     });
-    let asked: Vec<String> = own.chain(of_policies).collect();
+    let asked: Vec<(String, &NetworkTopology)> = own.chain(of_policies).collect();
     if asked.is_empty() {
         return None;
     }
+    let is_hard = asked.iter().any(|(_, topology)| !topology.soft);
+    let why = why_not_placed(session, is_hard)?;
     let remedy = "Remove networkTopology to place the pods without";
-    Some(format!("{}. {remedy}. {}.", why_not_placed(hyper_nodes), asked.join("; ")))
+    let asks = |(who, topology): &(String, &NetworkTopology)| {
+        format!("{who} asks for {}", wanted(topology))
+    };
+    let asked: Vec<String> = asked.iter().map(asks).collect();
+    Some(format!("{why}. {remedy}. {}.", asked.join("; ")))
 }
 
 fn wanted(topology: &NetworkTopology) -> String {

@@ -38,6 +38,7 @@ mod sort;
 mod statement;
 mod sums;
 mod time;
+mod topology;
 mod unschedulable_cache;
 mod victim_node_index;
 mod victim_selection;
@@ -68,9 +69,10 @@ pub use node_score_cache::{
 };
 pub use outbox::Outbox;
 pub use plugin::{
-    Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, GangEviction, JobInvalid, NodeRule,
-    Plugin, PluginBuilder, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView,
-    VectorizedPlugin, VictimFilter, VictimVote, Vote,
+    Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, GangEviction, Gradient,
+    HyperNodeScore, JobInvalid, NodeRule, Plugin, PluginBuilder, PluginEntry, QueueShare,
+    QuotaPlugin, SessionInfo, SessionView, TopologyPlugin, VectorizedPlugin, VictimFilter,
+    VictimVote, Vote,
 };
 pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};
 pub use pod_signature::{ClassSignature, PodSignature};

@@ -5,6 +5,7 @@ mod answers;
 
 mod cache_keys;
 mod quota;
+mod topology;
 mod vectorized;
 mod victim_filter;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 
 use vc_conf::{DeclaredArgument, EnqueueVote, PluginDeclaration, PluginOption, QueueRule, Warning};
 use vc_model::reads::{self, Read};
-use vc_model::{Cluster, Finding, JobId, NodeId, QueueId, Reservation, TaskId};
+use vc_model::{Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId};
 use vc_resource::Fractional;
 
 use crate::active_jobs::ActiveJobs;
@@ -28,6 +29,7 @@ use crate::records::Records;
 
 pub use cache_keys::{AdmissionKey, CacheKeys};
 pub use quota::QuotaPlugin;
+pub use topology::{Gradient, HyperNodeScore, TopologyPlugin};
 pub use vectorized::VectorizedPlugin;
 pub use victim_filter::VictimFilter;
 
@@ -62,6 +64,8 @@ pub struct SessionInfo {
     pub queues: Vec<QueueId>,
     /// Σ allocatable of all session nodes.
     pub total: Fractional,
+    /// HyperNodes over the session nodes, below a virtual root.
+    pub hyper_nodes: Arc<HyperNodeTree>,
     /// True if the action `enqueue` is configured (core.md 2.2).
     pub enqueue_configured: bool,
     /// Transition id that this session writes into conditions.
@@ -135,6 +139,10 @@ pub trait Plugin: Send + Sync {
     }
     /// Returns the victim filter that this plugin implements.
     fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
+        None
+    }
+    /// Returns the part of this plugin that orders HyperNodes.
+    fn as_topology(&self) -> Option<&dyn TopologyPlugin> {
         None
     }
     /// Returns the part of this plugin that decides about quota between queues.

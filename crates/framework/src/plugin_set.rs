@@ -6,6 +6,7 @@ mod filter;
 mod judge;
 mod order;
 mod score;
+mod topology;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;

@@ -55,6 +55,8 @@ points! {
     NEXT_QUEUE = 32, "NextQueue", Some(Switch::QueueOrder);
     // Guarded by the plugin itself, with one switch for each side.
     PREEMPT_TARGETS = 33, "PreemptTargets", None;
+    HYPER_NODE_ORDER = 34, "HyperNodeOrder", Some(Switch::HyperNodeOrder);
+    HYPER_NODE_GRADIENT = 35, "HyperNodeGradient", Some(Switch::HyperNodeGradient);
 }
 
 impl Points {

@@ -143,7 +143,8 @@ impl<'c> Session<'c> {
         settings: &'c ActionSettings,
         mut opening: Opening,
     ) -> Self {
-        let info = info(cluster, plugins, &mut opening);
+        let hyper_nodes = cluster.hyper_node_tree();
+        let info = SessionInfo { hyper_nodes, ..info(cluster, plugins, &mut opening) };
         plugins.open(SessionView { cluster, info: &info });
         let mut caches = opening.caches;
         caches.begin(cluster, info.now_micros);

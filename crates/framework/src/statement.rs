@@ -18,6 +18,7 @@ use crate::scan::Filter;
 use crate::session::{CacheStats, Outcome, Session, SessionState};
 use crate::victim_node_index::VictimNodeIndex;
 use crate::victim_selection::{EvictionRule, EvictionRuleId, Question, VictimSelection};
+use crate::wait_cause::WaitCause;
 
 /// Source of the room of a pipelined task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,6 +298,11 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Records the fit errors of a task that fits on no node.
     pub fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
         self.session.state.note_fit_errors(task, errors);
+    }
+
+    /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
+    pub fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
+        self.session.state.note_job_fit(job, cause, text);
     }
 
     /// Removes the fit errors of a task.

@@ -117,7 +117,7 @@ kinds! {
         Some("the plugin resourcequota refuses no job"), checked(ClusterEvent::QuotaApplied);
     Core SlimHyperNode: HyperNode "HyperNode", "topology.volcano.sh" "v1alpha1" "hypernodes",
         Some("jobs with a network topology wait"),
-        |metadata| (ClusterEvent::HyperNodeApplied { name: metadata.name }, Vec::new());
+        checked(ClusterEvent::HyperNodeApplied);
     Core SlimPodGroup: PodGroup "PodGroup", "scheduling.volcano.sh" "v1beta1" "podgroups", None,
         checked(ClusterEvent::PodGroupApplied), scanned;
     Core SlimPod: Pod "Pod", "" "v1" "pods", None, checked(ClusterEvent::PodApplied), scanned;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::budget::BudgetRecord;
 use crate::default_spread::{SelectorKind, SelectorObject};
 use crate::device::{DeviceKind, DeviceObject, ResourceClaim};
+use crate::hyper_node::HyperNodeRecord;
 use crate::quota::QuotaRecord;
 use crate::record::{
     NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
@@ -111,10 +112,7 @@ pub enum ClusterEvent {
         name: Arc<str>,
     },
     /// A HyperNode was added or changed.
-    HyperNodeApplied {
-        /// `metadata.name`.
-        name: Arc<str>,
-    },
+    HyperNodeApplied(Box<HyperNodeRecord>),
     /// A HyperNode is gone.
     HyperNodeDeleted {
         /// `metadata.name`.

@@ -1,14 +1,100 @@
-//! HyperNodes, as far as messages need them: whether they are known, and whether any exist. Pods
-//! are not placed by them yet. Specification: core.md 4.9, actions.md 4.2.
+//! HyperNodes as objects: a tier and members, by which nodes form a tree of network domains.
+//! Specification: core.md 4.9, plugins-nodes.md 15.1.
 
-use std::collections::BTreeSet;
+mod tree;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The HyperNodes of the cluster.
+use crate::change_log::Revision;
+use crate::ids::NodeId;
+use crate::selector::LabelSelector;
+
+pub use tree::{HyperNode, HyperNodeId, HyperNodeProblem, HyperNodeTree};
+
+/// A HyperNode as the API server has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HyperNodeRecord {
+    /// Name.
+    pub name: Arc<str>,
+    /// Microseconds since 1970.
+    pub created_micros: i64,
+    /// `spec.tier`: a smaller one is a closer network.
+    pub tier: i32,
+    /// `spec.tierName`; empty if absent.
+    pub tier_name: Arc<str>,
+    /// Members that can select something.
+    pub members: Vec<HyperNodeMember>,
+}
+
+/// What a member of a HyperNode selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HyperNodeMember {
+    /// The HyperNode with this name.
+    HyperNode(Arc<str>),
+    /// The node with this name.
+    Node(Arc<str>),
+    /// Nodes whose names contain a match.
+    Pattern(NodePattern),
+    /// Nodes with these labels.
+    Labels(LabelSelector),
+}
+
+impl HyperNodeMember {
+    /// True if changes of node labels or names may change what it selects.
+    fn is_selector(&self) -> bool {
+        matches!(self, Self::Pattern(_) | Self::Labels(_))
+    }
+}
+
+/// A regular expression for node names, compiled once. It may match anywhere in a name.
+#[derive(Clone, Debug)]
+pub struct NodePattern(Arc<regex::bytes::Regex>);
+
+impl NodePattern {
+    /// Compiles the pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        let compiled = regex::bytes::RegexBuilder::new(pattern).unicode(false).build();
+        compiled.map(|regex| Self(Arc::new(regex))).map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().rev().find(|line| !line.trim().is_empty());
+            format!("not a regular expression: {}", last.unwrap_or_default().trim())
+        })
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        self.0.is_match(name.as_bytes())
+    }
+}
+
+impl PartialEq for NodePattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl Eq for NodePattern {}
+
+/// The HyperNodes of the cluster, and the tree of those that were there when it was last asked for.
+#[derive(Clone, Debug, Default)]
 pub struct HyperNodes {
-    names: BTreeSet<Arc<str>>,
+    records: BTreeMap<Arc<str>, Arc<HyperNodeRecord>>,
     is_listed: bool,
+    revision: Revision,
+    /// The tree, and the state of which it is.
+    tree: Option<(TreeKey, Arc<HyperNodeTree>)>,
+}
+
+/// What a tree was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TreeKey {
+    hyper_nodes: Revision,
+    node_set: Revision,
+    /// `None` if no member selects nodes by their names or labels.
+    node_objects: Option<Revision>,
 }
 
 impl HyperNodes {
@@ -20,20 +106,59 @@ impl HyperNodes {
 
     /// True if no HyperNode is known.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.records.is_empty()
+    }
+
+    /// The HyperNodes by name.
+    pub fn records(&self) -> impl Iterator<Item = &HyperNodeRecord> {
+        self.records.values().map(|record| &**record)
     }
 
     pub(crate) fn set_listed(&mut self, is_listed: bool) {
         self.is_listed = is_listed;
     }
 
-    /// Adds a HyperNode.
-    pub(crate) fn apply(&mut self, name: Arc<str>) {
-        self.names.insert(name);
+    /// Adds or replaces a HyperNode. Returns true if something changed.
+    pub(crate) fn apply(&mut self, record: HyperNodeRecord) -> bool {
+        if self.records.get(&record.name).is_some_and(|known| **known == record) {
+            return false;
+        }
+        self.records.insert(record.name.clone(), Arc::new(record));
+        self.revision.advance();
+        true
     }
 
     /// Removes a HyperNode.
     pub(crate) fn remove(&mut self, name: &str) {
-        self.names.remove(name);
+        if self.records.remove(name).is_some() {
+            self.revision.advance();
+        }
     }
+
+    /// The key of the present state, given the revisions of the nodes.
+    pub(crate) fn key(&self, node_set: Revision, node_objects: Revision) -> TreeKey {
+        let mut members = self.records().flat_map(|record| &record.members);
+        let by_object = members.any(HyperNodeMember::is_selector);
+        TreeKey {
+            hyper_nodes: self.revision,
+            node_set,
+            node_objects: by_object.then_some(node_objects),
+        }
+    }
+
+    /// The tree of this state, if it is kept.
+    pub(crate) fn kept(&self, key: TreeKey) -> Option<Arc<HyperNodeTree>> {
+        self.tree.as_ref().filter(|(of, _)| *of == key).map(|(_, tree)| tree.clone())
+    }
+
+    pub(crate) fn keep(&mut self, key: TreeKey, tree: Arc<HyperNodeTree>) {
+        self.tree = Some((key, tree));
+    }
+}
+
+/// A node as members select it.
+pub(crate) struct SelectableNode<'a> {
+    pub(crate) id: NodeId,
+    pub(crate) name: &'a Arc<str>,
+    pub(crate) labels: &'a crate::selector::Labels,
 }

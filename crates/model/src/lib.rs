@@ -53,7 +53,10 @@ pub use division::Division;
 pub use domains::{Domains, Links, NodeDomains, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;
 pub use event::ClusterEvent;
-pub use hyper_node::HyperNodes;
+pub use hyper_node::{
+    HyperNode, HyperNodeId, HyperNodeMember, HyperNodeProblem, HyperNodeRecord, HyperNodeTree,
+    HyperNodes, NodePattern,
+};
 pub use ids::{
     ClassId, Column, Id, ImageId, InclusionId, JobId, KeyId, MatcherId, NodeId, QueueId, SpreadId,
     Table, TaskId, TermId, ValueId,

@@ -8,6 +8,7 @@ mod conformance;
 mod drf;
 mod gang;
 mod guarantee;
+mod network_topology_aware;
 mod nodeorder;
 mod not_built;
 mod overcommit;
@@ -33,6 +34,7 @@ pub const ALL: &[PluginEntry] = &[
     conformance::ENTRY,
     drf::ENTRY,
     gang::ENTRY,
+    network_topology_aware::ENTRY,
     nodeorder::ENTRY,
     overcommit::ENTRY,
     pdb::ENTRY,

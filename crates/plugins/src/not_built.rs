@@ -17,7 +17,6 @@ pub const NOT_BUILT: &[PluginDeclaration] = &[
         enqueue_vote: EnqueueVote::IgnoresEvictions,
         ..plugin("extender", EXTENDER)
     },
-    plugin("network-topology-aware", NETWORK_TOPOLOGY_AWARE),
     plugin("nodegroup", NODEGROUP),
     plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
     plugin("rescheduling", RESCHEDULING),
@@ -108,23 +107,6 @@ const EXTENDER: Arguments = &[
     &hook("extender.jobReadyVerb"),
     &hook("extender.allocateFuncVerb"),
     &hook("extender.deallocateFuncVerb"),
-];
-
-const NETWORK_TOPOLOGY_AWARE: Arguments = &[
-    &argument("weight", 1, "weight of the score").at_least(0),
-    &argument("hypernode.binpack.cpu", 1, "weight of cpu").at_least(0),
-    &argument("hypernode.binpack.memory", 1, "weight of memory").at_least(0),
-    &argument("hypernode.binpack.resources", "", "further resources, separated by commas"),
-    &argument("hypernode.binpack.resources.*", 1, "weight of a listed resource").at_least(0),
-    &argument(
-        "hypernode.binpack.normal-pod.enable",
-        true,
-        "score pods without a network topology too",
-    ),
-    &argument("hypernode.binpack.normal-pod.fading", 0.8, "weight of a tier against the one below")
-        .at_least(0.0),
-    &argument("hypernode.gradient.evict.max-hypernodes", 8, "HyperNodes tried with evictions")
-        .at_least(1),
 ];
 
 const NODEGROUP: Arguments = &[

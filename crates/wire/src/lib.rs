@@ -131,8 +131,8 @@ pub fn decode(kind: Kind, object: &Value) -> Result<DecodedEvent, WireError> {
             Event::NodeShardApplied(Box::new(record))
         }
         Kind::HyperNode => {
-            let name = slim::<SlimHyperNode>(kind, object)?.to_record()?.name;
-            Event::HyperNodeApplied { name }
+            let (record, problems) = slim::<SlimHyperNode>(kind, object)?.to_record()?;
+            return Ok(DecodedEvent { event: Event::HyperNodeApplied(Box::new(record)), problems });
         }
         Kind::PodDisruptionBudget => {
             let (budget, problems) = slim::<SlimBudget>(kind, object)?.to_record()?;

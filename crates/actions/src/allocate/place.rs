@@ -11,8 +11,8 @@ use vc_model::{
 };
 use vc_resource::Dim;
 
-use super::grouped;
 use super::pending_tasks::PendingTasks;
+use super::{grouped, hyper_nodes};
 use crate::sub_job_tasks::SubJobTasks;
 use crate::victims::is_evicted;
 
@@ -34,6 +34,9 @@ pub(super) fn attempt(
     if nodes.is_empty() {
         note_no_nodes(session, rest);
         return PlacementOutcome::Neither;
+    }
+    if session.view().is_in_hyper_nodes(job) {
+        return hyper_nodes::attempt(session, job, rest);
     }
     match session.jobs[job].policies().is_empty() {
         true => flat(session, job, &mut rest.sub_jobs, &nodes),

@@ -34,6 +34,9 @@ impl Plugin for RecordedPlugin {
     fn as_victim_filter(&self) -> Option<&dyn VictimFilter> {
         self.plugin.as_victim_filter().is_some().then_some(self)
     }
+    fn as_topology(&self) -> Option<&dyn TopologyPlugin> {
+        self.plugin.as_topology()
+    }
     fn as_quota(&self) -> Option<&dyn QuotaPlugin> {
         self.plugin.as_quota().is_some().then_some(self)
     }

@@ -26,6 +26,7 @@ impl Cluster {
                 self.pod_group_written(&key, &resource_version)
             }
             ClusterEvent::QueueApplied(queue) => self.queue_applied(*queue),
+            ClusterEvent::HyperNodeApplied(record) => self.hyper_nodes.apply(*record),
             other => {
                 self.apply_news(other);
                 true
@@ -41,6 +42,7 @@ impl Cluster {
             | ClusterEvent::NodeApplied(_)
             | ClusterEvent::PodGroupApplied(_)
             | ClusterEvent::PodGroupWritten { .. }
+            | ClusterEvent::HyperNodeApplied(_)
             | ClusterEvent::QueueApplied(_) => {}
             ClusterEvent::PodDeleted { key, uid } => self.pod_deleted(&key, &uid),
             // The engine reports the failure to users; the pod waits for its resync.
@@ -56,7 +58,6 @@ impl Cluster {
             ClusterEvent::NodeShardApplied(shard) => self.node_shard_applied(*shard),
             ClusterEvent::NodeShardDeleted { name } => self.node_shard_deleted(&name),
             ClusterEvent::NodeShardFailed { name } => self.node_shard_failed(&name),
-            ClusterEvent::HyperNodeApplied { name } => self.hyper_nodes.apply(name),
             ClusterEvent::HyperNodeDeleted { name } => self.hyper_nodes.remove(&name),
             ClusterEvent::HyperNodesListed { is_complete } => {
                 self.hyper_nodes.set_listed(is_complete);

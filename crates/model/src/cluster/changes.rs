@@ -6,9 +6,13 @@
 //!
 //! Specification: actions.md 12.2 (S2: versioned results), 12.3.
 
+use std::sync::Arc;
+
 use crate::change_log::{ChangeLog, Revision};
 use crate::cluster::Cluster;
+use crate::hyper_node::{HyperNodeTree, SelectableNode};
 use crate::ids::{JobId, NodeId};
+use crate::node::Node;
 
 impl Cluster {
     /// Returns the log of nodes whose row changed: the object, the tasks there, or the shard.
@@ -25,6 +29,22 @@ impl Cluster {
     /// Returns the revision of the set of known nodes.
     pub fn node_set_revision(&self) -> Revision {
         self.node_set_revision
+    }
+
+    /// Returns the tree of the HyperNodes over the known nodes. It is built again if they changed.
+    pub fn hyper_node_tree(&mut self) -> Arc<HyperNodeTree> {
+        let key = self.hyper_nodes.key(self.node_set_revision, self.object_changes.revision());
+        if let Some(tree) = self.hyper_nodes.kept(key) {
+            return tree;
+        }
+        let node = |&id: &NodeId| {
+            let Node { name, labels, .. } = &self.nodes[id];
+            SelectableNode { id, name, labels }
+        };
+        let nodes: Vec<SelectableNode<'_>> = self.node_order.iter().map(node).collect();
+        let tree = Arc::new(HyperNodeTree::of(self.hyper_nodes.records(), &nodes));
+        self.hyper_nodes.keep(key, tree.clone());
+        tree
     }
 
     /// Returns the log of jobs whose row or tasks changed, including jobs that are gone.

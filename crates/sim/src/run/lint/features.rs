@@ -6,7 +6,6 @@ use super::of_kind;
 
 /// Group and kind of objects that do not change decisions yet.
 const KINDS: &[(&str, &str)] = &[
-    ("topology.volcano.sh", "HyperNode"),
     ("nodeinfo.volcano.sh", "Numatopology"),
     ("shard.volcano.sh", "NodeShard"),
 ];

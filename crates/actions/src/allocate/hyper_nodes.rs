@@ -1,0 +1,188 @@
+//! One attempt at a job with a network topology: every HyperNode of a tier is tried without
+//! committing, and the best one of the lowest tier that suffices is taken.
+//! Specification: actions.md 4.5, A17, A18.
+
+use std::sync::Arc;
+
+use vc_framework::{Plan, Session, Statement, WaitCause};
+use vc_model::{HyperNodeId, HyperNodeTree, JobId, TaskId};
+
+use super::pending_tasks::PendingTasks;
+use super::place::{PlacementOutcome, commit_or_discard, task_loop};
+use crate::sub_job_tasks::{SubJobTasks, put_back, sort, take_first};
+
+/// A trial that would make the job ready or pipelined.
+struct Trial {
+    plan: Plan,
+    /// The tasks that are still to be placed after it.
+    rest: Vec<SubJobTasks>,
+    /// Σ scores of the HyperNodes that the sub-jobs chose.
+    score: f64,
+}
+
+/// Places the job in the best HyperNode of the lowest tier in which it becomes ready or pipelined.
+pub(super) fn attempt(
+    session: &mut Session<'_>,
+    job: JobId,
+    pending: &mut PendingTasks,
+) -> PlacementOutcome {
+    pending.is_clear = false;
+    let gradient = session.plugins().gradient(session.view(), job, None, HyperNodeTree::ROOT);
+    if let Some(problem) = gradient.problem {
+        session.note_job_fit(job, WaitCause::Topology, format!("network topology: {problem}"));
+    }
+    let mut statement = session.statement();
+    let mut closest: Option<(usize, HyperNodeId)> = None;
+    for group in gradient.groups {
+        let mut best: Option<Trial> = None;
+        for id in group {
+            let (trial, n_placed) = try_in(&mut statement, job, &pending.sub_jobs, id);
+            if closest.is_none_or(|(most, _)| most < n_placed) {
+                closest = Some((n_placed, id));
+            }
+            let is_better = |trial: &Trial| best.as_ref().is_none_or(|it| it.score < trial.score);
+            best = trial.filter(is_better).or(best);
+        }
+        let Some(best) = best else { continue };
+        if repeat(&mut statement, &best.plan) {
+            pending.sub_jobs = best.rest;
+            let outcome = commit_or_discard(statement, job);
+            // The binder may have refused placements that the order of the rest had counted.
+            sort(session, job, &mut pending.sub_jobs);
+            return outcome;
+        }
+    }
+    if let Some((_, id)) = closest {
+        // The pods are told what the closest HyperNode lacks.
+        try_in(&mut statement, job, &pending.sub_jobs, id);
+    }
+    pending.sub_jobs.clear();
+    commit_or_discard(statement, job)
+}
+
+/// Applies a plan again, and counts its placements. Returns false if a placement was refused.
+fn repeat(statement: &mut Statement<'_, '_>, plan: &Plan) -> bool {
+    if statement.replay(plan).is_err() {
+        return false;
+    }
+    let tasks: Vec<TaskId> = statement.ops().iter().map(|op| op.task()).collect();
+    for task in tasks {
+        statement.clear_fit_errors(task);
+        statement.note_placed(task);
+    }
+    true
+}
+
+/// Tries to place the job in a HyperNode, and undoes it. Returns the trial if the job becomes ready
+/// or pipelined, and the number of tasks that found a place.
+fn try_in(
+    statement: &mut Statement<'_, '_>,
+    job: JobId,
+    pending: &[SubJobTasks],
+    id: HyperNodeId,
+) -> (Option<Trial>, usize) {
+    let n_noted = statement.outcome().out.placed.get(&job).copied();
+    let mut sub_jobs = pending.to_vec();
+    for &task in sub_jobs.iter().flat_map(|entry| &entry.tasks) {
+        statement.clear_fit_errors(task);
+    }
+    let mut score = 0.0;
+    while let Some(mut entry) = take_first(statement, job, &mut sub_jobs) {
+        let Some(of_sub_job) = place_sub_job(statement, job, &mut entry, id) else { continue };
+        score += of_sub_job;
+        if !entry.tasks.is_empty() {
+            put_back(statement, job, &mut sub_jobs, entry);
+        }
+        if statement.plugins().job_ready(statement.view(), job) {
+            break;
+        }
+    }
+    let (view, plugins) = (statement.view(), statement.plugins());
+    let n_placed = statement.ops().len();
+    let suffices =
+        n_placed != 0 && (plugins.job_ready(view, job) || plugins.job_pipelined(view, job));
+    let trial = suffices.then(|| Trial { plan: statement.all(), rest: sub_jobs, score });
+    statement.clear();
+    match n_noted {
+        Some(n_noted) => drop(statement.outcome().out.placed.insert(job, n_noted)),
+        None => drop(statement.outcome().out.placed.remove(&job)),
+    }
+    (trial, n_placed)
+}
+
+/// A HyperNode in which a sub-job becomes ready or pipelined.
+struct SubJobTrial {
+    id: HyperNodeId,
+    plan: Plan,
+    rest: SubJobTasks,
+}
+
+/// Places tasks of a sub-job in the best HyperNode at or below `under`, until the sub-job is ready.
+/// Returns the score of that HyperNode. Returns `None` if nothing was placed.
+fn place_sub_job(
+    statement: &mut Statement<'_, '_>,
+    job: JobId,
+    entry: &mut SubJobTasks,
+    under: HyperNodeId,
+) -> Option<f64> {
+    let gradient = statement.plugins().gradient(statement.view(), job, Some(entry.sub_job), under);
+    if let Some(problem) = gradient.problem {
+        let policy = &statement.jobs[job].sub_jobs[entry.sub_job].id;
+        let text = format!("network topology: sub-group {policy}: {problem}");
+        statement.note_job_fit(job, WaitCause::Topology, text);
+    }
+    for group in gradient.groups {
+        let mut trials: Vec<SubJobTrial> =
+            group.into_iter().filter_map(|id| try_sub_job(statement, job, entry, id)).collect();
+        let ids: Vec<HyperNodeId> = trials.iter().map(|trial| trial.id).collect();
+        let view = statement.view();
+        let scores = statement.plugins().hyper_node_scores(view, job, entry.sub_job, &ids);
+        // Of equal ones the first by name.
+        let best = (0..trials.len()).rev().max_by(|&l, &r| {
+            let (l, r) = (scores[l], scores[r]);
+            l.score.total_cmp(&r.score).then(l.share.total_cmp(&r.share))
+        });
+        let Some(best) = best else { continue };
+        let SubJobTrial { plan, rest, .. } = trials.swap_remove(best);
+        if statement.replay(&plan).is_ok() {
+            *entry = rest;
+            return Some(scores[best].score);
+        }
+    }
+    None
+}
+
+/// Tries to place tasks of a sub-job on the nodes of a HyperNode, and undoes it.
+fn try_sub_job(
+    statement: &mut Statement<'_, '_>,
+    job: JobId,
+    entry: &SubJobTasks,
+    id: HyperNodeId,
+) -> Option<SubJobTrial> {
+    let tree = statement.info().hyper_nodes.clone();
+    entry.tasks.iter().for_each(|&task| statement.clear_fit_errors(task));
+    let mark = statement.mark();
+    let mut rest = entry.clone();
+    let n_placed = task_loop(statement, job, &mut rest, &tree[id].nodes);
+    if id != HyperNodeTree::ROOT {
+        name_hyper_node(statement, entry, &tree[id].name);
+    }
+    let (view, plugins) = (statement.view(), statement.plugins());
+    let suffices = 0 < n_placed
+        && (plugins.sub_job_ready(view, job, entry.sub_job)
+            || plugins.sub_job_pipelined(view, job, entry.sub_job));
+    let trial = suffices.then(|| SubJobTrial { id, plan: statement.plan(mark), rest });
+    statement.roll_back(mark);
+    trial
+}
+
+/// Adds the name of the HyperNode to the fit errors of the tasks.
+fn name_hyper_node(statement: &mut Statement<'_, '_>, entry: &SubJobTasks, name: &Arc<str>) {
+    for &task in &entry.tasks {
+        let errors = statement.records.fit_errors.get(&task);
+        let Some(errors) = errors.filter(|errors| errors.n_nodes != 0) else { continue };
+        let mut errors = (**errors).clone();
+        errors.hyper_node = Some(name.clone());
+        statement.note_fit_errors(task, errors.into());
+    }
+}

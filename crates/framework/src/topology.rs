@@ -1,0 +1,74 @@
+//! What the network topology of a job means among the HyperNodes of a session. Specification:
+//! core.md 4.9, actions.md 2.12.
+
+use vc_model::{HyperNodeId, HyperNodeTree, JobId, NetworkTopology, NodeId, TaskId, TaskStatus};
+
+use crate::plugin::SessionView;
+
+impl SessionView<'_> {
+    /// The highest tier in which the job must stay. `None` if it is not bound to a HyperNode. Soft
+    /// mode allows the tier of the root.
+    pub fn highest_tier(self, job: JobId) -> Option<i32> {
+        let group = self.cluster.jobs[job].pod_group.as_ref()?;
+        let (_, root) = self.info.hyper_nodes.tiers();
+        limit(&self.info.hyper_nodes, group.network_topology.as_deref()?, root)
+    }
+
+    /// The highest tier in which a sub-job must stay. Soft mode allows that of the job, if the job
+    /// has one.
+    pub fn highest_tier_of_sub_job(self, job: JobId, sub_job: usize) -> Option<i32> {
+        let row = &self.cluster.jobs[job];
+        let Some(policy) = row.sub_jobs[sub_job].policy else {
+            return self.highest_tier(job);
+        };
+        let topology = row.policies()[policy].network_topology.as_ref()?;
+        let (_, root) = self.info.hyper_nodes.tiers();
+        let soft = self.highest_tier(job).unwrap_or(root);
+        limit(&self.info.hyper_nodes, topology, soft)
+    }
+
+    /// True if the job, or one of its sub-jobs, must stay in a HyperNode.
+    pub fn is_in_hyper_nodes(self, job: JobId) -> bool {
+        let Some(group) = &self.cluster.jobs[job].pod_group else { return false };
+        if group.network_topology.is_none()
+            && group.policies.iter().all(|policy| policy.network_topology.is_none())
+        {
+            return false;
+        }
+        let n_sub_jobs = self.cluster.jobs[job].sub_jobs.len();
+        self.highest_tier(job).is_some()
+            || (0..n_sub_jobs).any(|index| self.highest_tier_of_sub_job(job, index).is_some())
+    }
+
+    /// AllocatedHyperNode of a sub-job: the smallest HyperNode with the nodes of all its placed
+    /// tasks. `None` if no task is placed.
+    pub fn allocated_hyper_node(self, job: JobId, sub_job: usize) -> Option<HyperNodeId> {
+        let tasks = &self.cluster.jobs[job].sub_jobs[sub_job].tasks;
+        let node = |&task: &TaskId| placed(self, task);
+        let nodes: Vec<NodeId> = tasks.iter().filter_map(node).collect();
+        self.info.hyper_nodes.around(&nodes)
+    }
+
+    /// AllocatedHyperNode of a job: the nearest common ancestor of those of its sub-jobs.
+    pub fn allocated_hyper_node_of_job(self, job: JobId) -> Option<HyperNodeId> {
+        let n_sub_jobs = self.cluster.jobs[job].sub_jobs.len();
+        let of_sub_jobs = (0..n_sub_jobs).filter_map(|index| self.allocated_hyper_node(job, index));
+        of_sub_jobs.reduce(|l, r| self.info.hyper_nodes.lca(l, r))
+    }
+}
+
+/// The node of a task that is placed: one that runs, or for which a statement has a place.
+fn placed(view: SessionView<'_>, task: TaskId) -> Option<NodeId> {
+    let row = &view.cluster.tasks[task];
+    let is_placed = row.status.is_allocated() || row.status == TaskStatus::Pipelined;
+    row.node.filter(|_| is_placed)
+}
+
+/// The highest allowed tier. `None` without a limit: a name that no tier has sets none.
+fn limit(tree: &HyperNodeTree, topology: &NetworkTopology, soft: i32) -> Option<i32> {
+    match topology {
+        NetworkTopology { soft: true, .. } => Some(soft),
+        NetworkTopology { highest_tier_allowed: Some(tier), .. } => Some(*tier),
+        NetworkTopology { highest_tier_name: name, .. } => tree.tier(name),
+    }
+}

@@ -1,0 +1,135 @@
+//! Plugin `network-topology-aware`: keeps the pods of a job close together in the network. It says
+//! which HyperNodes a job may use, prefers full HyperNodes and nodes near the pods that are placed,
+//! and packs pods without a network topology outside of HyperNodes.
+//! Specification: plugins-nodes.md 15.
+
+mod gradient;
+mod scores;
+
+use vc_conf::{Argument, PluginOption, Warning};
+use vc_framework::{
+    Gradient, HyperNodeScore, Plugin, PluginEntry, Points, SessionView, TopologyPlugin,
+};
+use vc_model::{HyperNodeId, JobId, NodeId, TaskId};
+use vc_resource::Dim;
+
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("network-topology-aware", build)
+    .arguments(&[&WEIGHT, &CPU, &MEMORY, &RESOURCES, &RESOURCE, &NORMAL_PODS, &FADING, &MAX_EVICT]);
+
+const WEIGHT: Argument<i64> = Argument::new("weight", 1, "weight of the score").at_least(0);
+const CPU: Argument<i64> = Argument::new("hypernode.binpack.cpu", 1, "weight of cpu").at_least(0);
+const MEMORY: Argument<i64> =
+    Argument::new("hypernode.binpack.memory", 1, "weight of memory").at_least(0);
+const RESOURCES: Argument<&str> =
+    Argument::new("hypernode.binpack.resources", "", "further resources, separated by commas");
+const RESOURCE: Argument<i64> =
+    Argument::new("hypernode.binpack.resources.*", 1, "weight of a listed resource").at_least(0);
+const NORMAL_PODS: Argument<bool> = Argument::new(
+    "hypernode.binpack.normal-pod.enable",
+    true,
+    "score pods without a network topology too",
+);
+const FADING: Argument<f64> = Argument::new(
+    "hypernode.binpack.normal-pod.fading",
+    0.8,
+    "weight of a tier against the one below",
+)
+.at_least(0.0);
+const MAX_EVICT: Argument<i64> = Argument::new(
+    "hypernode.gradient.evict.max-hypernodes",
+    8,
+    "HyperNodes tried with evictions; no action evicts for topologies yet",
+)
+.at_least(1);
+
+/// Score of the best node or HyperNode, before the weight of the plugin.
+const BEST: f64 = 100.0;
+
+struct NetworkTopologyAware {
+    weight: f64,
+    /// Weights of cpu, memory and the listed resources, by name.
+    resources: Vec<(String, i64)>,
+    /// The entries of `resources` whose name occurs in an object of the cluster.
+    weights: Vec<(Dim, f64)>,
+    /// True if pods without a network topology are scored.
+    scores_normal_pods: bool,
+    fading: f64,
+}
+
+fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
+    let arguments = &option.arguments;
+    let mut resources = vec![
+        ("cpu".to_owned(), CPU.read(arguments, warnings)),
+        ("memory".to_owned(), MEMORY.read(arguments, warnings)),
+    ];
+    let list = RESOURCES.read(arguments, warnings);
+    for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if resources.iter().all(|(known, _)| known != name) {
+            resources.push((name.to_owned(), RESOURCE.read_named(name, arguments, warnings)));
+        }
+    }
+    MAX_EVICT.read(arguments, warnings);
+    Box::new(NetworkTopologyAware {
+        weight: WEIGHT.read(arguments, warnings) as f64,
+        resources,
+        weights: Vec::new(),
+        scores_normal_pods: NORMAL_PODS.read(arguments, warnings),
+        fading: FADING.read(arguments, warnings),
+    })
+}
+
+impl Plugin for NetworkTopologyAware {
+    fn points(&self) -> Points {
+        Points::HYPER_NODE_GRADIENT.and(Points::HYPER_NODE_ORDER).and(Points::BATCH_NODE_ORDER)
+    }
+
+    fn as_topology(&self) -> Option<&dyn TopologyPlugin> {
+        Some(self)
+    }
+
+    fn open(&mut self, view: SessionView<'_>) {
+        let known =
+            |(name, weight): &(String, i64)| Some((view.cluster.dims.get(name)?, *weight as f64));
+        self.weights = self.resources.iter().filter_map(known).collect();
+    }
+
+    fn batch_node_order(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        let row = &view.cluster.tasks[task];
+        let Some(job) = row.job.filter(|&job| view.has_job(job)) else { return Ok(()) };
+        match view.highest_tier_of_sub_job(job, row.sub_job) {
+            Some(_) => self.near_the_placed(view, (job, row.sub_job), nodes, out),
+            None if self.scores_normal_pods => self.outside_of_hyper_nodes(view, task, nodes, out),
+            None => {}
+        }
+        out.iter_mut().for_each(|score| *score *= BEST * self.weight);
+        Ok(())
+    }
+}
+
+impl TopologyPlugin for NetworkTopologyAware {
+    fn gradient(
+        &self,
+        view: SessionView<'_>,
+        job: JobId,
+        sub_job: Option<usize>,
+        under: HyperNodeId,
+    ) -> Gradient {
+        gradient::for_allocate(view, job, sub_job, under)
+    }
+
+    fn hyper_node_order(
+        &self,
+        view: SessionView<'_>,
+        job: JobId,
+        sub_job: usize,
+        candidates: &[HyperNodeId],
+    ) -> Vec<HyperNodeScore> {
+        self.scores_of_hyper_nodes(view, (job, sub_job), candidates)
+    }
+}

@@ -1,0 +1,120 @@
+//! HyperNodeOrder and BatchNodeOrder. Scores are from 0 to 1 here. Specification: plugins-nodes.md
+//! 15.5, 15.6.
+
+use std::collections::BTreeMap;
+
+use vc_framework::{HyperNodeScore, SessionView};
+use vc_model::{HyperNodeId, HyperNodeTree, JobId, NodeId, TaskId};
+use vc_resource::Resource;
+
+use super::{BEST, NetworkTopologyAware};
+
+impl NetworkTopologyAware {
+    /// Scores HyperNodes higher the fuller they become with all tasks of the sub-job.
+    pub(super) fn scores_of_hyper_nodes(
+        &self,
+        view: SessionView<'_>,
+        (job, sub_job): (JobId, usize),
+        candidates: &[HyperNodeId],
+    ) -> Vec<HyperNodeScore> {
+        let tasks = &view.cluster.jobs[job].sub_jobs[sub_job].tasks;
+        let mut request = Resource::default();
+        tasks.iter().for_each(|&task| request.add(view.cluster.request(task)));
+        let score = |&id: &HyperNodeId| HyperNodeScore {
+            score: self.fullness(view, id, &request) * BEST * self.weight,
+            share: share_of_tasks(view, tasks, id),
+        };
+        candidates.iter().map(score).collect()
+    }
+
+    /// Scores nodes higher the closer they are to the nodes of the tasks that are placed.
+    pub(super) fn near_the_placed(
+        &self,
+        view: SessionView<'_>,
+        (job, sub_job): (JobId, usize),
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) {
+        let Some(allocated) = view.allocated_hyper_node(job, sub_job) else { return };
+        let tree = &*view.info.hyper_nodes;
+        let (lowest, highest) = tree.tiers();
+        let closeness = |&node: &NodeId| match tree.smallest(node) {
+            HyperNodeTree::ROOT => 0.0,
+            id if id == allocated => 1.0,
+            _ if lowest == highest => 1.0,
+            id => {
+                let common = tree[tree.lca(id, allocated)].tier;
+                f64::from(highest - common) / f64::from(highest - lowest)
+            }
+        };
+        for (score, node) in out.iter_mut().zip(nodes) {
+            *score = closeness(node);
+        }
+        let best = out.iter().copied().fold(0.0, f64::max);
+        let tasks = &view.cluster.jobs[job].sub_jobs[sub_job].tasks;
+        let mut shares: BTreeMap<HyperNodeId, f64> = BTreeMap::new();
+        for (score, &node) in out.iter_mut().zip(nodes).filter(|(score, _)| **score == best) {
+            let id = tree.smallest(node);
+            let share = shares.entry(id).or_insert_with(|| share_of_tasks(view, tasks, id));
+            *score += if id == HyperNodeTree::ROOT { 0.0 } else { *share };
+        }
+    }
+
+    /// Scores a pod without a network topology: nodes outside of HyperNodes first, then full
+    /// HyperNodes. Each tier counts less than the one below.
+    pub(super) fn outside_of_hyper_nodes(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) {
+        let tree = &*view.info.hyper_nodes;
+        let request = view.cluster.request(task);
+        let (lowest, highest) = tree.tiers();
+        let weight = |tier: i32| self.fading.powi(tier - 1);
+        let mut fullness: BTreeMap<HyperNodeId, f64> = BTreeMap::new();
+        for (score, &node) in out.iter_mut().zip(nodes) {
+            let (mut sum, mut weights) = (0.0, 0.0);
+            let above: Vec<HyperNodeId> = tree.ancestors(tree.smallest(node)).collect();
+            for tier in lowest..=highest {
+                let of_tier = above.iter().find(|&&id| tree[id].tier == tier);
+                let of_tier = of_tier.map_or(1.0, |&id| {
+                    *fullness.entry(id).or_insert_with(|| self.fullness(view, id, request))
+                });
+                sum += weight(tier) * of_tier;
+                weights += weight(tier);
+            }
+            *score = if 0.0 < weights { sum / weights } else { 0.0 };
+        }
+    }
+
+    /// Returns how full the HyperNode is with the request, as a weighted mean over the resources
+    /// that are asked for. Returns 0 if it has too little of one.
+    fn fullness(&self, view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> f64 {
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for &(dim, weight) in self.weights.iter().filter(|(dim, _)| !request.is_zero(*dim)) {
+            let (mut used, mut allocatable) = (request.to_f64(dim), 0.0);
+            for &node in view.info.hyper_nodes[id].nodes.iter() {
+                let node = &view.cluster.nodes[node];
+                used += node.used.to_f64(dim);
+                allocatable += node.allocatable.to_f64(dim);
+            }
+            if allocatable < used {
+                return 0.0;
+            }
+            sum += weight * used / allocatable;
+            weights += weight;
+        }
+        if 0.0 < weights { sum / weights } else { 0.0 }
+    }
+}
+
+/// Returns the share of the tasks that have a node in the HyperNode.
+fn share_of_tasks(view: SessionView<'_>, tasks: &[TaskId], id: HyperNodeId) -> f64 {
+    let is_there = |task: &&TaskId| {
+        let node = view.cluster.tasks[**task].node;
+        node.is_some_and(|node| view.info.hyper_nodes.contains(id, node))
+    };
+    tasks.iter().filter(is_there).count() as f64 / tasks.len().max(1) as f64
+}
