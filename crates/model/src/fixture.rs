@@ -15,12 +15,13 @@
 //! quota q1 hard.cpu=2 used.requests.cpu=1
 //! ```
 //!
-//! Lines of volumes and claims are described in `volumes`.
+//! Lines of volumes and claims are described in `volumes`, those of HyperNodes in `hyper_nodes`.
 //!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
 //! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
 
+mod hyper_nodes;
 pub mod parts;
 mod volumes;
 
@@ -155,6 +156,7 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "job" => job_events(head, members),
         "budget" => vec![ClusterEvent::BudgetApplied(Box::new(budget(head)))],
         "quota" => vec![ClusterEvent::QuotaApplied(Box::new(quota(head)))],
+        "hypernode" => vec![hyper_nodes::event(head)],
         kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }

@@ -11,6 +11,8 @@ mod bare;
 mod division;
 #[path = "core/echo.rs"]
 mod echo;
+#[path = "core/hyper_nodes.rs"]
+mod hyper_nodes;
 #[path = "core/jobs.rs"]
 mod jobs;
 #[path = "core/nodes.rs"]

@@ -271,11 +271,41 @@ fn a_node_shard_and_its_status() {
 }
 
 #[test]
-fn a_hyper_node_is_its_name() {
-    let object = json!({"metadata": {"name": "h"}, "spec": {"tier": "unread"}});
+fn a_hyper_node_has_a_tier_and_members() {
+    let members = json!([
+        {"type": "Node", "selector": {"exactMatch": {"name": "n1"}}},
+        {"type": "Node", "selector": {"regexMatch": {"pattern": "^n[2-4]$"}}},
+        {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"rack": "a"}}}},
+        {"type": "HyperNode", "selector": {"exactMatch": {"name": "b"}}},
+        {"type": "Node", "selector": {"regexMatch": {"pattern": "("}}},
+        {"type": "Node", "selector": {"labelMatch": {}}},
+        {"type": "Node", "selector": {}},
+        {"type": "HyperNode", "selector": {"regexMatch": {"pattern": "b"}}},
+        {"type": "Rack"}
+    ]);
+    let spec = json!({"tier": 2, "tierName": "row", "members": members});
+    let object = json!({"metadata": {"name": "h"}, "spec": spec});
     let kind = kind_of("topology.volcano.sh/v1alpha1", "HyperNode").unwrap();
-    let event = decode(kind, &object).unwrap().event;
-    assert!(matches!(event, ClusterEvent::HyperNodeApplied { name } if &*name == "h"));
+    let vc_wire::DecodedEvent { event, problems } = decode(kind, &object).unwrap();
+    let ClusterEvent::HyperNodeApplied(record) = event else { panic!("{event:?}") };
+    assert_eq!((&*record.name, record.tier, &*record.tier_name), ("h", 2, "row"));
+    assert_eq!(record.members.len(), 4, "{:?}", record.members);
+    let at = |index: usize| format!("hypernode h: spec.members[{index}]");
+    let wanted = [
+        format!(
+            "{}.selector.regexMatch.pattern: not a regular expression: error: unclosed group; \
+             no node matches",
+            at(4)
+        ),
+        format!("{}.selector.labelMatch: is empty; no node matches", at(5)),
+        format!("{}.selector: needs exactly one of exactMatch, regexMatch and labelMatch", at(6)),
+        format!(
+            "{}.selector: a member of type HyperNode needs exactMatch, and nothing else",
+            at(7)
+        ),
+        format!("{}.type: neither Node nor HyperNode: \"Rack\"", at(8)),
+    ];
+    assert_eq!(problems, wanted);
     let event = decode_deleted(kind, &object).unwrap();
     assert!(matches!(event, ClusterEvent::HyperNodeDeleted { name } if &*name == "h"));
     let error = decode(kind, &json!({"metadata": {}})).unwrap_err().to_string();

@@ -127,8 +127,11 @@ fn place_sub_job(
 ) -> Option<f64> {
     let gradient = statement.plugins().gradient(statement.view(), job, Some(entry.sub_job), under);
     if let Some(problem) = gradient.problem {
-        let policy = &statement.jobs[job].sub_jobs[entry.sub_job].id;
-        let text = format!("network topology: sub-group {policy}: {problem}");
+        let sub_job = &statement.jobs[job].sub_jobs[entry.sub_job];
+        let text = match sub_job.policy {
+            Some(_) => format!("network topology: sub-group {}: {problem}", sub_job.id),
+            None => format!("network topology: {problem}"),
+        };
         statement.note_job_fit(job, WaitCause::Topology, text);
     }
     for group in gradient.groups {

@@ -260,19 +260,21 @@ fn each_member_of_a_gang_is_told_for_which_volumes_it_waits() {
 fn a_job_with_a_topology_is_told_whether_there_are_hyper_nodes() {
     let text = "node n1 cpu=4\n job j topology=hard\n task a cpu=1";
     let mut world = World::new(&conf(ALL_ACTIONS, "gang | predicates"), text);
-    let applied = || ClusterEvent::HyperNodeApplied { name: "h".into() };
+    let hyper_node =
+        |name: &str| fixture::events_of(&format!("hypernode {name} node=n1")).remove(0);
+    let applied = || hyper_node("h");
     let deleted = || ClusterEvent::HyperNodeDeleted { name: "h".into() };
     let listed = |is_complete| ClusterEvent::HyperNodesListed { is_complete };
     let asks = "Remove networkTopology to place the pods without. PodGroup default/j asks for a \
         HyperNode of tier 1 at most (mode hard).";
     let not_ready = "hyperNodes are not ready";
-    let not_built = "placement by HyperNodes is not built into this version";
+    let no_plugin = "no plugin places by HyperNodes; network-topology-aware does";
     // The first list has not come; the second HyperNode changes nothing.
     let steps = [
         (vec![applied()], Some(not_ready)),
         (vec![deleted(), listed(true)], Some("no HyperNode exists")),
-        (vec![applied()], Some(not_built)),
-        (vec![ClusterEvent::HyperNodeApplied { name: "i".into() }], None),
+        (vec![applied()], Some(no_plugin)),
+        (vec![hyper_node("i")], None),
         (vec![deleted(), listed(false)], Some(not_ready)),
     ];
     for (events, says) in steps {

@@ -151,7 +151,7 @@ async fn hyper_nodes(
     let (start, mut reported) = (Instant::now(), Vec::new());
     while reported.len() < wanted {
         let text = match inbox.recv().await.unwrap() {
-            EngineMessage::Event(ClusterEvent::HyperNodeApplied { name }) => name.to_string(),
+            EngineMessage::Event(ClusterEvent::HyperNodeApplied(record)) => record.name.to_string(),
             EngineMessage::Event(ClusterEvent::HyperNodeDeleted { name }) => format!("gone {name}"),
             EngineMessage::Event(ClusterEvent::HyperNodesListed { is_complete: true }) => {
                 "all".into()

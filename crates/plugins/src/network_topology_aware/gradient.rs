@@ -107,15 +107,15 @@ fn nothing_allowed(
     closest: Option<(HyperNodeId, Dim)>,
 ) -> String {
     let tree = &*view.info.hyper_nodes;
-    let place = match from == HyperNodeTree::ROOT {
+    let place = match from == HyperNodeTree::ROOT || closest.is_some_and(|(id, _)| id == from) {
         true => String::new(),
         false => format!(" in {}", tree[from].name),
     };
     match closest {
         None => format!("no HyperNode{place} has tier {limit} or a lower one"),
         Some((id, dim)) => format!(
-            "no HyperNode{place} of tier {limit} or lower has room for all pods: HyperNode {} of \
-             tier {} has too little {}",
+            "no HyperNode{place} of tier {limit} or lower has room for all pods: {} of tier {} has \
+             too little {}",
             tree[id].name,
             tree[id].tier,
             view.cluster.dims.name(dim)

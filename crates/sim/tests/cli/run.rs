@@ -280,7 +280,7 @@ fn hyper_nodes_of_the_files_decide_what_a_job_with_a_topology_is_told() {
     let none = reason(group);
     assert!(none.starts_with("network topology: no HyperNode exists. "), "{none}");
     let some = reason(&format!("{group}\n{hyper_node}"));
-    let wanted = "network topology: placement by HyperNodes is not built into this version. ";
+    let wanted = "network topology: no plugin places by HyperNodes; network-topology-aware does. ";
     assert!(some.starts_with(wanted), "{some}");
 }
 

@@ -35,6 +35,9 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
 
+/// Plugins that declare nothing: nothing of what they answer is cached.
+const WITHOUT_DECLARATION: &[&str] = &["network-topology-aware"];
+
 /// Stories until a lie must be found.
 const MOST_STORIES: usize = 400;
 
@@ -62,6 +65,7 @@ fn without_configure(steps: Vec<Step>) -> Vec<Step> {
 #[test]
 fn fast__a_lie_in_each_plugin_is_found() {
     let named = vc_plugins::ALL.iter().map(|entry| entry.name());
+    let named = named.filter(|name| !WITHOUT_DECLARATION.contains(name));
     let without: Vec<&str> =
         named.filter(|name| LIES.iter().all(|(plugin, ..)| plugin != name)).collect();
     assert_eq!(without, [""; 0], "plugins without a lie");

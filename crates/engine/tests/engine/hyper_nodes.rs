@@ -1,0 +1,209 @@
+//! Jobs with a network topology in HyperNodes, by both evaluators. Specification: actions.md 4.5,
+//! plugins-nodes.md 15.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use vc_conf::Config;
+use vc_model::{ClusterEvent, fixture};
+
+use crate::support::*;
+
+fn config() -> Config {
+    conf("allocate, backfill", "gang | predicates nodeorder network-topology-aware")
+}
+
+/// Two racks of two nodes each in a zone, and a node outside.
+const RACKS: &str = "hypernode rack-a node=n1 node=n2
+    hypernode rack-b node=n3 node=n4
+    hypernode zone tier=2 member=rack-a member=rack-b";
+
+const NODES: &str = "node n1 cpu=4\nnode n2 cpu=4\nnode n3 cpu=4\nnode n4 cpu=4\nnode n5 cpu=4\n";
+
+fn world(text: &str) -> World {
+    let mut world = World::new(&config(), &format!("{NODES}{text}"));
+    told(&mut world, RACKS);
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    world
+}
+
+fn told(world: &mut World, hyper_nodes: &str) {
+    fixture::events_of(hyper_nodes).into_iter().for_each(|event| world.send(event));
+}
+
+#[test]
+fn a_hard_job_fills_one_rack() {
+    let mut world = world("job j min=4 topology=hard\n task p cpu=2 x4");
+    let bound = world.cycle().decisions().replace('\n', ", ");
+    let nodes: Vec<&str> = bound.split_whitespace().filter(|word| word.starts_with('n')).collect();
+    assert_eq!(nodes.len(), 4, "{bound}");
+    let in_a = |node: &&str| ["n1", "n2"].contains(&node.trim_end_matches(','));
+    assert!(nodes.iter().all(in_a) || !nodes.iter().any(in_a), "{bound}");
+}
+
+#[test]
+fn a_hard_job_takes_the_next_rack_if_the_first_is_short() {
+    let busy = "job b min=1\n task r cpu=3 @n1 running\n";
+    let mut world = world(&format!("{busy}job j min=2 topology=hard\n task p cpu=4 x2"));
+    let bound = world.cycle().decisions();
+    assert!(bound.contains("n3") && bound.contains("n4"), "{bound}");
+}
+
+#[test]
+fn a_hard_job_waits_if_no_rack_has_room_and_says_what_is_short() {
+    let short = "network topology: no HyperNode of tier 1 or lower has room for all pods: rack-a of \
+        tier 1 has too little cpu";
+    for (job, wanted) in [
+        ("job j min=1 topology=hard\n task p cpu=5", "In hyperNode rack-a: 0/2 nodes are unavail"),
+        ("job j min=3 topology=hard\n task p cpu=4 x3", short),
+        ("job j min=3 minres.cpu=12 topology=hard\n task p cpu=4 x3", short),
+    ] {
+        let cycle = world(job).cycle();
+        assert_eq!(cycle.decisions(), "");
+        let said = cycle.all();
+        assert!(said.contains(wanted), "{job}: {said}");
+    }
+}
+
+#[test]
+fn a_soft_job_may_use_the_whole_cluster() {
+    let mut world = world("job j min=5 topology=soft\n task p cpu=4 x5");
+    assert_eq!(world.cycle().report.n_binds, 5);
+}
+
+#[test]
+fn a_pod_that_died_returns_to_the_rack_of_the_others() {
+    let mut world = world(
+        "job b min=1\n task r cpu=4 @n1 running
+        job j min=2 topology=hard
+          task p cpu=1 @n3 running
+          task q cpu=2",
+    );
+    let bound = world.cycle().decisions();
+    assert!(["bind j-q n3", "bind j-q n4"].contains(&bound.as_str()), "{bound}");
+    // The rack of the pod that runs is full: the other one is no way out.
+    let full = "job b min=1\n task r cpu=3 @n3 running\n task s cpu=4 @n4 running
+        job j min=2 topology=hard
+          task p cpu=1 @n3 running
+          task q cpu=2";
+    assert_eq!(self::world(full).cycle().decisions(), "");
+}
+
+#[test]
+fn hyper_nodes_that_change_while_a_job_waits_count() {
+    let mut world = world("job j min=3 topology=hard\n task p cpu=4 x3");
+    assert_eq!(world.cycle().decisions(), "");
+    told(&mut world, "hypernode rack-b node=n3 node=n4 node=n5");
+    assert_eq!(world.cycle().report.n_binds, 3);
+}
+
+#[test]
+fn a_tier_that_no_hyper_node_has_is_said() {
+    let mut world = world("job j min=1 topology=hard\n task p cpu=1");
+    told(
+        &mut world,
+        "hypernode rack-a tier=2 node=n1
+        hypernode rack-b tier=2 node=n3
+        hypernode zone tier=3 member=rack-a member=rack-b",
+    );
+    let said = world.cycle().all();
+    assert!(said.contains("network topology: no HyperNode has tier 1 or a lower one"), "{said}");
+}
+
+#[test]
+fn sub_groups_stay_in_one_domain_each() {
+    let mut world = world(
+        "job j min=4 policy.g=2x2
+          task p cpu=3 x2 label.g=a
+          task q cpu=3 x2 label.g=b",
+    );
+    world.edit_group("j", |group| {
+        group.sub_group_policies[0].network_topology = Some(vc_model::NetworkTopology {
+            soft: false,
+            highest_tier_allowed: Some(1),
+            highest_tier_name: "".into(),
+        });
+    });
+    let bound = world.cycle().decisions();
+    let node = |pod: &str| {
+        let line = bound.lines().find(|line| line.contains(pod)).unwrap_or_default();
+        line.split(' ').next_back().unwrap_or_default().to_owned()
+    };
+    let rack = |pod: &str| if ["n1", "n2"].contains(&node(pod).as_str()) { 'a' } else { 'b' };
+    assert_eq!(bound.lines().count(), 4, "{bound}");
+    assert_eq!((rack("j-p-0"), rack("j-q-0")), (rack("j-p-1"), rack("j-q-1")), "{bound}");
+    assert_ne!(rack("j-p-0"), rack("j-q-0"), "{bound}");
+}
+
+#[test]
+fn a_pod_without_a_topology_stays_outside_of_hyper_nodes() {
+    let mut world = world("job j min=1\n task p cpu=1");
+    assert_eq!(world.cycle().decisions(), "bind j-p n5");
+}
+
+/// Jobs and HyperNodes at random. Each word of a job: cpus, tasks, minimum, and the mode.
+fn stories() -> impl Strategy<Value = (String, Vec<(String, bool)>)> {
+    let job = (1_u8..5, 1_u8..6, 0_u8..6, 0_u8..4, 0_u8..3);
+    let jobs = prop::collection::vec(job, 1..6);
+    let racks = prop::collection::vec(0_u8..4, 6);
+    (racks, jobs).prop_map(|(racks, jobs)| {
+        let mut hyper_nodes = String::new();
+        for rack in 0..3 {
+            let nodes = racks.iter().zip(1..).filter(|(of, _)| **of == rack);
+            let nodes: String = nodes.map(|(_, node)| format!(" node=n{node}")).collect();
+            hyper_nodes += &format!("hypernode rack-{rack}{nodes}\n");
+        }
+        hyper_nodes += "hypernode zone tier=2 member=rack-0 member=rack-1";
+        let job = |(place, (cpu, n_tasks, min, mode, at)): (usize, (u8, u8, u8, u8, u8))| {
+            let mode = ["hard", "hard", "soft", ""][usize::from(mode)];
+            let topology =
+                if mode.is_empty() { String::new() } else { format!(" topology={mode}") };
+            let runs = if at == 0 {
+                format!("\n task r cpu=1 @n{} running", place + 1)
+            } else {
+                "".into()
+            };
+            let min = min.min(n_tasks);
+            let text =
+                format!("job j{place} min={min}{topology}{runs}\n task p cpu={cpu} x{n_tasks}\n");
+            (text, mode == "hard")
+        };
+        (hyper_nodes, jobs.into_iter().enumerate().map(job).collect())
+    })
+}
+
+/// Names of the racks in which pods of the job are.
+fn racks_of(world: &World, job: usize) -> BTreeSet<String> {
+    let cluster = world.engine.cluster();
+    let mut cluster = cluster.clone();
+    let tree = cluster.hyper_node_tree();
+    let tasks = cluster.job(&vc_model::ObjectKey::new("default", &format!("j{job}")));
+    let tasks = tasks.map(|job| cluster.jobs[job].tasks.clone()).unwrap_or_default();
+    let nodes = tasks.iter().filter_map(|&task| cluster.tasks[task].node);
+    nodes.map(|node| tree[tree.smallest(node)].name.to_string()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Both evaluators agree in every cycle, and no pod of a hard job of tier 1 leaves the rack.
+    #[test]
+    fn hard_jobs_stay_in_one_rack((hyper_nodes, jobs) in stories()) {
+        let text: String = jobs.iter().map(|(text, _)| text.as_str()).collect();
+        let nodes: String = (1..=6).map(|node| format!("node n{node} cpu=6 pods=9\n")).collect();
+        let all = "enqueue, allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill";
+        let plugins = "priority gang conformance | proportion drf predicates nodeorder binpack \
+            network-topology-aware";
+        let mut world = World::new(&conf(all, plugins), &format!("{nodes}{text}"));
+        told(&mut world, &hyper_nodes);
+        world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+        for _ in 0..4 {
+            world.cycle();
+            world.kubelets();
+            for (place, (_, is_hard)) in jobs.iter().enumerate() {
+                let racks = racks_of(&world, place);
+                prop_assert!(!is_hard || racks.len() <= 1, "j{place}: {racks:?}");
+            }
+        }
+    }
+}
