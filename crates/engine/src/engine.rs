@@ -12,6 +12,7 @@ use vc_framework::{
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
+use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
 use crate::metric_samples::MetricSamples;
 use crate::overwrites::ConditionOverwrites;
@@ -125,6 +126,7 @@ pub struct Engine {
     /// Errors by uid of pods whose volumes were not written.
     not_written: BTreeMap<Arc<str>, String>,
     refusals: WriteRefusals,
+    hyper_node_problems: HyperNodeProblems,
     overwrites: ConditionOverwrites,
 }
 
@@ -155,6 +157,7 @@ impl Engine {
             pending: Vec::new(),
             not_written: BTreeMap::new(),
             refusals: WriteRefusals::default(),
+            hyper_node_problems: HyperNodeProblems::default(),
             overwrites: ConditionOverwrites::default(),
         };
         let warnings = engine.configure(config);
@@ -385,6 +388,7 @@ impl Engine {
             Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening);
         session.outcome.with_witnesses = self.witness;
         self.victim_index_bytes.into_iter().for_each(|most| session.set_victim_index_bytes(most));
+        let of_hyper_nodes = self.hyper_node_problems.report(&mut session);
         let open = timer.split();
         let mut actions = Vec::new();
         for action in &self.actions {
@@ -407,6 +411,7 @@ impl Engine {
         let mut report = report::report(&session, self.explain);
         (report.n_binds, report.n_evictions) = reported.unwrap_or_default();
         report.samples = self.metric_samples.take(&mut session);
+        report.samples.extend(of_hyper_nodes);
         let traceless = session.left_no_trace() && self.pending.is_empty();
         let clock = traceless.then(|| session.plugins().clock(session.view()));
         self.cache_stats = *session.stats();

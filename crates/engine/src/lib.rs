@@ -2,6 +2,7 @@
 //! async.
 
 mod engine;
+mod hyper_node_problems;
 mod idle_cycle;
 mod known;
 mod metric_samples;

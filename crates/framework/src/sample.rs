@@ -247,4 +247,7 @@ pub enum Sample {
         /// Number of conditions.
         n_conditions: u32,
     },
+    /// Numbers of problems by HyperNode, emitted when one has changed. A HyperNode that is absent
+    /// has none.
+    HyperNodeProblems(Vec<(Arc<str>, u32)>),
 }

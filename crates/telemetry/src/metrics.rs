@@ -118,6 +118,13 @@ impl Metrics {
                 let overwritten = families.overwritten_conditions.with_label_values(&[kind]);
                 overwritten.inc_by(u64::from(n_conditions));
             }
+            Sample::HyperNodeProblems(ref counts) => {
+                families.hyper_node_problems.reset();
+                for (name, n_problems) in counts {
+                    let problems = families.hyper_node_problems.with_label_values(&[&**name]);
+                    problems.set(i64::from(*n_problems));
+                }
+            }
             Sample::InternalErrors { kind, n_errors } => {
                 let errors = families.internal_errors.with_label_values(&[kind]);
                 errors.inc_by(u64::from(n_errors));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use vc_conf::Config;
+use vc_framework::Sample;
 use vc_model::{ClusterEvent, fixture};
 
 use crate::support::*;
@@ -108,6 +109,33 @@ fn a_tier_that_no_hyper_node_has_is_said() {
     );
     let said = world.cycle().all();
     assert!(said.contains("network topology: no HyperNode has tier 1 or a lower one"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_a_hyper_node_is_said_once_and_the_rest_is_in_force() {
+    let mut world = world("job j min=2 topology=hard\n task p cpu=4 x2");
+    told(&mut world, "hypernode other tier=2 created=60 member=rack-a member=gone");
+    let cycle = world.cycle();
+    assert_eq!(cycle.report.n_binds, 2);
+    let said: Vec<&str> =
+        cycle.report.warnings.iter().filter_map(|warning| warning.lines().next()).collect();
+    let wanted = [
+        "HyperNode gone, a member of other, does not exist",
+        "HyperNode rack-a already has the parent zone, so it is no member of other",
+    ];
+    assert_eq!(said, wanted);
+    let counts = |samples: &[Sample]| {
+        let found = samples.iter().find_map(|sample| match sample {
+            Sample::HyperNodeProblems(counts) => Some(counts.clone()),
+            _ => None,
+        });
+        found
+    };
+    assert_eq!(counts(&cycle.report.samples), Some(vec![("other".into(), 2)]));
+    world.add("node n6 cpu=1");
+    assert_eq!(world.cycle().report.warnings, [""; 0]);
+    world.send(ClusterEvent::HyperNodeDeleted { name: "other".into() });
+    assert_eq!(counts(&world.cycle().report.samples), Some(Vec::new()));
 }
 
 #[test]
