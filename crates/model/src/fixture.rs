@@ -374,6 +374,7 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
             (_, "inqueue") => group.status.phase = PodGroupPhase::Inqueue,
             (_, "running") => group.status.phase = PodGroupPhase::Running,
             (_, "preemptable") => insert(&mut group.annotations, "volcano.sh/preemptable", "true"),
+            (_, "topology") => group.network_topology = Some(hyper_nodes::topology(line, value)),
             (_, "unknown") => group.status.phase = PodGroupPhase::Unknown,
             (_, "completed") => group.status.phase = PodGroupPhase::Completed,
             _ => line.unknown(word),

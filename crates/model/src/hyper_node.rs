@@ -119,11 +119,12 @@ impl HyperNodes {
     }
 
     /// Adds or replaces a HyperNode. Returns true if something changed.
-    pub(crate) fn apply(&mut self, record: HyperNodeRecord) -> bool {
-        if self.records.get(&record.name).is_some_and(|known| **known == record) {
+    #[inline(never)]
+    pub(crate) fn apply(&mut self, record: Box<HyperNodeRecord>) -> bool {
+        if self.records.get(&record.name).is_some_and(|known| **known == *record) {
             return false;
         }
-        self.records.insert(record.name.clone(), Arc::new(record));
+        self.records.insert(record.name.clone(), Arc::from(record));
         self.revision.advance();
         true
     }

@@ -26,7 +26,7 @@ impl Cluster {
                 self.pod_group_written(&key, &resource_version)
             }
             ClusterEvent::QueueApplied(queue) => self.queue_applied(*queue),
-            ClusterEvent::HyperNodeApplied(record) => self.hyper_nodes.apply(*record),
+            ClusterEvent::HyperNodeApplied(record) => self.hyper_nodes.apply(record),
             other => {
                 self.apply_news(other);
                 true

@@ -103,7 +103,7 @@ impl HyperNodeProblem {
 }
 
 /// The tree. The root is at place 0, and the others follow by name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HyperNodeTree {
     rows: Vec<HyperNode>,
     /// Tiers by name. Of two tiers with one name, the higher one counts.
@@ -113,6 +113,13 @@ pub struct HyperNodeTree {
     problems: Vec<HyperNodeProblem>,
     /// True if a node is in HyperNodes of which neither contains the other.
     shares_nodes: bool,
+}
+
+impl Default for HyperNodeTree {
+    /// Returns the tree without nodes and HyperNodes.
+    fn default() -> Self {
+        Self::of(std::iter::empty(), &[])
+    }
 }
 
 impl HyperNodeTree {
@@ -147,7 +154,8 @@ impl HyperNodeTree {
                 *known = tier.max(*known);
             }
         }
-        Self { rows, tiers, ..Self::default() }
+        let (smallest, problems) = (FxHashMap::default(), Vec::new());
+        Self { rows, tiers, smallest, problems, shares_nodes: false }
     }
 
     /// Links parents and members. The HyperNode that was created first gets a member that two name,

@@ -31,6 +31,12 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         "the list has only points that an action asks",
     ),
     ("proportion", "UnifiedEvictable", true, "D3: its reclaim rule also guards gangreclaim"),
+    (
+        "network-topology-aware",
+        "event handlers",
+        false,
+        "sums of HyperNodes are taken from their nodes, which are up to date",
+    ),
     ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
 ];
 
@@ -59,6 +65,9 @@ fn listed() -> BTreeMap<String, BTreeSet<String>> {
 fn expand(points: &str) -> Vec<String> {
     match points {
         "SubJobReady/Pipelined" => vec!["SubJobReady".to_owned(), "SubJobPipelined".to_owned()],
+        "HyperNodeOrder and gradients" => {
+            vec!["HyperNodeOrder".to_owned(), "HyperNodeGradient".to_owned()]
+        }
         _ => points.split(", ").map(str::to_owned).collect(),
     }
 }

@@ -5,6 +5,7 @@ mod against_plain;
 mod bed;
 mod binpack;
 mod default_spread;
+mod network_topology_aware;
 mod nodeorder;
 mod own_against_plain;
 mod plain;
