@@ -302,6 +302,7 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::WeightedShare { queue: "q1".into(), parent: "root".into(), value: 1.0 },
         Sample::PendingPods(vec![waiting]),
         Sample::ConditionsOverwritten { kind: "Pod", n_conditions: 2 },
+        Sample::HyperNodeProblems(vec![("rack-a".into(), 1)]),
         Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
