@@ -125,11 +125,10 @@ fn what_is_wrong_with_a_hyper_node_is_said_once_and_the_rest_is_in_force() {
     ];
     assert_eq!(said, wanted);
     let counts = |samples: &[Sample]| {
-        let found = samples.iter().find_map(|sample| match sample {
+        samples.iter().find_map(|sample| match sample {
             Sample::HyperNodeProblems(counts) => Some(counts.clone()),
             _ => None,
-        });
-        found
+        })
     };
     assert_eq!(counts(&cycle.report.samples), Some(vec![("other".into(), 2)]));
     world.add("node n6 cpu=1");

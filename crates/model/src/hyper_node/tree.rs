@@ -294,11 +294,6 @@ impl HyperNodeTree {
         self.tiers.get(name).copied()
     }
 
-    /// The names of tiers with their numbers, by name.
-    pub fn tier_names(&self) -> impl Iterator<Item = (&Arc<str>, i32)> {
-        self.tiers.iter().map(|(name, &tier)| (name, tier))
-    }
-
     /// The lowest tier and the highest one, which is that of the root.
     pub fn tiers(&self) -> (i32, i32) {
         let lowest = self.rows.iter().map(|row| row.tier).min();
