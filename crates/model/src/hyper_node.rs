@@ -78,17 +78,17 @@ impl PartialEq for NodePattern {
 
 impl Eq for NodePattern {}
 
-/// The HyperNodes of the cluster, and the tree of those that were there when it was last asked for.
+/// The HyperNodes of the cluster. Their last tree is kept until they or the nodes change.
 #[derive(Clone, Debug, Default)]
 pub struct HyperNodes {
     records: BTreeMap<Arc<str>, Arc<HyperNodeRecord>>,
     is_listed: bool,
     revision: Revision,
-    /// The tree, and the state of which it is.
+    /// The last tree, with the key of the state that it was built of.
     tree: Option<(TreeKey, Arc<HyperNodeTree>)>,
 }
 
-/// What a tree was made of.
+/// The key of a tree: it is built again when one of these revisions differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TreeKey {
     hyper_nodes: Revision,

@@ -5,7 +5,7 @@ use vc_model::{HyperNodeId, JobId};
 
 use crate::plugin::SessionView;
 
-/// HyperNodes to try, in groups: the first group in which one suffices decides.
+/// A list of groups of HyperNodes to try. The first group in which one suffices decides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gradient {
     /// The groups, each ordered by name.

@@ -36,7 +36,7 @@ pub struct HyperNode {
     depth: u32,
 }
 
-/// What is wrong with a HyperNode.
+/// A problem of a HyperNode; the rest of it stays in force.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HyperNodeProblem {
     /// A member has another parent.
@@ -284,12 +284,12 @@ impl HyperNodeTree {
         }
     }
 
-    /// What is wrong with HyperNodes.
+    /// Returns the problems of the HyperNodes.
     pub fn problems(&self) -> &[HyperNodeProblem] {
         &self.problems
     }
 
-    /// The tier with this name.
+    /// Returns the number of the tier with this name.
     pub fn tier(&self, name: &str) -> Option<i32> {
         self.tiers.get(name).copied()
     }
