@@ -13,8 +13,26 @@ use super::GangEvictionAttempt;
 use super::simulate::{self, PlannedNodes, holds};
 use crate::commit_or_discard::NodeRooms;
 
-/// Returns the units without which the placement does not hold.
+/// Returns the units without which the placement does not hold. Keeping one unit may make another
+/// needless, if a filter requires a pod to be there. All units are then tried again.
 pub(super) fn needed(
+    statement: &mut Statement<'_, '_>,
+    attempt: &GangEvictionAttempt,
+    places: &PlannedNodes,
+    mut units: Vec<Vec<TaskId>>,
+) -> Vec<Vec<TaskId>> {
+    loop {
+        let n_units = units.len();
+        units = without_needless(statement, attempt, places, units);
+        let tasks = places.iter().map(|&(task, _)| task);
+        if units.len() == n_units || statement.stands_by_nodes(tasks) {
+            return units;
+        }
+    }
+}
+
+/// Puts back each unit without which the placement holds, from most to least important.
+fn without_needless(
     statement: &mut Statement<'_, '_>,
     attempt: &GangEvictionAttempt,
     places: &PlannedNodes,

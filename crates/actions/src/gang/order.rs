@@ -27,11 +27,19 @@ pub(super) fn allowed(
         bundle.tasks.retain(|task| granted.contains(task));
         match bundle.kind {
             BundleKind::Safe => !bundle.tasks.is_empty(),
-            BundleKind::Whole => allow_whole && bundle.tasks.len() == n_offered,
+            BundleKind::Whole => {
+                allow_whole && bundle.tasks.len() == n_offered && !has_hold(session, bundle.job)
+            }
         }
     });
     sort(session, attempt, &mut bundles);
     bundles
+}
+
+/// True if pods were evicted for the job and their room is not used yet. Breaking its gang would make
+/// those evictions useless.
+fn has_hold(session: &SessionState<'_>, job: JobId) -> bool {
+    session.eviction_holds.of(session, job).is_some()
 }
 
 fn sort(session: &SessionState<'_>, attempt: &GangEvictionAttempt, bundles: &mut [Bundle]) {

@@ -201,3 +201,25 @@ fn gangs_of_one_shape_have_one_preemption_policy() {
         "{reported}"
     );
 }
+
+/// Keeping one victim of gangreclaim makes another one needless: the members may join any pod of their
+/// kind in the zone, and none would be there if all were evicted.
+#[test]
+fn victims_of_a_gang_that_another_one_makes_needless_stay() {
+    let text = "node n1 cpu=6 zone=z0
+        node n2 cpu=1 zone=z2
+        node n3 cpu=1 zone=z0
+        queue q
+        queue r
+        job j1 queue=q min=0 running
+          task b cpu=1 x6 @n1 running
+          task a cpu=1 label.app=a @n3 running
+        job j2 queue=q min=0 running
+          task a cpu=1 label.app=a @n2 running
+        job vip queue=r min=2
+          task a cpu=3 x2 label.app=a near=zone:a";
+    let mut world = World::new(&conf("gangreclaim, allocate", "priority predicates binpack"), text);
+    let decisions = world.cycle().decisions();
+    assert!(!decisions.contains("evict j1-a") && !decisions.contains("evict j2-a"), "{decisions}");
+    assert_eq!(decisions.matches("evict j1-b").count(), 6, "{decisions}");
+}

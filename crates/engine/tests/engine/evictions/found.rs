@@ -401,3 +401,24 @@ fn evictions_of_a_long_chain_end() {
           task w0 cpu=2 priority=0 x2";
     check(Run { config: 9, lag: 3, restart: None }, text);
 }
+
+/// Room was made for a member of a gang in the same cycle, so gangreclaim takes the gang neither as a
+/// whole nor below its minimum.
+#[test]
+fn a_gang_for_which_pods_went_is_not_broken() {
+    let text = "node n0 cpu=2 pods=2
+        node n1 cpu=2 pods=2
+        queue q0 weight=2 reclaimable=false
+        queue q1 weight=1 reclaimable=true
+        job j0 queue=q1 min=0 priority=0
+          task r0 @n1 running priority=0
+        job j1 queue=q0 min=0 priority=0
+          task w0 cpu=1 priority=2
+          task w1 cpu=1 priority=0
+          task w2 priority=0
+        job j3 queue=q1 min=2 priority=1
+          task r0 @n0 running priority=0
+          task r1 @n1 running priority=0
+          task w0 cpu=1 priority=0";
+    check(Run { config: 9, lag: 1, restart: None }, text);
+}
