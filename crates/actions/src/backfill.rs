@@ -12,6 +12,10 @@ use vc_model::{
 
 use crate::job_queue::JobQueue;
 
+/// Why a best-effort member of a job with a network topology fits nowhere.
+const TOO_FAR: &str =
+    "network topology: no node is in a HyperNode of an allowed tier with its other pods";
+
 pub(crate) struct Backfill;
 
 impl Action for Backfill {
@@ -148,13 +152,27 @@ fn backfill(session: &mut Session<'_>, task: TaskId) {
         session.note_fit_errors(task, errors.into());
         return;
     }
-    let found = session.find_cached(task, Filter::BestEffort);
-    match found.unwrap_or_else(|| scan(session, task, &nodes)) {
+    let found = match near_enough(session, task, &nodes) {
+        Some(near) if near.is_empty() => NodeSearch::Nowhere(FitErrors::fixed(TOO_FAR.to_owned())),
+        Some(near) => scan(session, task, &near),
+        None => session
+            .find_cached(task, Filter::BestEffort)
+            .unwrap_or_else(|| scan(session, task, &nodes)),
+    };
+    match found {
         NodeSearch::Node(node) => place(session, task, node),
         NodeSearch::Nowhere(errors) => {
             session.note_fit_errors(task, errors.into());
         }
     }
+}
+
+/// Returns the nodes that the network topology of the job allows the task. Returns `None` if it has
+/// none. A best-effort member elsewhere would leave no HyperNode for the others.
+fn near_enough(session: &SessionState<'_>, task: TaskId, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
+    let view = session.view();
+    session.tasks[task].job.filter(|&job| view.is_in_hyper_nodes(job))?;
+    Some(nodes.iter().copied().filter(|&node| view.is_near_enough(task, node)).collect())
 }
 
 /// Searches all nodes as the plain evaluator does.

@@ -1,9 +1,11 @@
 //! The common part of gangpreempt and gangreclaim: a starving gang gets room from whole bundles of
-//! other jobs. HyperNodes are not built yet, so the only domain is the whole cluster.
+//! other jobs, for a job with a network topology in the HyperNode where that costs least.
 //! Specification: actions.md 9.
 
 mod bound;
 mod bundles;
+mod cost;
+mod domains;
 mod give_back;
 mod order;
 mod select;
@@ -12,10 +14,10 @@ mod victim_trials;
 
 use vc_conf::GangSettings;
 use vc_framework::{
-    About, Cause, CertificateTerms, Effect, EvictReason, GangEviction, Session, SessionState, Unit,
-    klog,
+    About, Cause, CertificateTerms, Effect, EvictReason, GangEviction, Session, SessionState,
+    Statement, Unit, klog,
 };
-use vc_model::{Gates, JobId, NodeId, QueueId, Reason, Task, TaskId, TaskStatus};
+use vc_model::{Gates, JobId, QueueId, Task, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::eligible::awaits_victims;
@@ -23,7 +25,10 @@ use crate::job_queue::JobQueue;
 use crate::quota_pass;
 use crate::starving::{Starving, collect, pending};
 use crate::sub_job_tasks::{SubJobTasks, take_first, tasks_by_sub_job};
-use select::{BrokenGang, EvictionDomain};
+use crate::topology;
+use cost::EvictionCost;
+use domains::{EvictionDomain, domains};
+use select::{BrokenGang, VictimChoice};
 
 /// One starving job with its need (actions.md 9.2).
 struct GangEvictionAttempt {
@@ -119,13 +124,15 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         true => Starving::default(),
         false => collect(session, reason(kind)),
     };
-    for job in starving.with_topology {
-        let why = "network topology: no pod is evicted for it in this version";
-        let cause = Cause::Filter(Reason::Text(why));
-        session.outcome.causes.note_job(job, reason(kind).as_str(), cause);
+    let Starving { mut jobs, with_topology, queues } = starving;
+    for job in with_topology {
+        match topology::cause(session, job) {
+            Some(cause) => session.outcome.causes.note_job(job, reason(kind).as_str(), cause),
+            None => jobs.push(job),
+        }
     }
-    let mut job_queue = JobQueue::new(session, &starving.jobs);
-    starving.queues.into_iter().for_each(|queue| job_queue.serve(queue));
+    let mut job_queue = JobQueue::new(session, &jobs);
+    queues.into_iter().for_each(|queue| job_queue.serve(queue));
     while let Some(queue) = job_queue.next_queue(session) {
         let name = session.queues[queue].name.clone();
         let overused = || session.plugins().overused(session.view(), queue);
@@ -166,11 +173,19 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     if !may_take(session, &attempt, &tasks) {
         return session.outcome.causes.note_job(job, action, Cause::QueueFull(attempt.queue));
     }
-    let domain = EvictionDomain::of(session, root(session));
+    let domains = match domains(session, &attempt) {
+        Ok(domains) => domains,
+        Err(why) => {
+            return session.outcome.causes.note_job(job, action, Cause::Topology(why.into()));
+        }
+    };
     let mut statement = session.evicting_statement();
-    let choice = select::select(&mut statement, &attempt, &domain);
+    let choice = cheapest(&mut statement, &attempt, &domains);
     let Some(choice) = choice.filter(|choice| choice.apply(&mut statement, &attempt)) else {
-        for cause in select::why_none(&mut statement, &attempt, &domain) {
+        // The widest domain comes closest.
+        let causes =
+            domains.first().map(|domain| select::why_none(&mut statement, &attempt, domain));
+        for cause in causes.unwrap_or_default() {
             statement.outcome().causes.note_job(job, action, cause);
         }
         return statement.discard();
@@ -185,6 +200,23 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     if statement.commit_as(&CertificateTerms { job: Some(job), minimal, bundles }) {
         choice.broken.iter().for_each(|gang| report_broken_gang(session, gang));
     }
+}
+
+/// Returns the cheapest choice of victims in one of the domains. `None` if no domain suffices.
+fn cheapest(
+    statement: &mut Statement<'_, '_>,
+    attempt: &GangEvictionAttempt,
+    domains: &[EvictionDomain],
+) -> Option<VictimChoice> {
+    let mut best: Option<(EvictionCost, VictimChoice)> = None;
+    for domain in domains {
+        let Some(choice) = select::select(statement, attempt, domain) else { continue };
+        let cost = EvictionCost::of(statement, attempt, domain, &choice);
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            best = Some((cost, choice));
+        }
+    }
+    best.map(|(_, choice)| choice)
 }
 
 /// Notes the cause for Pending tasks whose policy forbids preemption.
@@ -207,12 +239,6 @@ fn may_take(session: &SessionState<'_>, attempt: &GangEvictionAttempt, tasks: &[
         klog!(3; "Queue <{queue}> cannot reclaim for task <{task}>, skip");
     }
     may
-}
-
-/// Returns the nodes of the virtual root (actions.md 9.3), without those that a hard shard forbids.
-fn root(session: &SessionState<'_>) -> Vec<NodeId> {
-    let nodes = session.info().nodes.iter().copied();
-    nodes.filter(|&node| !session.is_outside_shard(node)).collect()
 }
 
 /// A42: reports a gang whose remaining members run on below the gang's minimum.

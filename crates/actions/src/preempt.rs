@@ -21,6 +21,7 @@ use crate::job_queue::JobQueue;
 use crate::quota_pass;
 use crate::search::{FreedNodes, Preemptor, SearchCaches};
 use crate::starving::{collect, pending};
+use crate::topology::USE_GANGPREEMPT;
 
 const NAME: &str = "preempt";
 
@@ -71,7 +72,7 @@ fn starving_jobs(session: &mut Session<'_>) -> Vec<JobId> {
         let queue = &session.queues[row.queue].name;
         klog!(3; "Job <{}> Queue <{queue}> skip preemption, reason: jobs containing \
             networkTopology do not support preemption", row.key);
-        session.outcome.causes.note_job(job, NAME, Cause::Topology);
+        session.outcome.causes.note_job(job, NAME, Cause::Topology(USE_GANGPREEMPT.into()));
     }
     starving.jobs
 }
@@ -123,7 +124,7 @@ fn place(
     let outcome = match eligibility(statement, task) {
         Eligibility::Yes => {
             let freed = FreedNodes::default();
-            caches.search(statement, &Preemptor { task, kind, freed: &freed })
+            caches.search(statement, &Preemptor { task, kind, freed: &freed, domain: None })
         }
         Eligibility::PlaceAt(node) => {
             return statement.pipeline(task, node, Room::Releasing).is_ok();

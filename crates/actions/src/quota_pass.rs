@@ -16,6 +16,7 @@ use crate::demand::needed;
 use crate::eligible::awaits_victims;
 use crate::job_queue::JobQueue;
 use crate::starving::{has_topology, waits};
+use crate::topology::USE_GANGPREEMPT;
 use trial::QuotaPassTrial;
 
 /// Serves every starving job that can be served, in the first evicting action of a cycle. Later
@@ -59,7 +60,7 @@ fn collect(session: &mut Session<'_>, action: &'static str) -> Vec<JobId> {
         }
     }
     for job in with_topology {
-        session.outcome.causes.note_job(job, action, Cause::Topology);
+        session.outcome.causes.note_job(job, action, Cause::Topology(USE_GANGPREEMPT.into()));
     }
     starving
 }

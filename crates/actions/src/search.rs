@@ -39,6 +39,8 @@ pub(crate) struct Preemptor<'a> {
     /// Nodes on which the open statement has evicted pods. Reclaim fills the room that is left
     /// there first.
     pub(crate) freed: &'a FreedNodes,
+    /// The only nodes that may be used. `None` means all nodes.
+    pub(crate) domain: Option<&'a BTreeSet<NodeId>>,
 }
 
 impl Preemptor<'_> {
@@ -102,7 +104,7 @@ impl Preemptor<'_> {
 }
 
 /// The nodes on which a statement has evicted pods.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FreedNodes {
     nodes: BTreeSet<NodeId>,
     /// Number of operations of the statement that are read already. A failed task leaves none
@@ -132,7 +134,7 @@ impl FreedNodes {
 /// Places the task on the first candidate node where it fits once victims are gone (actions.md 6.4,
 /// 7.3).
 fn search(statement: &mut Statement<'_, '_>, preemptor: &Preemptor<'_>) -> SearchOutcome {
-    let nodes = candidate_nodes(statement, preemptor.task)?;
+    let nodes = candidate_nodes(statement, preemptor)?;
     if nodes.is_empty() {
         return Err(NO_NODES.into());
     }
@@ -153,7 +155,11 @@ fn search(statement: &mut Statement<'_, '_>, preemptor: &Preemptor<'_>) -> Searc
 
 /// Returns the nodes on which evictions may help (6.4 steps 2 and 3). Notes the causes that rule
 /// out the others.
-fn candidate_nodes(statement: &mut Statement<'_, '_>, task: TaskId) -> Result<Vec<NodeId>, String> {
+fn candidate_nodes(
+    statement: &mut Statement<'_, '_>,
+    preemptor: &Preemptor<'_>,
+) -> Result<Vec<NodeId>, String> {
+    let task = preemptor.task;
     if let Err(error) = statement.plugins().pre_predicate(statement.view(), task) {
         statement.outcome().causes.add(Cause::Filter(Reason::Owned(error.as_str().into())));
         return Err(error);
@@ -161,7 +167,10 @@ fn candidate_nodes(statement: &mut Statement<'_, '_>, task: TaskId) -> Result<Ve
     let worth = statement.nodes_worth_evicting(task);
     let is_unresolvable = worth.is_empty();
     // If allocate found every node unresolvable, all are filtered again for the causes.
-    let looked_at = if is_unresolvable { statement.info().nodes.clone() } else { worth.into() };
+    let mut looked_at = if is_unresolvable { statement.info().nodes.to_vec() } else { worth };
+    if let Some(domain) = preemptor.domain {
+        looked_at.retain(|node| domain.contains(node));
+    }
     let scan = statement.filter(task, &looked_at, Filter::Preempt);
     for (reason, count) in scan.errors.reasons {
         statement.outcome().causes.add_times(Cause::Filter(reason), count);

@@ -2,8 +2,20 @@
 //! HyperNodes there are, or because nothing places by them.
 //! Specification: actions.md 4.2, row 4; A45.
 
-use vc_framework::SessionState;
+use vc_framework::{Cause, SessionState};
 use vc_model::{JobId, NetworkTopology};
+
+/// Why actions that know no HyperNodes evict nobody for a job with a network topology.
+pub(crate) const USE_GANGPREEMPT: &str = "use gangpreempt";
+
+/// The causes that name the network topology begin with this in every message.
+const PREFIX: &str = "network topology: ";
+
+/// Returns the cause of a job for which no pod can be evicted. Returns `None` if it can be tried.
+pub(crate) fn cause(session: &SessionState<'_>, job: JobId) -> Option<Cause> {
+    let text = message(session, job)?;
+    Some(Cause::Topology(text.strip_prefix(PREFIX).unwrap_or(&text).into()))
+}
 
 /// Returns why a job with a network topology cannot be placed by HyperNodes, if it cannot. The
 /// first text is Volcano's. Soft mode needs no HyperNode.

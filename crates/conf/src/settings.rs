@@ -146,11 +146,8 @@ const TRIM_STATEMENT: Argument<bool> = Argument::new(
 const EXPLAIN: Argument<bool> = Argument::new("explain", true, "one diagnostic per starving job");
 const BOUND_TASKS: Argument<bool> =
     Argument::new("reclaimBoundTasks", false, "also take pods that are bound and not yet running");
-const MAX_DOMAINS: Argument<i64> = at_least(
-    1,
-    Argument::new("maxDomains", 8, "HyperNode domains tried per starving job")
-        .not_built("the search in HyperNodes is"),
-);
+const MAX_DOMAINS: Argument<i64> =
+    at_least(1, Argument::new("maxDomains", 8, "HyperNode domains tried per starving job"));
 const WHOLE_BUNDLE: Argument<bool> =
     Argument::new("allowWholeBundle", true, "whether the core of a victim gang may be evicted");
 const TRIM_BUNDLE: Argument<bool> =

@@ -138,7 +138,7 @@ fn of_cause(cause: &Cause) -> &'static str {
         Cause::QueueFull(_) => "raise the share or the capability of the queue, or end its jobs",
         Cause::Filter(_) => "change the constraints of the pods, or add nodes that satisfy them",
         Cause::BelowMinimum { .. } => "lower minMember, or add nodes",
-        Cause::Topology => "use gangpreempt",
+        Cause::Topology(_) => "raise highestTierAllowed, end jobs there, or use gangpreempt",
         Cause::Quota(_) => "change the quotas or the policies of the queues, or end jobs",
         Cause::NotAdmitted(_) => {
             "leave minResources unset, raise overcommit-factor or the share of the queue, or take \

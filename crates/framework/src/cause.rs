@@ -31,8 +31,8 @@ pub enum Cause {
         /// `minAvailable`.
         min: i32,
     },
-    /// The job has a network topology.
-    Topology,
+    /// The network topology of the job allows no eviction, for this reason.
+    Topology(Arc<str>),
     /// This plugin keeps the job out of its queue.
     NotAdmitted(&'static str),
     /// The quotas of queues allow no eviction for the job (cohort.md B.8).
@@ -61,7 +61,7 @@ impl Cause {
             Self::BelowMinimum { have, min } => {
                 format!("job would not reach minAvailable ({have}/{min})")
             }
-            Self::Topology => "network topology: use gangpreempt".to_owned(),
+            Self::Topology(why) => format!("network topology: {why}"),
             Self::NotAdmitted(plugin) => format!("not admitted to the queue: {plugin}"),
             Self::Quota(text) => text.to_string(),
         }

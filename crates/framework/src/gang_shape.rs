@@ -90,7 +90,9 @@ impl SessionState<'_> {
         mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
     ) -> Option<GangShape> {
         let (row, plugins) = (&self.jobs[job], self.plugins());
-        let is_plain = row.policies().is_empty() && !self.has_eviction_hold(job);
+        let is_plain = row.policies().is_empty()
+            && !self.has_eviction_hold(job)
+            && !self.view().is_in_hyper_nodes(job);
         if !self.is_fast || !is_plain || !plugins.reads_job_rows_only() {
             return None;
         }

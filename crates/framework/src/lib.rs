@@ -70,9 +70,9 @@ pub use node_score_cache::{
 pub use outbox::Outbox;
 pub use plugin::{
     Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, GangEviction, Gradient,
-    HyperNodeScore, JobInvalid, NodeRule, Plugin, PluginBuilder, PluginEntry, QueueShare,
-    QuotaPlugin, SessionInfo, SessionView, TopologyPlugin, VectorizedPlugin, VictimFilter,
-    VictimVote, Vote,
+    GradientPurpose, GradientQuery, HyperNodeScore, JobInvalid, NodeRule, Plugin, PluginBuilder,
+    PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, TopologyPlugin,
+    VectorizedPlugin, VictimFilter, VictimVote, Vote,
 };
 pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};
 pub use pod_signature::{ClassSignature, PodSignature};

@@ -29,7 +29,7 @@ use crate::records::Records;
 
 pub use cache_keys::{AdmissionKey, CacheKeys};
 pub use quota::QuotaPlugin;
-pub use topology::{Gradient, HyperNodeScore, TopologyPlugin};
+pub use topology::{Gradient, GradientPurpose, GradientQuery, HyperNodeScore, TopologyPlugin};
 pub use vectorized::VectorizedPlugin;
 pub use victim_filter::VictimFilter;
 

@@ -55,6 +55,45 @@ impl SessionView<'_> {
         let of_sub_jobs = (0..n_sub_jobs).filter_map(|index| self.allocated_hyper_node(job, index));
         of_sub_jobs.reduce(|l, r| self.info.hyper_nodes.lca(l, r))
     }
+
+    /// True if the placed tasks of the job, or of one of its sub-jobs, are in no HyperNode of an
+    /// allowed tier.
+    pub fn breaks_topology(self, job: JobId) -> bool {
+        if !self.is_in_hyper_nodes(job) {
+            return false;
+        }
+        let exceeds = |limit: Option<i32>, allocated: Option<HyperNodeId>| {
+            let tier = allocated.map(|id| self.info.hyper_nodes[id].tier);
+            limit.zip(tier).is_some_and(|(limit, tier)| limit < tier)
+        };
+        let n_sub_jobs = self.cluster.jobs[job].sub_jobs.len();
+        exceeds(self.highest_tier(job), self.allocated_hyper_node_of_job(job))
+            || (0..n_sub_jobs).any(|index| {
+                let limit = self.highest_tier_of_sub_job(job, index);
+                exceeds(limit, self.allocated_hyper_node(job, index))
+            })
+    }
+
+    /// True if the task may be on the node as far as the network topology of its job is concerned.
+    pub fn is_near_enough(self, task: TaskId, node: NodeId) -> bool {
+        let row = &self.cluster.tasks[task];
+        let Some(job) = row.job.filter(|&job| self.has_job(job) && self.is_in_hyper_nodes(job))
+        else {
+            return true;
+        };
+        let tree = &self.info.hyper_nodes;
+        let is_within = |limit: Option<i32>, allocated: Option<HyperNodeId>| {
+            let Some(limit) = limit else { return true };
+            let own = tree.smallest(node);
+            let common = allocated.map_or(own, |allocated| tree.lca(own, allocated));
+            tree[common].tier <= limit
+        };
+        is_within(self.highest_tier(job), self.allocated_hyper_node_of_job(job))
+            && is_within(
+                self.highest_tier_of_sub_job(job, row.sub_job),
+                self.allocated_hyper_node(job, row.sub_job),
+            )
+    }
 }
 
 /// The node of a task that is placed: one that runs, or for which a statement has a place.

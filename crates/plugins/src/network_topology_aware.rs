@@ -8,7 +8,8 @@ mod scores;
 
 use vc_conf::{Argument, PluginOption, Warning};
 use vc_framework::{
-    Gradient, HyperNodeScore, Plugin, PluginEntry, Points, SessionView, TopologyPlugin,
+    Gradient, GradientQuery, HyperNodeScore, Plugin, PluginEntry, Points, SessionView,
+    TopologyPlugin,
 };
 use vc_model::{HyperNodeId, JobId, NodeId, TaskId};
 use vc_resource::Dim;
@@ -35,12 +36,9 @@ const FADING: Argument<f64> = Argument::new(
     "weight of a tier against the one below",
 )
 .at_least(0.0);
-const MAX_EVICT: Argument<i64> = Argument::new(
-    "hypernode.gradient.evict.max-hypernodes",
-    8,
-    "HyperNodes tried with evictions; no action evicts for topologies yet",
-)
-.at_least(1);
+const MAX_EVICT: Argument<i64> =
+    Argument::new("hypernode.gradient.evict.max-hypernodes", 8, "HyperNodes tried with evictions")
+        .at_least(1);
 
 /// Score of the best node or HyperNode, before the weight of the plugin.
 const BEST: f64 = 100.0;
@@ -54,6 +52,8 @@ struct NetworkTopologyAware {
     /// True if pods without a network topology are scored.
     scores_normal_pods: bool,
     fading: f64,
+    /// Largest number of HyperNodes in a gradient for evictions.
+    max_evict: usize,
 }
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
@@ -68,13 +68,14 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
             resources.push((name.to_owned(), RESOURCE.read_named(name, arguments, warnings)));
         }
     }
-    MAX_EVICT.read(arguments, warnings);
+    let max_evict = MAX_EVICT.read(arguments, warnings);
     Box::new(NetworkTopologyAware {
         weight: WEIGHT.read(arguments, warnings) as f64,
         resources,
         weights: Vec::new(),
         scores_normal_pods: NORMAL_PODS.read(arguments, warnings),
         fading: FADING.read(arguments, warnings),
+        max_evict: usize::try_from(max_evict).unwrap_or(usize::MAX),
     })
 }
 
@@ -113,14 +114,8 @@ impl Plugin for NetworkTopologyAware {
 }
 
 impl TopologyPlugin for NetworkTopologyAware {
-    fn gradient(
-        &self,
-        view: SessionView<'_>,
-        job: JobId,
-        sub_job: Option<usize>,
-        under: HyperNodeId,
-    ) -> Gradient {
-        gradient::for_allocate(view, job, sub_job, under)
+    fn gradient(&self, view: SessionView<'_>, query: GradientQuery<'_>) -> Gradient {
+        gradient::gradient(view, query, self.max_evict)
     }
 
     fn hyper_node_order(

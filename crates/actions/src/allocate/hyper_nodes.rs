@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use vc_framework::{Plan, Session, Statement, WaitCause};
+use vc_framework::{GradientPurpose, GradientQuery, Plan, Session, Statement, WaitCause};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, TaskId};
 
 use super::pending_tasks::PendingTasks;
@@ -27,7 +27,9 @@ pub(super) fn attempt(
     pending: &mut PendingTasks,
 ) -> PlacementOutcome {
     pending.is_clear = false;
-    let gradient = session.plugins().gradient(session.view(), job, None, HyperNodeTree::ROOT);
+    let purpose = GradientPurpose::Allocate;
+    let query = GradientQuery { job, sub_job: None, under: HyperNodeTree::ROOT, purpose };
+    let gradient = session.plugins().gradient(session.view(), query);
     if let Some(problem) = gradient.problem {
         session.note_job_fit(job, WaitCause::Topology, format!("network topology: {problem}"));
     }
@@ -125,7 +127,9 @@ fn place_sub_job(
     entry: &mut SubJobTasks,
     under: HyperNodeId,
 ) -> Option<f64> {
-    let gradient = statement.plugins().gradient(statement.view(), job, Some(entry.sub_job), under);
+    let purpose = GradientPurpose::Allocate;
+    let query = GradientQuery { job, sub_job: Some(entry.sub_job), under, purpose };
+    let gradient = statement.plugins().gradient(statement.view(), query);
     if let Some(problem) = gradient.problem {
         let sub_job = &statement.jobs[job].sub_jobs[entry.sub_job];
         let text = match sub_job.policy {

@@ -104,8 +104,8 @@ pub(super) fn attempt_planned(
         };
     }
     // Without a placement nothing is kept. If a plugin calls the job pipelined anyway, the regular
-    // pass tries it on all nodes.
-    let outcome = match any_placed {
+    // pass tries it on all nodes. HyperNodes may have changed since the nodes were planned.
+    let outcome = match any_placed && !statement.view().breaks_topology(job) {
         true => commit_or_discard(statement, job),
         false => {
             statement.discard();

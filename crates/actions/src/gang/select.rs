@@ -3,32 +3,14 @@
 
 use rustc_hash::FxHashSet;
 use vc_framework::{Cause, Question, SessionState, Statement};
-use vc_model::{JobId, NodeId, TaskId};
-use vc_resource::Resource;
+use vc_model::{JobId, TaskId};
 
 use super::bundles::{Bundle, BundleKind, bundles};
+use super::domains::EvictionDomain;
 use super::give_back::needed;
 use super::simulate::{PlannedNodes, apply};
 use super::victim_trials::VictimTrials;
 use super::{GangEvictionAttempt, order};
-
-/// One domain with its room without evictions.
-pub(super) struct EvictionDomain {
-    pub(super) nodes: Vec<NodeId>,
-    /// Σ Idle + Releasing.
-    pub(super) room: Resource,
-}
-
-impl EvictionDomain {
-    pub(super) fn of(session: &SessionState<'_>, nodes: Vec<NodeId>) -> Self {
-        let mut room = Resource::default();
-        for &node in &nodes {
-            room.add(&session.nodes[node].idle);
-            room.add(&session.nodes[node].releasing);
-        }
-        Self { nodes, room }
-    }
-}
 
 /// A gang that falls below its minimum by evictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

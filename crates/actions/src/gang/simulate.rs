@@ -7,7 +7,9 @@ use vc_framework::{Filter, NodeSearch, Room, SessionState, Statement};
 use vc_model::{NodeId, TaskId};
 
 use super::GangEvictionAttempt;
+use super::domains::{self, EvictionDomain};
 use crate::commit_or_discard::NodeRooms;
+use crate::sub_job_tasks::SubJobTasks;
 use crate::victims::fits;
 
 /// The tasks with their nodes, in placement order.
@@ -21,7 +23,7 @@ pub(super) type PlannedNodes = Vec<(TaskId, NodeId)>;
 pub(super) fn simulate(
     statement: &mut Statement<'_, '_>,
     attempt: &GangEvictionAttempt,
-    domain: &[NodeId],
+    domain: &EvictionDomain,
     victims: &[TaskId],
 ) -> Result<PlannedNodes, usize> {
     let mut placed = TrialPlacement { places: PlannedNodes::new(), n_short: 0 };
@@ -129,27 +131,58 @@ fn undone(
 fn place_all(
     statement: &mut Statement<'_, '_>,
     attempt: &GangEvictionAttempt,
-    domain: &[NodeId],
+    domain: &EvictionDomain,
     room: Room,
     placed: &mut TrialPlacement,
 ) -> bool {
+    let is_in_hyper_nodes = statement.view().is_in_hyper_nodes(attempt.job);
     for entry in &attempt.sub_jobs {
-        for &task in &entry.tasks {
-            let Some(node) = place(statement, attempt, domain, task, room) else { return false };
-            placed.places.push((task, node));
-        }
-        let (view, plugins) = (statement.view(), statement.plugins());
-        let complete = plugins.sub_job_ready(view, attempt.job, entry.sub_job)
-            || plugins.sub_job_pipelined(view, attempt.job, entry.sub_job);
-        if !complete {
+        let is_placed = match is_in_hyper_nodes {
+            true => {
+                let ids = domains::of_sub_job(statement, attempt.job, entry.sub_job, domain.id);
+                ids.into_iter().any(|id| {
+                    let nodes = domains::nodes(statement, id);
+                    place_sub_job(statement, attempt, entry, &nodes, room, placed)
+                })
+            }
+            false => place_sub_job(statement, attempt, entry, &domain.nodes, room, placed),
+        };
+        if !is_placed {
             return false;
         }
-        if attempt.was_ready || plugins.job_pipelined(view, attempt.job) {
+        if attempt.was_ready || statement.plugins().job_pipelined(statement.view(), attempt.job) {
             break;
         }
         placed.n_short += 1;
     }
     statement.plugins().job_pipelined(statement.view(), attempt.job)
+}
+
+/// Places all tasks of a sub-job on these nodes. Returns false if the sub-job does not become
+/// pipelined; then nothing is changed.
+fn place_sub_job(
+    statement: &mut Statement<'_, '_>,
+    attempt: &GangEvictionAttempt,
+    entry: &SubJobTasks,
+    nodes: &[NodeId],
+    room: Room,
+    placed: &mut TrialPlacement,
+) -> bool {
+    let (mark, n_placed) = (statement.mark(), placed.places.len());
+    let all_placed = entry.tasks.iter().all(|&task| {
+        let node = place(statement, attempt, nodes, task, room);
+        placed.places.extend(node.map(|node| (task, node)));
+        node.is_some()
+    });
+    let (view, plugins) = (statement.view(), statement.plugins());
+    let is_complete = all_placed
+        && (plugins.sub_job_ready(view, attempt.job, entry.sub_job)
+            || plugins.sub_job_pipelined(view, attempt.job, entry.sub_job));
+    if !is_complete {
+        statement.roll_back(mark);
+        placed.places.truncate(n_placed);
+    }
+    is_complete
 }
 
 /// Places a task on the best node of the domain that passes all filters. Findings that eviction

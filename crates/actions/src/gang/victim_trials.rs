@@ -8,7 +8,7 @@ use vc_resource::Resource;
 
 use super::GangEvictionAttempt;
 use super::bound::MemberBound;
-use super::select::EvictionDomain;
+use super::domains::EvictionDomain;
 use super::simulate::{PlannedNodes, simulate};
 
 /// The bound by which failing trials are skipped.
@@ -58,8 +58,7 @@ impl<'a> VictimTrials<'a> {
         if !self.attempt.need.fits(&self.room) {
             return None;
         }
-        let domain = &self.domain.nodes;
-        let n_complete = match simulate(statement, self.attempt, domain, &self.victims) {
+        let n_complete = match simulate(statement, self.attempt, self.domain, &self.victims) {
             Ok(places) => return Some(places),
             Err(n_complete) => n_complete,
         };

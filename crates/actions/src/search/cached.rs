@@ -43,8 +43,9 @@ impl SearchCaches {
         preemptor: &Preemptor<'_>,
     ) -> SearchOutcome {
         let Self { failures, indexes } = self;
-        // A dry run draws a random number even if it fails, so it cannot be skipped.
-        let outcome = match preemptor.is_dry_run(statement) {
+        // A dry run draws a random number even if it fails, so it cannot be skipped. What is cached
+        // is about all nodes.
+        let outcome = match preemptor.is_dry_run(statement) || preemptor.domain.is_some() {
             true => search(statement, preemptor),
             false => {
                 failures.get_or_search(statement, preemptor.task, preemptor.kind, |statement| {

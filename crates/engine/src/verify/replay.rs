@@ -247,6 +247,9 @@ fn outcome(
         if gang_decides(config) && !is_complete(session, job) {
             faults.push("the gang does not reach minAvailable by it".to_owned());
         }
+        if session.view().breaks_topology(job) {
+            faults.push("its pods are in no HyperNode of an allowed tier".to_owned());
+        }
     }
     let in_bundles =
         matches!(case.certificate.action, EvictReason::GangPreempt | EvictReason::GangReclaim);

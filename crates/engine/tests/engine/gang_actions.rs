@@ -481,7 +481,7 @@ fn record__causes_of_gang_actions() {
         (
             two,
             "min=1 topology=hard\ntask p cpu=1",
-            "1 filters: network topology: no pod is evicted for it in this version",
+            "1 network topology: hyperNodes are not ready. Remove networkTopology to place the pods without",
         ),
         (
             "min=1 pre=false\ntask x cpu=1 x2 @n1 running",

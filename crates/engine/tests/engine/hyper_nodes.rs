@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use vc_conf::Config;
 use vc_framework::Sample;
-use vc_model::{ClusterEvent, fixture};
+use vc_model::{ClusterEvent, TaskStatus, fixture};
 
 use crate::support::*;
 
@@ -168,10 +168,11 @@ fn a_pod_without_a_topology_stays_outside_of_hyper_nodes() {
     assert_eq!(world.cycle().decisions(), "bind j-p n5");
 }
 
-/// Jobs and HyperNodes at random. Each word of a job: cpus, tasks, minimum, and the mode.
+/// Jobs and HyperNodes at random. Each word of a job: cpus, tasks, minimum, mode, how many pods of it
+/// run, queue, and priority.
 fn stories() -> impl Strategy<Value = (String, Vec<(String, bool)>)> {
-    let job = (1_u8..5, 1_u8..6, 0_u8..6, 0_u8..4, 0_u8..3);
-    let jobs = prop::collection::vec(job, 1..6);
+    let job = (0_u8..5, 1_u8..6, 0_u8..6, 0_u8..4, 0_u8..5, 0_u8..2, 0_u8..3);
+    let jobs = prop::collection::vec(job, 1..7);
     let racks = prop::collection::vec(0_u8..4, 6);
     (racks, jobs).prop_map(|(racks, jobs)| {
         let mut hyper_nodes = String::new();
@@ -181,37 +182,41 @@ fn stories() -> impl Strategy<Value = (String, Vec<(String, bool)>)> {
             hyper_nodes += &format!("hypernode rack-{rack}{nodes}\n");
         }
         hyper_nodes += "hypernode zone tier=2 member=rack-0 member=rack-1";
-        let job = |(place, (cpu, n_tasks, min, mode, at)): (usize, (u8, u8, u8, u8, u8))| {
+        let job = |(place, (cpu, n_tasks, min, mode, n_run, queue, priority)): (usize, Words)| {
             let mode = ["hard", "hard", "soft", ""][usize::from(mode)];
             let topology =
                 if mode.is_empty() { String::new() } else { format!(" topology={mode}") };
-            let runs = if at == 0 {
-                format!("\n task r cpu=1 @n{} running", place + 1)
-            } else {
-                "".into()
+            let runs = match n_run {
+                0 => String::new(),
+                n_run => format!("  task r cpu=1 x{n_run} @n{} running\n", place % 6 + 1),
             };
             let min = min.min(n_tasks);
-            let text =
-                format!("job j{place} min={min}{topology}{runs}\n task p cpu={cpu} x{n_tasks}\n");
+            let text = format!(
+                "job j{place} queue=q{queue} priority={priority} min={min}{topology}\n{runs}  \
+                 task p cpu={cpu} x{n_tasks}\n"
+            );
             (text, mode == "hard")
         };
         (hyper_nodes, jobs.into_iter().enumerate().map(job).collect())
     })
 }
 
-/// Names of the racks in which pods of the job are.
+type Words = (u8, u8, u8, u8, u8, u8, u8);
+
+/// Names of the racks in which pods of the job are, without those that terminate.
 fn racks_of(world: &World, job: usize) -> BTreeSet<String> {
     let cluster = world.engine.cluster();
     let mut cluster = cluster.clone();
     let tree = cluster.hyper_node_tree();
     let tasks = cluster.job(&vc_model::ObjectKey::new("default", &format!("j{job}")));
     let tasks = tasks.map(|job| cluster.jobs[job].tasks.clone()).unwrap_or_default();
-    let nodes = tasks.iter().filter_map(|&task| cluster.tasks[task].node);
+    let stays = |task: &&vc_model::TaskId| cluster.tasks[**task].status != TaskStatus::Releasing;
+    let nodes = tasks.iter().filter(stays).filter_map(|&task| cluster.tasks[task].node);
     nodes.map(|node| tree[tree.smallest(node)].name.to_string()).collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     /// Both evaluators agree in every cycle, and no pod of a hard job of tier 1 leaves the rack.
     #[test]
@@ -221,15 +226,17 @@ proptest! {
         let all = "enqueue, allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill";
         let plugins = "priority gang conformance | proportion drf predicates nodeorder binpack \
             network-topology-aware";
-        let mut world = World::new(&conf(all, plugins), &format!("{nodes}{text}"));
+        let queues = "queue q0\nqueue q1 weight=3\n";
+        let mut world = World::new(&conf(all, plugins), &format!("{queues}{nodes}{text}"));
         told(&mut world, &hyper_nodes);
         world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+        let mut done = String::new();
         for _ in 0..4 {
-            world.cycle();
+            done += &format!("---\n{}\n", world.cycle().decisions());
             world.kubelets();
             for (place, (_, is_hard)) in jobs.iter().enumerate() {
                 let racks = racks_of(&world, place);
-                prop_assert!(!is_hard || racks.len() <= 1, "j{place}: {racks:?}");
+                prop_assert!(!is_hard || racks.len() <= 1, "j{place}: {racks:?}\n{done}");
             }
         }
     }

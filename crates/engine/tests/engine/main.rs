@@ -29,6 +29,7 @@ mod gang_bundles;
 mod gang_laws;
 mod gates;
 mod histories;
+mod hyper_node_evictions;
 mod hyper_nodes;
 mod idle_cycle;
 mod laws;

@@ -26,6 +26,32 @@ impl Gradient {
     }
 }
 
+/// What a gradient is asked for.
+#[derive(Clone, Copy)]
+pub enum GradientPurpose<'a> {
+    /// To place pods in room that is idle or becomes free.
+    Allocate,
+    /// To evict pods there.
+    Evict {
+        /// True if the HyperNode may have room once its candidates are evicted. Others do not count
+        /// towards the largest number of HyperNodes that are tried.
+        may_suffice: &'a dyn Fn(HyperNodeId) -> bool,
+    },
+}
+
+/// A question for the HyperNodes in which a job, or one of its sub-jobs, may be placed.
+#[derive(Clone, Copy)]
+pub struct GradientQuery<'a> {
+    /// The job.
+    pub job: JobId,
+    /// Index into the sub-jobs of the job. `None` for the job as a whole.
+    pub sub_job: Option<usize>,
+    /// Only this HyperNode and those below it are asked for.
+    pub under: HyperNodeId,
+    /// What they are asked for.
+    pub purpose: GradientPurpose<'a>,
+}
+
 /// The score of a HyperNode for a sub-job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HyperNodeScore {
@@ -38,15 +64,8 @@ pub struct HyperNodeScore {
 
 /// Extension points for network topologies.
 pub trait TopologyPlugin {
-    /// HyperNodeGradient: the HyperNodes at or below `under` in which a job, or one of its
-    /// sub-jobs, may be placed.
-    fn gradient(
-        &self,
-        view: SessionView<'_>,
-        job: JobId,
-        sub_job: Option<usize>,
-        under: HyperNodeId,
-    ) -> Gradient;
+    /// HyperNodeGradient: the HyperNodes that answer the question.
+    fn gradient(&self, view: SessionView<'_>, query: GradientQuery<'_>) -> Gradient;
 
     /// HyperNodeOrder: the scores of HyperNodes in which a sub-job finds places, in their order.
     fn hyper_node_order(

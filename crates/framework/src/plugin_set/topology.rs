@@ -3,23 +3,17 @@
 
 use vc_model::{HyperNodeId, JobId};
 
-use crate::plugin::{Gradient, HyperNodeScore, Plugin, SessionView};
+use crate::plugin::{Gradient, GradientQuery, HyperNodeScore, Plugin, SessionView};
 use crate::plugin_set::PluginSet;
 use crate::points::Points;
 
 impl PluginSet {
-    /// Returns the HyperNodes at or below `under` to try for a job or a sub-job. Without a plugin
-    /// that decides it is `under` alone.
-    pub fn gradient(
-        &self,
-        view: SessionView<'_>,
-        job: JobId,
-        sub_job: Option<usize>,
-        under: HyperNodeId,
-    ) -> Gradient {
+    /// Returns the HyperNodes to try for a job or a sub-job. Without a plugin that decides it is
+    /// `under` alone.
+    pub fn gradient(&self, view: SessionView<'_>, query: GradientQuery<'_>) -> Gradient {
         let mut deciding = self.all(Points::HYPER_NODE_GRADIENT).filter_map(Plugin::as_topology);
-        let decided = deciding.next().map(|plugin| plugin.gradient(view, job, sub_job, under));
-        decided.unwrap_or_else(|| Gradient::one(under))
+        let decided = deciding.next().map(|plugin| plugin.gradient(view, query));
+        decided.unwrap_or_else(|| Gradient::one(query.under))
     }
 
     /// True if a plugin decides which HyperNodes a job may use.

@@ -3,20 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use vc_framework::{Gradient, SessionView};
+use vc_framework::{Gradient, GradientPurpose, GradientQuery, SessionView};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
-/// The HyperNodes at or below `under`, lowest tier first. A HyperNode qualifies if its tier is
-/// allowed and, as long as nothing is placed, if its room suffices for the least request.
-pub(super) fn for_allocate(
+/// The HyperNodes at or below `under`, lowest tier first, or for evictions highest tier first and at
+/// most `max_evict` of them. A HyperNode qualifies if its tier is allowed and, as long as nothing is
+/// placed, if its room suffices for the least request. For evictions the room is all that its nodes
+/// have.
+pub(super) fn gradient(
     view: SessionView<'_>,
-    job: JobId,
-    sub_job: Option<usize>,
-    under: HyperNodeId,
+    query: GradientQuery<'_>,
+    max_evict: usize,
 ) -> Gradient {
+    let GradientQuery { job, under, purpose, .. } = query;
     let tree = &*view.info.hyper_nodes;
-    let (limit, allocated, request) = match sub_job {
+    let (limit, allocated, request) = match query.sub_job {
         None => (
             view.highest_tier(job),
             view.allocated_hyper_node_of_job(job),
@@ -35,18 +37,50 @@ pub(super) fn for_allocate(
     };
     let mut by_tier: BTreeMap<i32, Vec<HyperNodeId>> = BTreeMap::new();
     let mut closest: Option<(HyperNodeId, Dim)> = None;
+    let mut lacks_candidates = false;
     for id in tree.below(from).into_iter().filter(|&id| tree[id].tier <= limit) {
-        match lacking(view, id, &request).filter(|_| allocated.is_none()) {
-            Some(dim) => closest = closest.or(Some((id, dim))),
-            None => by_tier.entry(tree[id].tier).or_default().push(id),
+        let lacking = match purpose {
+            GradientPurpose::Allocate => lacking(view, id, &request),
+            GradientPurpose::Evict { .. } => never_enough(view, id, &request),
+        };
+        match (lacking.filter(|_| allocated.is_none()), purpose) {
+            (Some(dim), _) => closest = closest.or(Some((id, dim))),
+            (None, GradientPurpose::Evict { may_suffice }) if !may_suffice(id) => {
+                lacks_candidates = true;
+            }
+            (None, _) => by_tier.entry(tree[id].tier).or_default().push(id),
         }
+    }
+    if by_tier.is_empty() && lacks_candidates {
+        let problem =
+            format!("evictions make room for all pods in no HyperNode of tier {limit} or lower");
+        return Gradient::none(problem);
     }
     if by_tier.is_empty() {
         return Gradient::none(nothing_allowed(view, from, limit, closest));
     }
     let mut groups: Vec<Vec<HyperNodeId>> = by_tier.into_values().collect();
     groups.iter_mut().for_each(|group| group.sort_unstable());
+    if let GradientPurpose::Evict { .. } = purpose {
+        groups = widest_first(groups, max_evict);
+    }
     Gradient { groups, problem: None }
+}
+
+/// Reverses the groups, and keeps so many HyperNodes in total: the last ones of a group that does
+/// not fit.
+fn widest_first(groups: Vec<Vec<HyperNodeId>>, max_evict: usize) -> Vec<Vec<HyperNodeId>> {
+    let mut n_left = max_evict;
+    let mut kept = Vec::new();
+    for mut group in groups.into_iter().rev() {
+        if n_left == 0 {
+            break;
+        }
+        group.drain(..group.len().saturating_sub(n_left));
+        n_left -= group.len();
+        kept.push(group);
+    }
+    kept
 }
 
 /// Returns the HyperNode below which to search: `under`, but near the pods that are placed.
@@ -98,6 +132,16 @@ fn lacking(view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> Option
         return None;
     }
     request.first_lacking(&future, &view.cluster.dims)
+}
+
+/// Returns a dimension of which the HyperNode has too little with all pods gone. `None` if the
+/// request may fit.
+fn never_enough(view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> Option<Dim> {
+    let mut allocatable = Resource::default();
+    for &node in view.info.hyper_nodes[id].nodes.iter() {
+        allocatable.add(&view.cluster.nodes[node].allocatable);
+    }
+    request.first_lacking(&allocatable, &view.cluster.dims)
 }
 
 fn nothing_allowed(

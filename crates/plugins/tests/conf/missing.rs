@@ -33,7 +33,7 @@ fn c40_arguments_that_switch_on_what_is_not_built() {
             vec!["capacity.DRAConsumableCapacityEnable"]
         }),
         (conf("ancestorReclaimLevel", "1"), vec![]),
-        (gang("allocate, gangpreempt", "maxDomains: 4"), vec!["gangpreempt.maxDomains"]),
+        (gang("allocate, gangpreempt", "maxDomains: 4"), vec![]),
         (gang("allocate, gangpreempt", "allowWholeBundle: false"), vec![]),
         // The action does not run, so nothing of its arguments is missing.
         (gang("allocate", "maxDomains: 4"), vec![]),

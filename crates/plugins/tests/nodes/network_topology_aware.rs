@@ -1,7 +1,7 @@
 //! Cases 124-134 and 137 of plugins-nodes.md: the plugin `network-topology-aware`.
 
 use serde_json::{Value, json};
-use vc_framework::{Plugin, SessionInfo, SessionView};
+use vc_framework::{GradientPurpose, GradientQuery, Plugin, SessionInfo, SessionView};
 use vc_model::{Cluster, HyperNodeId, HyperNodeTree, JobId, fixture};
 
 use crate::bed::{built, plugin};
@@ -56,10 +56,28 @@ impl World {
         tree.real().find(|&id| &*tree[id].name == name).unwrap_or(HyperNodeTree::ROOT)
     }
 
-    /// The gradient under the root, by names, or why there is none.
+    /// The gradient for allocate under the root, by names, or why there is none.
     fn gradient(&self, sub_job: Option<usize>) -> Result<Vec<Vec<String>>, String> {
+        self.gradient_for(sub_job, GradientPurpose::Allocate)
+    }
+
+    /// The gradient for evictions in the HyperNodes whose names pass `may_suffice`.
+    fn gradient_for_evictions(
+        &self,
+        may_suffice: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<Vec<String>>, String> {
+        let may_suffice = |id: HyperNodeId| may_suffice(&self.info.hyper_nodes[id].name);
+        self.gradient_for(None, GradientPurpose::Evict { may_suffice: &may_suffice })
+    }
+
+    fn gradient_for(
+        &self,
+        sub_job: Option<usize>,
+        purpose: GradientPurpose<'_>,
+    ) -> Result<Vec<Vec<String>>, String> {
         let topology = self.plugin.as_topology().expect("it orders HyperNodes");
-        let found = topology.gradient(self.view(), self.job(), sub_job, HyperNodeTree::ROOT);
+        let query = GradientQuery { job: self.job(), sub_job, under: HyperNodeTree::ROOT, purpose };
+        let found = topology.gradient(self.view(), query);
         let name = |id: HyperNodeId| self.info.hyper_nodes[id].name.to_string();
         let names = |group: Vec<HyperNodeId>| group.into_iter().map(name).collect();
         match found.problem {
@@ -245,4 +263,36 @@ impl MapNames for Vec<&str> {
     fn map_names(self) -> Vec<String> {
         self.into_iter().map(str::to_owned).collect()
     }
+}
+
+#[test]
+fn nodes_132_gradients_for_evictions_begin_with_the_widest() {
+    let tree = "hypernode a node=n1
+        hypernode b node=n2
+        hypernode c tier=2 member=a
+        hypernode d tier=2 member=b
+        node n1 cpu=4
+        node n2 cpu=4
+        job full min=0
+          task r cpu=4 @n1 running
+          task s cpu=3 @n2 running
+        ";
+    let job = "job j topology=hard:2 minres.cpu=2\n task a cpu=2";
+    let names =
+        |groups: &[&[&str]]| Ok(groups.iter().map(|group| group.to_vec().map_names()).collect());
+    let most = |most: i64| [("hypernode.gradient.evict.max-hypernodes", json!(most))];
+    let text = format!("{tree}{job}");
+    let world = World::new(&most(3), &text);
+    assert_eq!(world.gradient_for_evictions(&|_| true), names(&[&["c", "d"], &["b"]]));
+    // One in which evictions are of no use does not count.
+    let but_d = |name: &str| name != "d";
+    assert_eq!(world.gradient_for_evictions(&but_d), names(&[&["c"], &["a", "b"]]));
+    let nowhere = "evictions make room for all pods in no HyperNode of tier 2 or lower";
+    assert_eq!(world.gradient_for_evictions(&|_| false), Err(nowhere.to_owned()));
+    assert_eq!(World::new(&most(1), &text).gradient_for_evictions(&|_| true), names(&[&["d"]]));
+    // What the nodes have decides, not what is idle.
+    let larger = text.replace("minres.cpu=2", "minres.cpu=5");
+    let short =
+        "no HyperNode of tier 2 or lower has room for all pods: c of tier 2 has too little cpu";
+    assert_eq!(World::new(&[], &larger).gradient_for_evictions(&|_| true), Err(short.to_owned()));
 }

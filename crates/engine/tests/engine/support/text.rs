@@ -233,9 +233,9 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
             }
             ("pending", _) => group.status.phase = PodGroupPhase::Pending,
             ("topology", _) => {
-                let (soft, tier) = (value == "soft", Some(1));
-                let highest_tier_name = "".into();
-                let highest_tier_allowed = tier;
+                let (mode, tier) = value.split_once(':').unwrap_or((value, "1"));
+                let (soft, highest_tier_name) = (mode == "soft", "".into());
+                let highest_tier_allowed = Some(number(tier));
                 group.network_topology =
                     Some(NetworkTopology { soft, highest_tier_allowed, highest_tier_name });
             }

@@ -1,0 +1,42 @@
+//! The cost of evictions, by which the domain for a job is chosen.
+//! Specification: actions.md 9.5, A50.
+
+use vc_conf::VictimOrderPolicy;
+use vc_framework::SessionState;
+use vc_model::HyperNodeId;
+
+use super::GangEvictionAttempt;
+use super::domains::EvictionDomain;
+use super::select::VictimChoice;
+
+/// Cost of a choice of victims. The smallest one wins, and of equal ones the closest network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EvictionCost {
+    /// Number of gangs that are broken and the highest priority of a victim's job, in the order of
+    /// `victimOrderPolicy`.
+    loss: [i64; 2],
+    n_victims: usize,
+    tier: i32,
+    domain: HyperNodeId,
+}
+
+impl EvictionCost {
+    pub(super) fn of(
+        session: &SessionState<'_>,
+        attempt: &GangEvictionAttempt,
+        domain: &EvictionDomain,
+        choice: &VictimChoice,
+    ) -> Self {
+        let victims = || choice.units.iter().flatten();
+        let priority = |job| i64::from(session.jobs[job].priority);
+        let jobs = victims().filter_map(|&victim| session.tasks[victim].job);
+        let highest = jobs.map(priority).max().unwrap_or(i64::MIN);
+        let n_broken = i64::try_from(choice.broken.len()).unwrap_or(i64::MAX);
+        let loss = match attempt.settings(session).victim_order_policy {
+            VictimOrderPolicy::SafeFirst => [n_broken, highest],
+            VictimOrderPolicy::PriorityFirst => [highest, n_broken],
+        };
+        let tier = session.info().hyper_nodes[domain.id].tier;
+        Self { loss, n_victims: victims().count(), tier, domain: domain.id }
+    }
+}
