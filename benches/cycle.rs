@@ -33,6 +33,8 @@ mod run;
 mod stress;
 #[path = "cycle/tiers.rs"]
 mod tiers;
+#[path = "cycle/topology.rs"]
+mod topology;
 #[path = "cycle/wants.rs"]
 mod wants;
 

@@ -6,7 +6,7 @@ use vc_model::{ClusterEvent, PodGroupPhase};
 use crate::cohorts;
 use crate::evictions;
 use crate::objects::{Gang, QUEUE, Shape, node, queue};
-use crate::{denied, leftovers, plugins, queues, stress, wants};
+use crate::{denied, leftovers, plugins, queues, stress, topology, wants};
 
 /// 2026-06-01T00:00:00Z, when the measured cycles begin.
 pub(crate) const START_MICROS: i64 = 1_780_272_000_000_000;
@@ -325,6 +325,53 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         load: evictions::load_one_victim,
         ..fragments("stress/gang-fragments-of-one", 500, 100)
+    },
+    Case {
+        n_nodes: 1_000,
+        n_pending: 1_000,
+        n_pending_plain: 200,
+        gang_size: 1_000,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_sub_groups,
+        ..allocate("topology/100x10")
+    },
+    Case {
+        n_nodes: 10_000,
+        n_pending: 6_400,
+        n_pending_plain: 64,
+        gang_size: 64,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_gangs,
+        ..allocate("topology/10k")
+    },
+    Case {
+        n_nodes: 10_000,
+        n_pending: 32_500,
+        n_pending_plain: 650,
+        gang_size: 65,
+        fits: false,
+        n_arriving: 1,
+        cycles: &[1, 4],
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_gangs,
+        ..allocate("topology/none")
+    },
+    Case {
+        conf: Some(topology::GANG_PREEMPT),
+        n_pending_plain: 10,
+        load: topology::load_urgent,
+        ..preempt("topology/gangpreempt-5k-50k", 5_000, 512)
+    },
+    Case {
+        n_nodes: 130_000,
+        n_pending: 1_000_000,
+        n_pending_plain: 100,
+        gang_size: 50,
+        n_arriving: 1,
+        cycles: &[1, 2, 4],
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_gangs,
+        ..allocate("mega/130k")
     },
     Case {
         n_pending: 500,

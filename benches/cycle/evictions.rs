@@ -122,7 +122,8 @@ fn waiting(case: &Case, number: u64) -> Gang {
     gang(1_000_000 + number, case.gang_size, TENTH, PodGroupPhase::Inqueue, created_micros)
 }
 
-fn running(case: &Case) -> impl Iterator<Item = ClusterEvent> {
+/// Ten pods run on every node, in gangs of ten of which one is enough.
+pub(crate) fn running(case: &Case) -> impl Iterator<Item = ClusterEvent> {
     let n_nodes = case.n_nodes;
     (0..case.n_running / 10).flat_map(move |number| {
         let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;

@@ -37,6 +37,9 @@ macro_rules! tier {
     (budgets) => {
         concat!(tier!(chart), "  - name: pdb\n")
     };
+    (topology) => {
+        concat!(tier!(chart), "  - name: network-topology-aware\n")
+    };
     (quotas) => {
         "- plugins:
   - name: drf

@@ -310,6 +310,12 @@ impl<'s, 'c> Statement<'s, 'c> {
         self.session.state.clear_fit_errors(task);
     }
 
+    /// Removes what earlier trials have noted about a task: its fit errors and its last transaction.
+    pub fn forget_trials(&mut self, task: TaskId) {
+        self.session.clear_fit_errors(task);
+        self.session.forget_transaction(task);
+    }
+
     /// Counts the failed tasks of the job by role ([`Session::know_failed_roles`]).
     pub fn know_failed_roles(&mut self, job: JobId) {
         self.session.state.know_failed_roles(job);

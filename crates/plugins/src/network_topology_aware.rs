@@ -5,14 +5,19 @@
 
 mod gradient;
 mod scores;
+mod totals;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vc_conf::{Argument, PluginOption, Warning};
 use vc_framework::{
-    Gradient, GradientQuery, HyperNodeScore, Plugin, PluginEntry, Points, SessionView,
-    TopologyPlugin,
+    Depends, Gradient, GradientQuery, HyperNodeScore, Inputs, Plugin, PluginEntry, Points,
+    RawScore, ScoreColumn, SessionView, TopologyPlugin, VectorizedPlugin,
 };
 use vc_model::{HyperNodeId, JobId, NodeId, TaskId};
 use vc_resource::Dim;
+
+use totals::HyperNodeTotals;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("network-topology-aware", build)
     .arguments(&[&WEIGHT, &CPU, &MEMORY, &RESOURCES, &RESOURCE, &NORMAL_PODS, &FADING, &MAX_EVICT]);
@@ -54,6 +59,13 @@ struct NetworkTopologyAware {
     fading: f64,
     /// Largest number of HyperNodes in a gradient for evictions.
     max_evict: usize,
+    totals: Mutex<HyperNodeTotals>,
+}
+
+impl NetworkTopologyAware {
+    fn totals(&self) -> MutexGuard<'_, HyperNodeTotals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
@@ -76,12 +88,34 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         scores_normal_pods: NORMAL_PODS.read(arguments, warnings),
         fading: FADING.read(arguments, warnings),
         max_evict: usize::try_from(max_evict).unwrap_or(usize::MAX),
+        totals: Mutex::default(),
     })
 }
+
+/// The state that each extension point reads. It scores by what all nodes of a HyperNode have.
+const READS: &[(Points, Inputs)] = &[(
+    Points::BATCH_NODE_ORDER,
+    Inputs::POD_SHAPE
+        .and(Inputs::JOB_ROW)
+        .and(Inputs::JOB_COUNTS)
+        .and(Inputs::QUEUE_OBJECT)
+        .and(Inputs::NODE_ROW)
+        .and(Inputs::NODE_OBJECT)
+        .and(Inputs::OTHER_PODS)
+        .and(Inputs::OTHER_OBJECTS),
+)];
 
 impl Plugin for NetworkTopologyAware {
     fn points(&self) -> Points {
         Points::HYPER_NODE_GRADIENT.and(Points::HYPER_NODE_ORDER).and(Points::BATCH_NODE_ORDER)
+    }
+
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
+    }
+
+    fn as_vectorized(&self) -> Option<&dyn VectorizedPlugin> {
+        Some(self)
     }
 
     fn as_topology(&self) -> Option<&dyn TopologyPlugin> {
@@ -101,21 +135,61 @@ impl Plugin for NetworkTopologyAware {
         nodes: &[NodeId],
         out: &mut [f64],
     ) -> Result<(), String> {
-        let row = &view.cluster.tasks[task];
-        let Some(job) = row.job.filter(|&job| view.has_job(job)) else { return Ok(()) };
-        match view.highest_tier_of_sub_job(job, row.sub_job) {
-            Some(_) => self.near_the_placed(view, (job, row.sub_job), nodes, out),
-            None if self.scores_normal_pods => self.outside_of_hyper_nodes(view, task, nodes, out),
-            None => {}
+        match self.preference(view, task) {
+            Preference::None => return Ok(()),
+            Preference::NearTheOthers(job, sub_job) => {
+                self.near_the_placed(view, (job, sub_job), nodes, out);
+            }
+            Preference::OutsideOfHyperNodes => {
+                self.outside_of_hyper_nodes(view, task, nodes, out);
+            }
         }
         out.iter_mut().for_each(|score| *score *= BEST * self.weight);
         Ok(())
     }
 }
 
+/// The nodes that a task prefers.
+enum Preference {
+    None,
+    /// Those near the placed tasks of this sub-job.
+    NearTheOthers(JobId, usize),
+    OutsideOfHyperNodes,
+}
+
+impl NetworkTopologyAware {
+    fn preference(&self, view: SessionView<'_>, task: TaskId) -> Preference {
+        let row = &view.cluster.tasks[task];
+        let Some(job) = row.job.filter(|&job| view.has_job(job)) else { return Preference::None };
+        // Without HyperNodes all nodes are equal.
+        let is_flat = view.info.hyper_nodes.is_empty();
+        match view.highest_tier_of_sub_job(job, row.sub_job) {
+            _ if is_flat => Preference::None,
+            Some(_) => match view.allocated_hyper_node(job, row.sub_job) {
+                Some(_) => Preference::NearTheOthers(job, row.sub_job),
+                None => Preference::None,
+            },
+            None if self.scores_normal_pods => Preference::OutsideOfHyperNodes,
+            None => Preference::None,
+        }
+    }
+}
+
+impl VectorizedPlugin for NetworkTopologyAware {
+    fn columns<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<Vec<ScoreColumn<'a>>> {
+        if let Preference::None = self.preference(view, task) {
+            return Some(Vec::new());
+        }
+        let fill = move |nodes: &[NodeId], out: &mut [f64]| {
+            self.batch_node_order(view, task, nodes, out).is_ok()
+        };
+        Some(vec![ScoreColumn { weight: 1, raw: RawScore::Fractions(Box::new(fill)) }])
+    }
+}
+
 impl TopologyPlugin for NetworkTopologyAware {
     fn gradient(&self, view: SessionView<'_>, query: GradientQuery<'_>) -> Gradient {
-        gradient::gradient(view, query, self.max_evict)
+        gradient::gradient(view, query, &mut self.totals(), self.max_evict)
     }
 
     fn hyper_node_order(

@@ -2,6 +2,9 @@
 //! committing, and the best one of the lowest tier that suffices is taken.
 //! Specification: actions.md 4.5, A17, A18.
 
+mod best_first;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::{GradientPurpose, GradientQuery, Plan, Session, Statement, WaitCause};
@@ -13,10 +16,11 @@ use crate::sub_job_tasks::{SubJobTasks, put_back, sort, take_first};
 
 /// A trial that would make the job ready or pipelined.
 struct Trial {
+    id: HyperNodeId,
     plan: Plan,
     /// The tasks that are still to be placed after it.
     rest: Vec<SubJobTasks>,
-    /// Σ scores of the HyperNodes that the sub-jobs chose.
+    /// Σ scores of the HyperNodes that the sub-jobs chose first.
     score: f64,
 }
 
@@ -36,15 +40,7 @@ pub(super) fn attempt(
     let mut statement = session.statement();
     let mut closest: Option<(usize, HyperNodeId)> = None;
     for group in gradient.groups {
-        let mut best: Option<Trial> = None;
-        for id in group {
-            let (trial, n_placed) = try_in(&mut statement, job, &pending.sub_jobs, id);
-            if closest.is_none_or(|(most, _)| most < n_placed) {
-                closest = Some((n_placed, id));
-            }
-            let is_better = |trial: &Trial| best.as_ref().is_none_or(|it| it.score < trial.score);
-            best = trial.filter(is_better).or(best);
-        }
+        let best = best_of(&mut statement, job, &pending.sub_jobs, group, &mut closest);
         let Some(best) = best else { continue };
         if repeat(&mut statement, &best.plan) {
             pending.sub_jobs = best.rest;
@@ -56,10 +52,49 @@ pub(super) fn attempt(
     }
     if let Some((_, id)) = closest {
         // The pods are told what the closest HyperNode lacks.
-        try_in(&mut statement, job, &pending.sub_jobs, id);
+        if let Some(problem) = try_in(&mut statement, job, &pending.sub_jobs, id).problem {
+            statement.note_job_fit(job, WaitCause::Topology, problem);
+        }
     }
     pending.sub_jobs.clear();
     commit_or_discard(statement, job)
+}
+
+/// Returns the trial with the highest score in HyperNodes of one tier; of equal ones the first by
+/// name. `closest` becomes the HyperNode in which most tasks found a place.
+fn best_of(
+    statement: &mut Statement<'_, '_>,
+    job: JobId,
+    pending: &[SubJobTasks],
+    group: Vec<HyperNodeId>,
+    closest: &mut Option<(usize, HyperNodeId)>,
+) -> Option<Trial> {
+    let mut best: Option<Trial> = None;
+    let mut last_tried = None;
+    for (id, bound) in best_first::by_bound(statement, job, pending, group) {
+        let leads = |best: &Trial| bound < best.score || bound == best.score && best.id < id;
+        if best.as_ref().is_some_and(leads) {
+            continue;
+        }
+        last_tried = Some(id);
+        let TrialOutcome { trial, n_placed, .. } = try_in(statement, job, pending, id);
+        let is_closer =
+            |&(most, at): &(usize, HyperNodeId)| most < n_placed || most == n_placed && id < at;
+        if closest.as_ref().is_none_or(is_closer) {
+            *closest = Some((n_placed, id));
+        }
+        let is_better = |trial: &Trial| {
+            best.as_ref().is_none_or(|best| {
+                best.score < trial.score || best.score == trial.score && trial.id < best.id
+            })
+        };
+        best = trial.filter(is_better).or(best);
+    }
+    match best {
+        // What is noted about tasks without a place is that of the chosen HyperNode.
+        Some(best) if last_tried != Some(best.id) => try_in(statement, job, pending, best.id).trial,
+        best => best,
+    }
 }
 
 /// Applies a plan again, and counts its placements. Returns false if a placement was refused.
@@ -75,23 +110,39 @@ fn repeat(statement: &mut Statement<'_, '_>, plan: &Plan) -> bool {
     true
 }
 
-/// Tries to place the job in a HyperNode, and undoes it. Returns the trial if the job becomes ready
-/// or pipelined, and the number of tasks that found a place.
+/// Outcome of a trial in one HyperNode.
+struct TrialOutcome {
+    /// The trial, if the job becomes ready or pipelined.
+    trial: Option<Trial>,
+    /// Number of tasks that found a place.
+    n_placed: usize,
+    /// Why a sub-job may be placed in no HyperNode there; of several the last one.
+    problem: Option<String>,
+}
+
+/// Tries to place the job in a HyperNode, and undoes it.
 fn try_in(
     statement: &mut Statement<'_, '_>,
     job: JobId,
     pending: &[SubJobTasks],
     id: HyperNodeId,
-) -> (Option<Trial>, usize) {
+) -> TrialOutcome {
     let n_noted = statement.outcome().out.placed.get(&job).copied();
     let mut sub_jobs = pending.to_vec();
     for &task in sub_jobs.iter().flat_map(|entry| &entry.tasks) {
-        statement.clear_fit_errors(task);
+        statement.forget_trials(task);
     }
-    let mut score = 0.0;
+    let mut scores: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut problem = None;
     while let Some(mut entry) = take_first(statement, job, &mut sub_jobs) {
-        let Some(of_sub_job) = place_sub_job(statement, job, &mut entry, id) else { continue };
-        score += of_sub_job;
+        let of_sub_job = match place_sub_job(statement, job, &mut entry, id) {
+            Ok(score) => score,
+            Err(why) => {
+                problem = why.or(problem);
+                continue;
+            }
+        };
+        scores.entry(entry.sub_job).or_insert(of_sub_job);
         if !entry.tasks.is_empty() {
             put_back(statement, job, &mut sub_jobs, entry);
         }
@@ -103,60 +154,51 @@ fn try_in(
     let n_placed = statement.ops().len();
     let suffices =
         n_placed != 0 && (plugins.job_ready(view, job) || plugins.job_pipelined(view, job));
-    let trial = suffices.then(|| Trial { plan: statement.all(), rest: sub_jobs, score });
+    let score = scores.values().sum();
+    let trial = suffices.then(|| Trial { id, plan: statement.all(), rest: sub_jobs, score });
     statement.clear();
     match n_noted {
         Some(n_noted) => drop(statement.outcome().out.placed.insert(job, n_noted)),
         None => drop(statement.outcome().out.placed.remove(&job)),
     }
-    (trial, n_placed)
+    TrialOutcome { trial, n_placed, problem }
 }
 
-/// A HyperNode in which a sub-job becomes ready or pipelined.
+/// A trial in which a sub-job becomes ready or pipelined.
 struct SubJobTrial {
-    id: HyperNodeId,
     plan: Plan,
     rest: SubJobTasks,
 }
 
 /// Places tasks of a sub-job in the best HyperNode at or below `under`, until the sub-job is ready.
-/// Returns the score of that HyperNode. Returns `None` if nothing was placed.
+/// Returns the score of that HyperNode.
+///
+/// # Errors
+/// Nothing was placed; why, if no HyperNode could be tried.
 fn place_sub_job(
     statement: &mut Statement<'_, '_>,
     job: JobId,
     entry: &mut SubJobTasks,
     under: HyperNodeId,
-) -> Option<f64> {
+) -> Result<f64, Option<String>> {
     let purpose = GradientPurpose::Allocate;
     let query = GradientQuery { job, sub_job: Some(entry.sub_job), under, purpose };
     let gradient = statement.plugins().gradient(statement.view(), query);
-    if let Some(problem) = gradient.problem {
-        let sub_job = &statement.jobs[job].sub_jobs[entry.sub_job];
-        let text = match sub_job.policy {
-            Some(_) => format!("network topology: sub-group {}: {problem}", sub_job.id),
-            None => format!("network topology: {problem}"),
-        };
-        statement.note_job_fit(job, WaitCause::Topology, text);
-    }
     for group in gradient.groups {
-        let mut trials: Vec<SubJobTrial> =
-            group.into_iter().filter_map(|id| try_sub_job(statement, job, entry, id)).collect();
-        let ids: Vec<HyperNodeId> = trials.iter().map(|trial| trial.id).collect();
-        let view = statement.view();
-        let scores = statement.plugins().hyper_node_scores(view, job, entry.sub_job, &ids);
-        // Of equal ones the first by name.
-        let best = (0..trials.len()).rev().max_by(|&l, &r| {
-            let (l, r) = (scores[l], scores[r]);
-            l.score.total_cmp(&r.score).then(l.share.total_cmp(&r.share))
-        });
-        let Some(best) = best else { continue };
-        let SubJobTrial { plan, rest, .. } = trials.swap_remove(best);
+        let ranked = best_first::by_score(statement, job, entry.sub_job, group);
+        let best =
+            ranked.first_that(statement, |statement, id| try_sub_job(statement, job, entry, id));
+        let Some((SubJobTrial { plan, rest }, score)) = best else { continue };
         if statement.replay(&plan).is_ok() {
             *entry = rest;
-            return Some(scores[best].score);
+            return Ok(score);
         }
     }
-    None
+    let sub_job = &statement.jobs[job].sub_jobs[entry.sub_job];
+    Err(gradient.problem.map(|problem| match sub_job.policy {
+        Some(_) => format!("network topology: sub-group {}: {problem}", sub_job.id),
+        None => format!("network topology: {problem}"),
+    }))
 }
 
 /// Tries to place tasks of a sub-job on the nodes of a HyperNode, and undoes it.
@@ -167,7 +209,7 @@ fn try_sub_job(
     id: HyperNodeId,
 ) -> Option<SubJobTrial> {
     let tree = statement.info().hyper_nodes.clone();
-    entry.tasks.iter().for_each(|&task| statement.clear_fit_errors(task));
+    entry.tasks.iter().for_each(|&task| statement.forget_trials(task));
     let mark = statement.mark();
     let mut rest = entry.clone();
     let n_placed = task_loop(statement, job, &mut rest, &tree[id].nodes);
@@ -178,7 +220,7 @@ fn try_sub_job(
     let suffices = 0 < n_placed
         && (plugins.sub_job_ready(view, job, entry.sub_job)
             || plugins.sub_job_pipelined(view, job, entry.sub_job));
-    let trial = suffices.then(|| SubJobTrial { id, plan: statement.plan(mark), rest });
+    let trial = suffices.then(|| SubJobTrial { plan: statement.plan(mark), rest });
     statement.roll_back(mark);
     trial
 }

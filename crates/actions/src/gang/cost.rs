@@ -3,11 +3,11 @@
 
 use vc_conf::VictimOrderPolicy;
 use vc_framework::SessionState;
-use vc_model::HyperNodeId;
+use vc_model::{HyperNodeId, TaskId};
 
 use super::GangEvictionAttempt;
 use super::domains::EvictionDomain;
-use super::select::VictimChoice;
+use super::select::{VictimChoice, candidates};
 
 /// Cost of a choice of victims. The smallest one wins, and of equal ones the closest network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,16 +27,54 @@ impl EvictionCost {
         domain: &EvictionDomain,
         choice: &VictimChoice,
     ) -> Self {
-        let victims = || choice.units.iter().flatten();
-        let priority = |job| i64::from(session.jobs[job].priority);
-        let jobs = victims().filter_map(|&victim| session.tasks[victim].job);
-        let highest = jobs.map(priority).max().unwrap_or(i64::MIN);
+        let victims = || choice.units.iter().flatten().copied();
+        let highest = priorities(session, victims()).max();
         let n_broken = i64::try_from(choice.broken.len()).unwrap_or(i64::MAX);
+        Self::new(session, attempt, domain, (n_broken, highest, victims().count()))
+    }
+
+    /// Returns a lower bound of the cost of any choice in the domain: no gang is broken, the least
+    /// important candidates go, and each of them is as large as the largest one.
+    pub(super) fn at_least(
+        session: &SessionState<'_>,
+        attempt: &GangEvictionAttempt,
+        domain: &EvictionDomain,
+    ) -> Self {
+        let candidates = candidates(session, attempt, domain);
+        let mut n_victims = 0;
+        for dim in attempt.need.dims() {
+            let missing = attempt.need.get(dim) - domain.room.get(dim);
+            let largest = candidates.iter().map(|&task| session.request(task).get(dim)).max();
+            if let Some(largest) = largest.filter(|&largest| 0 < largest && 0 < missing) {
+                n_victims = n_victims.max(missing.div_euclid(largest));
+            }
+        }
+        let lowest = priorities(session, candidates.into_iter()).min();
+        let highest = lowest.filter(|_| 0 < n_victims);
+        Self::new(session, attempt, domain, (0, highest, usize::try_from(n_victims).unwrap_or(0)))
+    }
+
+    fn new(
+        session: &SessionState<'_>,
+        attempt: &GangEvictionAttempt,
+        domain: &EvictionDomain,
+        (n_broken, highest, n_victims): (i64, Option<i64>, usize),
+    ) -> Self {
+        let highest = highest.unwrap_or(i64::MIN);
         let loss = match attempt.settings(session).victim_order_policy {
             VictimOrderPolicy::SafeFirst => [n_broken, highest],
             VictimOrderPolicy::PriorityFirst => [highest, n_broken],
         };
         let tier = session.info().hyper_nodes[domain.id].tier;
-        Self { loss, n_victims: victims().count(), tier, domain: domain.id }
+        Self { loss, n_victims, tier, domain: domain.id }
     }
+}
+
+/// The priorities of the jobs of victims.
+fn priorities(
+    session: &SessionState<'_>,
+    victims: impl Iterator<Item = TaskId>,
+) -> impl Iterator<Item = i64> {
+    let jobs = victims.filter_map(|victim| session.tasks[victim].job);
+    jobs.map(|job| i64::from(session.jobs[job].priority))
 }

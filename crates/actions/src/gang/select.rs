@@ -80,7 +80,8 @@ fn offered(
     order::allowed(session, attempt, bundles)
 }
 
-fn candidates(
+/// Returns the candidates of the domain.
+pub(super) fn candidates(
     session: &SessionState<'_>,
     attempt: &GangEvictionAttempt,
     domain: &EvictionDomain,

@@ -65,6 +65,7 @@ impl ClassScores {
         let candidate_nodes = rows_of(candidates, nodes);
         let mut totals = rows_of(candidates, &kept.bases);
         let mut scores = vec![0; candidates.len()];
+        let mut fractions = vec![0.0; candidates.len()];
         let plugins = context.rules.plugins.iter().enumerate();
         for (plugin, columns) in plugins.filter(|(_, columns)| !columns.is_empty()) {
             let mut sums = rows_of(candidates, &kept.fixed[plugin]);
@@ -78,6 +79,14 @@ impl ClassScores {
                 sums.iter_mut().zip(weighted).for_each(|(sum, score)| *sum += score);
             }
             totals.iter_mut().zip(&sums).for_each(|(total, &sum)| *total += sum as f64);
+            for column in columns {
+                let RawScore::Fractions(score) = &column.raw else { continue };
+                fractions.fill(0.0);
+                if !score(&candidate_nodes, &mut fractions) {
+                    return None;
+                }
+                totals.iter_mut().zip(&fractions).for_each(|(total, score)| *total += score);
+            }
         }
         (!totals.iter().any(|total| total.is_nan())).then_some(totals)
     }

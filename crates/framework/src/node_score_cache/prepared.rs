@@ -36,11 +36,21 @@ pub enum RawScore<'a> {
     Amounts(ColumnFill<'a, i64>),
     /// Scores all candidates at once, in name order, and may read the whole cluster. Scores are in
     /// 0..=100.
-    Batch(BatchFill<'a>),
+    Batch(BatchFill<'a, i64>),
+    /// The same with scores that are no whole numbers. They are not weighted, and a plugin with
+    /// such a column has no other one.
+    Fractions(BatchFill<'a, f64>),
+}
+
+impl RawScore<'_> {
+    /// True if it scores all candidates at once.
+    pub(crate) fn is_batch(&self) -> bool {
+        matches!(self, Self::Batch(_) | Self::Fractions(_))
+    }
 }
 
 /// Fills in the scores of all candidates. Returns false if it cannot score them.
-pub type BatchFill<'a> = Box<dyn Fn(&[NodeId], &mut [i64]) -> bool + 'a>;
+pub type BatchFill<'a, T> = Box<dyn Fn(&[NodeId], &mut [T]) -> bool + 'a>;
 
 /// Maps a raw score to 0..=100. `highest` is the highest raw score among the candidates, at least
 /// 0.
@@ -143,7 +153,7 @@ impl<'a> PreparedRules<'a> {
     /// True if some scorer scores all candidates at once.
     pub(super) fn scores_batches(&self) -> bool {
         let mut columns = self.plugins.iter().flatten();
-        columns.any(|column| matches!(column.raw, RawScore::Batch(_)))
+        columns.any(|column| column.raw.is_batch())
     }
 
     /// Returns the rules that read node objects, each with its owner number, tests first.
@@ -155,7 +165,7 @@ impl<'a> PreparedRules<'a> {
         let scorers = self.plugins.iter().enumerate().flat_map(|(plugin, columns)| {
             columns.iter().filter_map(move |column| match &column.raw {
                 RawScore::Object { rule, .. } => Some((SCORERS + plugin, rule)),
-                RawScore::Amounts(_) | RawScore::Batch(_) => None,
+                RawScore::Amounts(_) | RawScore::Batch(_) | RawScore::Fractions(_) => None,
             })
         });
         tests.chain(scorers)

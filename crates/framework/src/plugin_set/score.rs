@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use vc_model::{NodeId, TaskId};
 
-use crate::node_score_cache::{NodeOrderForm, RawScore, ScoreColumn};
+use crate::node_score_cache::{NodeOrderForm, ScoreColumn};
 use crate::plugin::{Plugin, SessionView};
 use crate::plugin_set::{PluginSet, has_revision};
 use crate::points::Points;
@@ -72,7 +72,7 @@ impl PluginSet {
     /// True if every plugin scores by the pod shape and the node's row alone, apart from the
     /// extremes for normalisation.
     pub(crate) fn scorers_read_rows(&self, view: SessionView<'_>, task: TaskId) -> bool {
-        let by_row = |column: &ScoreColumn<'_>| !matches!(column.raw, RawScore::Batch(_));
+        let by_row = |column: &ScoreColumn<'_>| !column.raw.is_batch();
         let columns = || self.columns(view, task);
         self.has_cacheable_scores()
             && columns().is_some_and(|columns| columns.iter().flatten().all(by_row))

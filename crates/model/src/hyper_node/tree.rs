@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{HyperNodeMember, HyperNodeRecord, SelectableNode};
-use crate::ids::NodeId;
+use crate::ids::{Id, NodeId};
 
 /// Name of the virtual root.
 const ROOT: &str = "<cluster-top-hypernode>";
@@ -108,8 +108,9 @@ pub struct HyperNodeTree {
     rows: Vec<HyperNode>,
     /// Tiers by name. Of two tiers with one name, the higher one counts.
     tiers: BTreeMap<Arc<str>, i32>,
-    /// The HyperNode of the lowest tier that has the node; of several the first by name.
-    smallest: FxHashMap<NodeId, HyperNodeId>,
+    /// By node: the HyperNode of the lowest tier that has it; of several the first by name. The
+    /// root for nodes in no HyperNode.
+    smallest: Vec<HyperNodeId>,
     problems: Vec<HyperNodeProblem>,
     /// True if a node is in HyperNodes of which neither contains the other.
     shares_nodes: bool,
@@ -154,7 +155,7 @@ impl HyperNodeTree {
                 *known = tier.max(*known);
             }
         }
-        let (smallest, problems) = (FxHashMap::default(), Vec::new());
+        let (smallest, problems) = (Vec::new(), Vec::new());
         Self { rows, tiers, smallest, problems, shares_nodes: false }
     }
 
@@ -255,9 +256,14 @@ impl HyperNodeTree {
     fn find_smallest(&mut self) {
         let mut order: Vec<HyperNodeId> = (1..self.rows.len()).map(HyperNodeId::new).collect();
         order.sort_by_key(|&id| (self[id].tier, id));
+        let n_nodes = self.rows[0].nodes.iter().map(|node| node.index() + 1).max();
+        self.smallest = vec![Self::ROOT; n_nodes.unwrap_or(0)];
         for id in order {
             for &node in self.rows[id.index()].nodes.iter() {
-                self.smallest.entry(node).or_insert(id);
+                let smallest = &mut self.smallest[node.index()];
+                if *smallest == Self::ROOT {
+                    *smallest = id;
+                }
             }
         }
     }
@@ -267,7 +273,7 @@ impl HyperNodeTree {
         let mut known = BTreeSet::new();
         for id in (1..self.rows.len()).map(HyperNodeId::new) {
             for &node in self.rows[id.index()].nodes.iter() {
-                let Some(&other) = self.smallest.get(&node) else { continue };
+                let other = self.smallest(node);
                 let contains = self.ancestors(other).any(|above| above == id)
                     || self.ancestors(id).any(|above| above == other);
                 if contains || !known.insert((id, other)) {
@@ -303,6 +309,11 @@ impl HyperNodeTree {
     /// True if it has no HyperNode but the root.
     pub fn is_empty(&self) -> bool {
         self.rows.len() <= 1
+    }
+
+    /// Number of HyperNodes, the root among them. Indices of HyperNodes are smaller.
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// All HyperNodes but the root, by name.
@@ -345,7 +356,17 @@ impl HyperNodeTree {
 
     /// The smallest HyperNode that contains the node, else the root.
     pub fn smallest(&self, node: NodeId) -> HyperNodeId {
-        self.smallest.get(&node).copied().unwrap_or(Self::ROOT)
+        self.smallest.get(node.index()).copied().unwrap_or(Self::ROOT)
+    }
+
+    /// All HyperNodes that contain the node, the root among them.
+    pub fn containing(&self, node: NodeId) -> Vec<HyperNodeId> {
+        if !self.shares_nodes {
+            return self.ancestors(self.smallest(node)).collect();
+        }
+        let mut all: Vec<HyperNodeId> = self.real().filter(|&id| self.contains(id, node)).collect();
+        all.push(Self::ROOT);
+        all
     }
 
     /// The smallest HyperNode that contains all these nodes. `None` if there are none.
@@ -367,7 +388,8 @@ impl HyperNodeId {
         Self(u32::try_from(place).expect("fewer than 2^32 HyperNodes"))
     }
 
-    fn index(self) -> usize {
+    /// The place among the HyperNodes of the tree. The root has the first one.
+    pub fn index(self) -> usize {
         self.0 as usize
     }
 }

@@ -7,6 +7,8 @@ use vc_framework::{Gradient, GradientPurpose, GradientQuery, SessionView};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
+use super::totals::{HyperNodeTotals, Totals};
+
 /// The HyperNodes at or below `under`, lowest tier first, or for evictions highest tier first and at
 /// most `max_evict` of them. A HyperNode qualifies if its tier is allowed and, as long as nothing is
 /// placed, if its room suffices for the least request. For evictions the room is all that its nodes
@@ -14,6 +16,7 @@ use vc_resource::{Dim, Resource};
 pub(super) fn gradient(
     view: SessionView<'_>,
     query: GradientQuery<'_>,
+    totals: &mut HyperNodeTotals,
     max_evict: usize,
 ) -> Gradient {
     let GradientQuery { job, under, purpose, .. } = query;
@@ -40,10 +43,13 @@ pub(super) fn gradient(
     let mut lacks_candidates = false;
     for id in tree.below(from).into_iter().filter(|&id| tree[id].tier <= limit) {
         let lacking = match purpose {
-            GradientPurpose::Allocate => lacking(view, id, &request),
-            GradientPurpose::Evict { .. } => never_enough(view, id, &request),
+            _ if allocated.is_some() => None,
+            GradientPurpose::Allocate => lacking(view, totals.of(view, id), &request),
+            GradientPurpose::Evict { .. } => {
+                request.first_lacking(&totals.of(view, id).allocatable, &view.cluster.dims)
+            }
         };
-        match (lacking.filter(|_| allocated.is_none()), purpose) {
+        match (lacking, purpose) {
             (Some(dim), _) => closest = closest.or(Some((id, dim))),
             (None, GradientPurpose::Evict { may_suffice }) if !may_suffice(id) => {
                 lacks_candidates = true;
@@ -121,27 +127,11 @@ fn pending_request(view: SessionView<'_>, job: JobId, sub_job: usize) -> Resourc
 
 /// Returns a dimension of which the HyperNode has too little, idle and with what is being released.
 /// `None` if the request may fit.
-fn lacking(view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> Option<Dim> {
-    let (mut idle, mut future) = (Resource::default(), Resource::default());
-    for &node in view.info.hyper_nodes[id].nodes.iter() {
-        let node = &view.cluster.nodes[node];
-        idle.add(&node.idle);
-        future.add(&node.future_idle());
-    }
-    if request.fits(&idle) {
+fn lacking(view: SessionView<'_>, totals: &Totals, request: &Resource) -> Option<Dim> {
+    if request.fits(&totals.idle) {
         return None;
     }
-    request.first_lacking(&future, &view.cluster.dims)
-}
-
-/// Returns a dimension of which the HyperNode has too little with all pods gone. `None` if the
-/// request may fit.
-fn never_enough(view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> Option<Dim> {
-    let mut allocatable = Resource::default();
-    for &node in view.info.hyper_nodes[id].nodes.iter() {
-        allocatable.add(&view.cluster.nodes[node].allocatable);
-    }
-    request.first_lacking(&allocatable, &view.cluster.dims)
+    request.first_lacking(&totals.future_idle, &view.cluster.dims)
 }
 
 fn nothing_allowed(

@@ -38,7 +38,7 @@ impl NetworkTopologyAware {
         let Some(allocated) = view.allocated_hyper_node(job, sub_job) else { return };
         let tree = &*view.info.hyper_nodes;
         let (lowest, highest) = tree.tiers();
-        let closeness = |&node: &NodeId| match tree.smallest(node) {
+        let closeness = |id: HyperNodeId| match id {
             HyperNodeTree::ROOT => 0.0,
             id if id == allocated => 1.0,
             _ if lowest == highest => 1.0,
@@ -47,9 +47,7 @@ impl NetworkTopologyAware {
                 f64::from(highest - common) / f64::from(highest - lowest)
             }
         };
-        for (score, node) in out.iter_mut().zip(nodes) {
-            *score = closeness(node);
-        }
+        by_hyper_node(tree, nodes, out, closeness);
         let best = out.iter().copied().fold(0.0, f64::max);
         let tasks = &view.cluster.jobs[job].sub_jobs[sub_job].tasks;
         let mut shares: BTreeMap<HyperNodeId, f64> = BTreeMap::new();
@@ -73,33 +71,31 @@ impl NetworkTopologyAware {
         let request = view.cluster.request(task);
         let (lowest, highest) = tree.tiers();
         let weight = |tier: i32| self.fading.powi(tier - 1);
-        let mut fullness: BTreeMap<HyperNodeId, f64> = BTreeMap::new();
-        for (score, &node) in out.iter_mut().zip(nodes) {
+        let mut fullness: Vec<Option<f64>> = vec![None; tree.len()];
+        let mut fullness = |id: HyperNodeId| {
+            *fullness[id.index()].get_or_insert_with(|| self.fullness(view, id, request))
+        };
+        by_hyper_node(tree, nodes, out, |smallest| {
+            let above: Vec<HyperNodeId> = tree.ancestors(smallest).collect();
             let (mut sum, mut weights) = (0.0, 0.0);
-            let above: Vec<HyperNodeId> = tree.ancestors(tree.smallest(node)).collect();
             for tier in lowest..=highest {
                 let of_tier = above.iter().find(|&&id| tree[id].tier == tier);
-                let of_tier = of_tier.map_or(1.0, |&id| {
-                    *fullness.entry(id).or_insert_with(|| self.fullness(view, id, request))
-                });
-                sum += weight(tier) * of_tier;
+                sum += weight(tier) * of_tier.map_or(1.0, |&id| fullness(id));
                 weights += weight(tier);
             }
-            *score = if 0.0 < weights { sum / weights } else { 0.0 };
-        }
+            if 0.0 < weights { sum / weights } else { 0.0 }
+        });
     }
 
     /// Returns how full the HyperNode is with the request, as a weighted mean over the resources
     /// that are asked for. Returns 0 if it has too little of one.
     fn fullness(&self, view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
+        let mut all = self.totals();
+        let totals = all.of(view, id);
         for &(dim, weight) in self.weights.iter().filter(|(dim, _)| !request.is_zero(*dim)) {
-            let (mut used, mut allocatable) = (request.to_f64(dim), 0.0);
-            for &node in view.info.hyper_nodes[id].nodes.iter() {
-                let node = &view.cluster.nodes[node];
-                used += node.used.to_f64(dim);
-                allocatable += node.allocatable.to_f64(dim);
-            }
+            let used = request.to_f64(dim) + totals.used.to_f64(dim);
+            let allocatable = totals.allocatable.to_f64(dim);
             if allocatable < used {
                 return 0.0;
             }
@@ -107,6 +103,20 @@ impl NetworkTopologyAware {
             weights += weight;
         }
         if 0.0 < weights { sum / weights } else { 0.0 }
+    }
+}
+
+/// Sets the score of each node to that of the smallest HyperNode that contains it.
+fn by_hyper_node(
+    tree: &HyperNodeTree,
+    nodes: &[NodeId],
+    out: &mut [f64],
+    mut score: impl FnMut(HyperNodeId) -> f64,
+) {
+    let mut known: Vec<Option<f64>> = vec![None; tree.len()];
+    for (of_node, &node) in out.iter_mut().zip(nodes) {
+        let id = tree.smallest(node);
+        *of_node = *known[id.index()].get_or_insert_with(|| score(id));
     }
 }
 

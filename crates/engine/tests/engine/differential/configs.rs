@@ -40,6 +40,9 @@ impl Choice {
     }
 }
 
+/// The places of configurations with network-topology-aware.
+pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
+
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
 fn configs() -> &'static [Config] {
@@ -60,6 +63,7 @@ fn make_configs() -> Vec<Config> {
         predicates proportion nodeorder";
     let quotas = "priority gang conformance | predicates nodeorder cohort{* \
         withinClusterQueue=LowerPriority reclaimWithinCohort=Any}";
+    let networks = format!("{chart} network-topology-aware");
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
     let usual = [
         conf("enqueue, allocate, backfill", chart),
@@ -75,6 +79,8 @@ fn make_configs() -> Vec<Config> {
         conf(all, &quotas.replace("cohort{*", "cohort{* fairSharing.enable=true")),
         conf("allocate, backfill", TA),
         conf("allocate, preempt", "priority | predicates nodeorder"),
+        conf(all, &networks),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &networks),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -168,6 +174,17 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
             (1, "podaffinity.weight: 5, podtopologyspread.weight: 0"),
             (1, "balancedresource.mode: absolute, imagelocality.weight: 3"),
             (1, "nodeaffinity.weight: 0, tainttoleration.weight: 0"),
+        ],
+    ),
+    (
+        "network-topology-aware",
+        15,
+        &[
+            (3, ""),
+            (1, "weight: 3"),
+            (1, "hypernode.binpack.normal-pod.enable: false"),
+            (1, "hypernode.gradient.evict.max-hypernodes: 1"),
+            (1, "hypernode.binpack.cpu: 0, hypernode.binpack.normal-pod.fading: 0"),
         ],
     ),
     ("overcommit", 25, &[(1, ""), (1, "overcommit-factor: 1.0"), (1, "overcommit-factor: 2.5")]),

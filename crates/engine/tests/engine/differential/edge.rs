@@ -6,6 +6,8 @@
 //! slice s1 n1 2                          # two devices on n1, on `all` or where `zone=z0`
 //! claim d0 1                             # ResourceClaim for so many devices
 //! deviceclass gpu
+//! hypernode rack-0 label.zone=z0
+//! hypernodes listed
 //! service web app=a
 //! namespace other team=x
 //! rank priority-1 5                      # PriorityClass
@@ -82,6 +84,13 @@ impl Edge {
                 world.send(ClusterEvent::PriorityClassApplied(class));
             }
             ["shard", name, desired, used] => self.put_shard(world, shard(name, desired, used)),
+            ["hypernodes", listed] => {
+                let is_complete = listed == "listed";
+                world.send(ClusterEvent::HyperNodesListed { is_complete });
+            }
+            ["hypernode", ..] => {
+                fixture::events_of(line).into_iter().for_each(|event| world.send(event));
+            }
             ["deviceclass", name] => {
                 let class = DeviceClass { name: name.into(), ..DeviceClass::default() };
                 apply_device(world, DeviceObject::Class(class));
@@ -167,6 +176,7 @@ impl Edge {
                 self.shards.remove(name);
                 ClusterEvent::NodeShardDeleted { name: name.into() }
             }
+            "hypernode" => ClusterEvent::HyperNodeDeleted { name: name.into() },
             "service" => ClusterEvent::SelectorDeleted { kind: SelectorKind::Service, key: named },
             "priority" => ClusterEvent::PriorityClassDeleted { name: name.into() },
             "namespace" => ClusterEvent::NamespaceDeleted { name: name.into() },

@@ -19,6 +19,13 @@ const FIRST_VOLUMES: [&str; 8] = [
 const FIRST_DEVICES: [&str; 5] =
     ["deviceclass gpu", "slice s0 n0 2", "slice s1 all 1", "claim d0 1", "claim d1 2"];
 
+const FIRST_HYPER_NODES: [&str; 4] = [
+    "hypernode rack-0 label.zone=z0",
+    "hypernode rack-1 label.zone=z1",
+    "hypernode hall tier=2 member=rack-0 member=rack-1",
+    "hypernodes listed",
+];
+
 /// What the cluster has from the beginning.
 pub(super) fn first_lines(size: Size) -> Vec<String> {
     let csi = (0..size.nodes).map(|node| format!("csinode n{node} d=2 e"));
@@ -26,15 +33,17 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
         Theme::Room | Theme::Neighbours => Vec::new(),
         Theme::Volumes => FIRST_VOLUMES.map(str::to_owned).into_iter().chain(csi).collect(),
         Theme::Devices => FIRST_DEVICES.map(str::to_owned).into(),
+        Theme::Networks => FIRST_HYPER_NODES.map(str::to_owned).into(),
     }
 }
 
 /// A line for the edge.
 pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
-    let (volumes, claims) = match size.theme {
-        Theme::Room | Theme::Neighbours => (2, 2),
-        Theme::Volumes => (12, 1),
-        Theme::Devices => (1, 12),
+    let (volumes, claims, networks) = match size.theme {
+        Theme::Room | Theme::Neighbours => (2, 2, 1),
+        Theme::Volumes => (12, 1, 1),
+        Theme::Devices => (1, 12, 1),
+        Theme::Networks => (1, 1, 12),
     };
     prop_oneof![
         1 => pick(SELECTORS).prop_map(str::to_owned),
@@ -44,6 +53,7 @@ pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
         volumes => volume(),
         claims => devices(size),
         3 => shard(size),
+        networks => pick(NETWORKS).prop_map(str::to_owned),
         1 => pick(GONE).prop_map(str::to_owned),
         1 => (0_u32..3, 0_u32..6).prop_map(|(name, value)| format!("rank priority-{name} {value}")),
         1 => (0..size.nodes, 0_u32..3)
@@ -69,6 +79,22 @@ const STORAGE: &[(u32, &str)] = &[
     (1, "capacity s1 5Gi class=slow at.zone=z0"),
     (1, "capacity s2 1Gi class=slow at.zone=z1"),
     (1, "attachment a1 d node=n1 volume=v1"),
+];
+
+const NETWORKS: &[(u32, &str)] = &[
+    (2, "hypernode rack-0 node=n0 node=n1"),
+    (1, "hypernode rack-0 label.zone=z0"),
+    (1, "hypernode rack-1 pattern=n[23]"),
+    (2, "hypernode rack-2 label.zone=z2"),
+    (1, "hypernode rack-2 tier=2 node=n1 node=n4"),
+    (2, "hypernode hall tier=2 member=rack-0 member=rack-2"),
+    (1, "hypernode hall tier=2 member=rack-0 member=rack-1 member=gone"),
+    (1, "hypernode spine tier=3 member=hall"),
+    (1, "hypernode rack-1 tier=2 member=hall"),
+    (1, "gone hypernode rack-0"),
+    (1, "gone hypernode hall"),
+    (1, "hypernodes listed"),
+    (1, "hypernodes unlisted"),
 ];
 
 const GONE: &[(u32, &str)] = &[

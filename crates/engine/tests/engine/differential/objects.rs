@@ -12,6 +12,7 @@ pub(super) enum Theme {
     Neighbours,
     Volumes,
     Devices,
+    Networks,
 }
 
 /// How large a story is, and what it is about.
@@ -229,7 +230,7 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
 /// What a pod wants beside cpu, more of the theme than of the rest; most want nothing.
 fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
     let more: &[(u32, &str)] = match size.theme {
-        Theme::Room => &[],
+        Theme::Room | Theme::Networks => &[],
         Theme::Neighbours => &NEIGHBOURS,
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
@@ -324,15 +325,15 @@ pub(super) fn job(size: Size) -> impl Strategy<Value = String> {
 
 /// Gangs all of whose members have to be placed: alike, or each smaller than the one before.
 fn gangs(size: Size) -> impl Strategy<Value = String> {
-    let head = (0..size.jobs, 0..size.queues, 0_u32..3, 1_u32..5);
+    let head = (0..size.jobs, 0..size.queues, 0_u32..3, 1_u32..5, topology(size));
     let less = prop_oneof![3 => Just(0_u32), 1 => Just(1)];
     (head, 1_u32..4, 2_u32..6, less, any::<u16>()).prop_map(
-        move |((index, queue, priority, n_gangs), cpu, n_pods, less, mark)| {
+        move |((index, queue, priority, n_gangs, topology), cpu, n_pods, less, mark)| {
             let one = |number: u32| {
                 let index = (index + number) % size.jobs;
                 let n_pods = n_pods.saturating_sub(number * less).max(1);
                 format!(
-                    "job j{index} queue=q{queue} min={n_pods} priority={priority}\n  \
+                    "job j{index} queue=q{queue} min={n_pods} priority={priority} {topology}\n  \
                      task t{mark} cpu={cpu} x{n_pods}\n"
                 )
             };
@@ -341,8 +342,19 @@ fn gangs(size: Size) -> impl Strategy<Value = String> {
     )
 }
 
+/// The network topology of a job.
+fn topology(size: Size) -> impl Strategy<Value = &'static str> {
+    match size.theme {
+        Theme::Networks => {
+            pick(&[(3, "topology=hard"), (2, "topology=hard:2"), (2, "topology=soft"), (2, "")])
+        }
+        _ => pick(&[(1, "")]),
+    }
+}
+
 /// A job whose pods have names of their own, so that it may come twice.
 fn mixed_job(size: Size) -> impl Strategy<Value = String> {
+    let topology = topology(size);
     let phase = pick(&[(6, ""), (2, "pending"), (2, "pending minres.cpu=3"), (2, "running")]);
     let more = size.pick(&[
         (12, ""),
@@ -362,6 +374,7 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
     // Some have others beside them that are like them.
     let n_equal_gangs =
         if size.is_tame { pick(&[(6, "1"), (2, "3")]) } else { pick(&[(9, "1"), (1, "2")]) };
+    let more = (more, topology).prop_map(|(more, topology)| format!("{more} {topology}"));
     let head = (0..size.jobs, 0..size.queues, 0_u32..4, 0_u32..3, phase, more, namespace);
     (head, tasks, any::<u16>(), n_equal_gangs).prop_map(
         move |(

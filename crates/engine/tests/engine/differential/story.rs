@@ -6,7 +6,7 @@ use std::fmt;
 use proptest::prelude::*;
 use vc_model::{PodPhase, ShardingMode};
 
-use super::configs::{Choice, drawn};
+use super::configs::{Choice, NETWORKS, drawn};
 use super::lines::{first_lines, line};
 use super::objects::*;
 
@@ -127,6 +127,16 @@ fn step(size: Size) -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A configuration for stories of this theme.
+fn choice(theme: Theme) -> BoxedStrategy<Choice> {
+    match theme {
+        Theme::Networks => {
+            prop_oneof![3 => NETWORKS.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
+        }
+        _ => drawn_or_usual().boxed(),
+    }
+}
+
 fn drawn_or_usual() -> impl Strategy<Value = Choice> {
     prop_oneof![1 => (0_usize..64).prop_map(Choice::Usual), 1 => drawn()]
 }
@@ -174,7 +184,7 @@ fn stories_of(size: Size) -> impl Strategy<Value = Story> {
     let reported = lines.prop_map(move |lines| [first_lines(size), lines].concat());
     let turns =
         prop::collection::vec(prop::collection::vec(step(size), 0..4), size.turns.0..size.turns.1);
-    (drawn_or_usual(), flags(), cluster, reported, turns).prop_map(
+    (choice(size.theme), flags(), cluster, reported, turns).prop_map(
         |(choice, flags, cluster, reported, turns)| Story {
             choice,
             flags,
@@ -193,6 +203,7 @@ pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
             2 => stories_of(size.about(Theme::Neighbours)),
             1 => stories_of(size.about(Theme::Volumes)),
             1 => stories_of(size.about(Theme::Devices)),
+            2 => stories_of(size.about(Theme::Networks)),
         ]
     };
     let (large, medium) = (8 * wide, 24);

@@ -32,11 +32,9 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("cdp", 4, &[Inputs::CLOCK, Inputs::CANDIDATE_ROW]),
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
+    ("network-topology-aware", 13, &[Inputs::QUEUE_OBJECT]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
-
-/// Plugins that declare nothing: nothing of what they answer is cached.
-const WITHOUT_DECLARATION: &[&str] = &["network-topology-aware"];
 
 /// Stories until a lie must be found.
 const MOST_STORIES: usize = 400;
@@ -52,9 +50,8 @@ fn is_found(plugin: &'static str, which: usize, inputs: Inputs) -> bool {
         let lived = AssertUnwindSafe(|| with_undeclared(plugin, inputs, || live(&story)));
         let Err(why) = catch_unwind(lived) else { return false };
         let why = why.downcast_ref::<String>().map_or("", String::as_str);
-        let is_it = why.starts_with(&format!("plugin {plugin}: "));
-        assert!(is_it && why.ends_with("which it does not declare"), "{why}");
-        true
+        // The two evaluators may differ by the lie before the recorder sees it.
+        why.starts_with(&format!("plugin {plugin}: ")) && why.ends_with("which it does not declare")
     })
 }
 
@@ -65,7 +62,6 @@ fn without_configure(steps: Vec<Step>) -> Vec<Step> {
 #[test]
 fn fast__a_lie_in_each_plugin_is_found() {
     let named = vc_plugins::ALL.iter().map(|entry| entry.name());
-    let named = named.filter(|name| !WITHOUT_DECLARATION.contains(name));
     let without: Vec<&str> =
         named.filter(|name| LIES.iter().all(|(plugin, ..)| plugin != name)).collect();
     assert_eq!(without, [""; 0], "plugins without a lie");
