@@ -1,6 +1,7 @@
 //! The cache dumper: SIGUSR1 writes the snapshot as JSON into a file, SIGUSR2 as text into the log.
 //! The engine is held up only while its tables are copied. Specification: core.md 1.6, 1.7.
 
+mod hyper_nodes;
 mod rows;
 
 use std::fs;
@@ -117,14 +118,16 @@ fn write(cluster: &Cluster, file: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Six JSON documents, one a line. HyperNodes are not built yet: their four are empty.
+/// Six JSON documents, one a line.
 fn documents(cluster: &Cluster, out: &mut impl Write) -> io::Result<()> {
     let nodes = nodes(cluster).map(|id| rows::node(cluster, id));
     object(out, nodes)?;
-    for _ in 0..4 {
-        object(out, [].into_iter())?;
-    }
-    object(out, jobs(cluster).map(|id| rows::job(cluster, id)))
+    let tree = cluster.built_hyper_node_tree();
+    object(out, hyper_nodes::by_tier(&tree).into_iter())?;
+    object(out, hyper_nodes::tiers(cluster))?;
+    object(out, hyper_nodes::nodes(cluster, &tree))?;
+    object(out, hyper_nodes::records(&tree))?;
+    object(out, jobs(cluster).map(|id| rows::job(cluster, &tree, id)))
 }
 
 /// One row at a time, so that the whole is never in memory.
@@ -157,7 +160,8 @@ fn to_log(cluster: &Cluster) {
     tracing::info!("Dump of nodes info in scheduler cache");
     nodes(cluster).for_each(|node| line(rows::node(cluster, node)));
     tracing::info!("Dump of jobs info in scheduler cache");
-    jobs(cluster).for_each(|job| line(rows::job(cluster, job)));
+    let tree = cluster.built_hyper_node_tree();
+    jobs(cluster).for_each(|job| line(rows::job(cluster, &tree, job)));
     let memory = fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in memory.lines().filter(|line| line.starts_with("Vm") || line.starts_with("Rss")) {
         tracing::info!("{}", line.replace('\t', " "));
@@ -227,7 +231,8 @@ mod tests {
             "uid": "u", "annotations": annotations}, "spec": {"nodeName": "n"}}),
         );
         let node = rows::node(&cluster, nodes(&cluster).next().unwrap()).1;
-        let job = rows::job(&cluster, cluster.jobs_by_key().next().unwrap()).1;
+        let tree = cluster.built_hyper_node_tree();
+        let job = rows::job(&cluster, &tree, cluster.jobs_by_key().next().unwrap()).1;
         assert_eq!(node["ImageStates"], json!({"busybox:1": {"Size": 7, "NumNodes": 1}}));
         assert_eq!(job["Budget"], json!({"MaxUnavailable": "10%"}));
         let text = include_str!("../docs/spec/core.md");
@@ -239,6 +244,51 @@ mod tests {
             assert!(3 < names.len(), "{part}");
             names.iter().for_each(|name| assert!(row.get(name).is_some(), "{head}: {name}"));
         }
+    }
+
+    #[test]
+    fn core_15_hyper_nodes_and_where_a_job_is() {
+        let mut cluster = Cluster::default();
+        for name in ["n1", "n2"] {
+            apply(&mut cluster, Kind::Node, json!({"metadata": {"name": name}}));
+        }
+        let member = |kind: &str, name: &str| json!({"type": kind, "selector": {"exactMatch": {"name": name}}});
+        for (name, tier, member) in
+            [("rack", 1, member("Node", "n1")), ("zone", 2, member("HyperNode", "rack"))]
+        {
+            let spec = json!({"tier": tier, "tierName": format!("t{tier}"), "members": [member]});
+            apply(&mut cluster, Kind::HyperNode, json!({"metadata": {"name": name}, "spec": spec}));
+        }
+        apply(&mut cluster, Kind::Queue, json!({"metadata": {"name": "q"}, "spec": {"weight": 1}}));
+        let topology = json!({"mode": "hard", "highestTierAllowed": 1});
+        apply(
+            &mut cluster,
+            Kind::PodGroup,
+            json!({"metadata": {"name": "j", "namespace": "ns", "uid": "g"},
+                "spec": {"queue": "q", "networkTopology": topology}}),
+        );
+        let annotations = json!({"scheduling.k8s.io/group-name": "j"});
+        apply(
+            &mut cluster,
+            Kind::Pod,
+            json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u",
+                "annotations": annotations}, "spec": {"nodeName": "n1"},
+                "status": {"phase": "Running"}}),
+        );
+        let mut text = Vec::new();
+        documents(&cluster, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines[1], json!({"1": {"rack": {}}, "2": {"zone": {}}}));
+        assert_eq!(lines[2], json!({"t1": 1, "t2": 2}));
+        assert_eq!(lines[3], json!({"rack": {"n1": {}}, "zone": {"n1": {}}}));
+        assert_eq!(
+            lines[4]["rack"],
+            json!({"Name": "rack", "Tier": 1, "Parent": "zone", "Children": {}})
+        );
+        assert_eq!(lines[4]["zone"]["Children"], json!({"rack": {}}));
+        assert_eq!(lines[5]["ns/j"]["AllocatedHyperNode"], "rack");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use vc_model::{
-    Cluster, Gates, Job, JobBudget, JobId, Labels, Node, NodeId, PodGroup, Portion, TaskId,
+    Cluster, Gates, HyperNodeTree, Job, JobBudget, JobId, Labels, Node, NodeId, PodGroup, Portion,
+    TaskId,
 };
 use vc_resource::{Dim, Resource};
 use vc_wire::format_time;
@@ -75,7 +76,7 @@ fn flag(labels: &Labels, key: &str) -> bool {
 }
 
 /// Id and record of a job.
-pub(super) fn job(cluster: &Cluster, id: JobId) -> (String, Value) {
+pub(super) fn job(cluster: &Cluster, tree: &HyperNodeTree, id: JobId) -> (String, Value) {
     let job = &cluster.jobs[id];
     let amounts = |of: &Resource| resource(cluster, of);
     let tasks = job.tasks.iter().map(|&id| (cluster.tasks[id].uid.to_string(), task(cluster, id)));
@@ -101,11 +102,23 @@ pub(super) fn job(cluster: &Cluster, id: JobId) -> (String, Value) {
         "Preemptable": group.is_some_and(|group| group.preemptable),
         "RevocableZone": "",
         "Budget": group.and_then(|group| group.budget.as_deref()).map(budget),
-        "AllocatedHyperNode": "",
+        "AllocatedHyperNode": allocated_hyper_node(cluster, tree, job),
         "SubJobs": sub_jobs(cluster, job),
         "MinSubJobs": min_sub_jobs(job),
     });
     (job.key.to_string(), record)
+}
+
+/// Name of the smallest HyperNode with all nodes of the job, if it has a network topology.
+fn allocated_hyper_node(cluster: &Cluster, tree: &HyperNodeTree, job: &Job) -> String {
+    let has_topology = job.pod_group.as_ref().is_some_and(|group| {
+        let of_policy = group.policies.iter().any(|policy| policy.network_topology.is_some());
+        of_policy || group.network_topology.is_some()
+    });
+    let allocated = job.tasks.iter().map(|&task| &cluster.tasks[task]);
+    let nodes = allocated.filter(|task| task.status.is_allocated()).filter_map(|task| task.node);
+    let nodes: Vec<NodeId> = nodes.filter(|_| has_topology).collect();
+    tree.around(&nodes).map_or_else(String::new, |id| tree[id].name.to_string())
 }
 
 /// As the annotations say it.

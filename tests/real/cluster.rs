@@ -22,7 +22,7 @@ const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 /// Of the namespace of the scheduler.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 15] = [
+const TEMPORARY: [&str; 16] = [
     "/apis/resource.k8s.io/v1/resourceslices?labelSelector=",
     "/apis/resource.k8s.io/v1/deviceclasses?labelSelector=",
     "/api/v1/nodes?",
@@ -33,6 +33,7 @@ const TEMPORARY: [&str; 15] = [
     "/apis/storage.k8s.io/v1/csinodes?labelSelector=",
     "/apis/scheduling.volcano.sh/v1beta1/queues?",
     "/apis/shard.volcano.sh/v1alpha1/nodeshards?",
+    "/apis/topology.volcano.sh/v1alpha1/hypernodes?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?",

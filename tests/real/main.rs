@@ -32,5 +32,6 @@ mod reload;
 mod restarts;
 mod rights;
 mod scenarios;
+mod topology;
 mod upgrade;
 mod volumes;

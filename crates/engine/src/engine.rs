@@ -24,6 +24,7 @@ use crate::refusals::WriteRefusals;
 use crate::report;
 use crate::report_throttle::ReportThrottle;
 use crate::session_id::session_id;
+use crate::topology_problems::TopologyProblems;
 use crate::verify::verify;
 
 /// Actions that evict pods for starving jobs.
@@ -127,6 +128,7 @@ pub struct Engine {
     not_written: BTreeMap<Arc<str>, String>,
     refusals: WriteRefusals,
     hyper_node_problems: HyperNodeProblems,
+    topology_problems: TopologyProblems,
     overwrites: ConditionOverwrites,
 }
 
@@ -158,6 +160,7 @@ impl Engine {
             not_written: BTreeMap::new(),
             refusals: WriteRefusals::default(),
             hyper_node_problems: HyperNodeProblems::default(),
+            topology_problems: TopologyProblems::default(),
             overwrites: ConditionOverwrites::default(),
         };
         let warnings = engine.configure(config);
@@ -389,6 +392,7 @@ impl Engine {
         session.outcome.with_witnesses = self.witness;
         self.victim_index_bytes.into_iter().for_each(|most| session.set_victim_index_bytes(most));
         let of_hyper_nodes = self.hyper_node_problems.report(&mut session);
+        self.topology_problems.report(&mut session);
         let open = timer.split();
         let mut actions = Vec::new();
         for action in &self.actions {

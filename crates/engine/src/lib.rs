@@ -18,6 +18,7 @@ mod report_throttle;
 mod session_id;
 mod shard;
 mod skipped;
+mod topology_problems;
 mod verify;
 mod wait_cause;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use vc_engine::{CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
-use vc_model::{ClusterEvent, ReservedClaim};
+use vc_model::{Cluster, ClusterEvent, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
 
 use crate::effects;
@@ -105,6 +105,11 @@ impl Simulation {
     pub fn verify(&mut self) {
         self.verifies = true;
         self.engine.witness(true);
+    }
+
+    /// Returns the state that the engine knows.
+    pub fn cluster(&self) -> &Cluster {
+        self.engine.cluster()
     }
 
     fn faults(&self, report: &Report, now: CycleTime) -> Vec<String> {

@@ -241,3 +241,39 @@ proptest! {
         }
     }
 }
+
+/// What cannot mean what its author wanted is an event on the PodGroup, once.
+#[test]
+fn topologies_that_make_no_sense_are_told_with_their_field() {
+    let mut world = world("job j min=1 topology=hard:0\n task p cpu=1");
+    let told = |cycle: &Cycle| {
+        let all = cycle.only(&["event"]);
+        let lines = all.lines().filter(|line| line.contains("InvalidNetworkTopology"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let below = "spec.networkTopology.highestTierAllowed: no HyperNode has tier 0 or a lower one; the \
+        lowest tier is 1";
+    assert_eq!(
+        told(&world.cycle()),
+        [format!("event PodGroup j Warning InvalidNetworkTopology \"{below}\"")]
+    );
+    world.add("job k min=1 topology=hard\n task p cpu=1");
+    assert_eq!(told(&world.cycle()), [""; 0]);
+    world.edit_group("k", |group| {
+        let topology = group.network_topology.as_mut().expect("it has one");
+        (topology.highest_tier_allowed, topology.highest_tier_name) = (None, "rack".into());
+    });
+    let unknown = "spec.networkTopology.highestTierName: no HyperNode has the tier name rack, so that it \
+        sets no limit";
+    assert_eq!(
+        told(&world.cycle()),
+        [format!("event PodGroup k Warning InvalidNetworkTopology \"{unknown}\"")]
+    );
+    world.add("job l min=1 policy.g=1x1\n task p cpu=1\n task q cpu=1 label.g=a");
+    let missing = "spec.subGroupPolicy[0].matchLabelKeys: label g is missing on 1 pods, first on l-p, so \
+        that they are in no sub-group";
+    assert_eq!(
+        told(&world.cycle()),
+        [format!("event PodGroup l Warning InvalidNetworkTopology \"{missing}\"")]
+    );
+}

@@ -37,14 +37,19 @@ impl Cluster {
         if let Some(tree) = self.hyper_nodes.kept(key) {
             return tree;
         }
+        let tree = Arc::new(self.built_hyper_node_tree());
+        self.hyper_nodes.keep(key, tree.clone());
+        tree
+    }
+
+    /// Builds the tree of the HyperNodes over the known nodes, without keeping it.
+    pub fn built_hyper_node_tree(&self) -> HyperNodeTree {
         let node = |&id: &NodeId| {
             let Node { name, labels, .. } = &self.nodes[id];
             SelectableNode { id, name, labels }
         };
         let nodes: Vec<SelectableNode<'_>> = self.node_order.iter().map(node).collect();
-        let tree = Arc::new(HyperNodeTree::of(self.hyper_nodes.records(), &nodes));
-        self.hyper_nodes.keep(key, tree.clone());
-        tree
+        HyperNodeTree::of(self.hyper_nodes.records(), &nodes)
     }
 
     /// Returns the log of jobs whose row or tasks changed, including jobs that are gone.

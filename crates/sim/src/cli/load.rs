@@ -25,6 +25,10 @@ pub(crate) struct LoadArgs {
     /// Nodes of 64 CPUs to create first; with 0 those that are there are used.
     #[arg(long, value_name = "N", default_value_t = 100)]
     nodes: u32,
+    /// HyperNodes of tier 1 to create, between which the nodes are divided; every gang then has to
+    /// stay in one of them. The scheduler needs the plugin network-topology-aware.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    hypernodes: u32,
     /// Gangs to create.
     #[arg(long, value_name = "G", default_value_t = 10)]
     gangs: u32,
@@ -105,8 +109,13 @@ impl LoadArgs {
             (Some(path), _) => LoadAccess::of_kubeconfig(path)?,
             (None, server) => LoadAccess::plain(server.as_deref().unwrap_or_default())?,
         };
+        let (hyper_nodes, nodes) = (self.hypernodes, self.nodes);
+        if nodes < hyper_nodes {
+            return Err(LoadError::FewNodes { hyper_nodes, nodes });
+        }
         let workload = Workload {
-            nodes: self.nodes,
+            nodes,
+            hyper_nodes,
             gangs: self.gangs,
             size: self.size,
             cpu: self.cpu,

@@ -60,6 +60,16 @@ pub enum LoadError {
         /// What the server says.
         message: String,
     },
+    /// There are fewer nodes than HyperNodes.
+    #[error(
+        "--hypernodes {hyper_nodes}: there are only {nodes} nodes\nhint: give more with --nodes"
+    )]
+    FewNodes {
+        /// Number of HyperNodes.
+        hyper_nodes: u32,
+        /// Number of nodes that are created.
+        nodes: u32,
+    },
     /// Nothing more is seen of the pods.
     #[error("watch of the pods: {0}")]
     Watch(String),
@@ -121,6 +131,9 @@ pub async fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
         connection.create(&made).await?;
     }
     create_nodes(&client, workload, pressure.in_flight).await?;
+    for number in 0..workload.hyper_nodes {
+        connection.create(&workload.hyper_node(number)).await?;
+    }
     let mut binds = BindWatch::watch(&client, workload).await?;
     let before = SchedulerUse::now(options).await?;
     let start = Instant::now();

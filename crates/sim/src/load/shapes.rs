@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 pub struct Workload {
     /// Nodes of 64 CPUs, 256Gi and 110 pods that are created first.
     pub nodes: u32,
+    /// HyperNodes of tier 1 between which the nodes are divided. With one or more every gang has to
+    /// stay in one of them.
+    pub hyper_nodes: u32,
     /// Gangs, each with a PodGroup.
     pub gangs: u32,
     /// Pods of a gang, all of which it needs.
@@ -31,6 +34,7 @@ impl Default for Workload {
     fn default() -> Self {
         Self {
             nodes: 100,
+            hyper_nodes: 0,
             gangs: 10,
             size: 10,
             cpu: "1".to_owned(),
@@ -80,6 +84,21 @@ impl Workload {
         LoadObject { path: "/api/v1/nodes".to_owned(), body: node(number) }
     }
 
+    /// The HyperNode of that number, with its part of the nodes.
+    pub fn hyper_node(&self, number: u32) -> LoadObject {
+        let first = |number: u32| {
+            u64::from(self.nodes) * u64::from(number) / u64::from(self.hyper_nodes.max(1))
+        };
+        let members: Vec<Value> = (first(number)..first(number + 1))
+            .filter_map(|node| u32::try_from(node).ok())
+            .map(|node| json!({"type": "Node", "selector": {"exactMatch": {"name": node_name(node)}}}))
+            .collect();
+        let body = json!({"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+            "metadata": {"name": format!("rack-{number:05}")},
+            "spec": {"tier": 1, "members": members}});
+        LoadObject { path: "/apis/topology.volcano.sh/v1alpha1/hypernodes".to_owned(), body }
+    }
+
     /// The PodGroup of a gang.
     pub fn pod_group(&self, gang: u32) -> LoadObject {
         let path = format!("{VOLCANO}/namespaces/{}/podgroups", self.namespace);
@@ -93,6 +112,9 @@ impl Workload {
         });
         if let Some(total) = self.total_requests() {
             body["spec"]["minResources"] = total;
+        }
+        if 0 < self.hyper_nodes {
+            body["spec"]["networkTopology"] = json!({"mode": "hard", "highestTierAllowed": 1});
         }
         LoadObject { path, body }
     }
@@ -306,6 +328,26 @@ mod tests {
         let other = Workload { size: 2, prefix: "other".to_owned(), ..Workload::default() };
         assert_ne!(uid(&first), uid(&other.running_pod(1, 0, 7)));
         assert_eq!(workload.running_pod_group(1)["status"]["running"], 2);
+    }
+
+    #[test]
+    fn hyper_nodes_divide_the_nodes() {
+        let workload = Workload { nodes: 10, hyper_nodes: 3, ..Workload::default() };
+        let members = |number: u32| -> Vec<String> {
+            let body = workload.hyper_node(number).body;
+            let members = body["spec"]["members"].as_array().unwrap().iter();
+            let name =
+                |it: &Value| it["selector"]["exactMatch"]["name"].as_str().unwrap().to_owned();
+            members.map(name).collect()
+        };
+        let sizes: Vec<usize> = (0..3).map(|number| members(number).len()).collect();
+        assert_eq!(sizes, [3, 3, 4]);
+        let all: Vec<String> = (0..3).flat_map(members).collect();
+        let nodes: Vec<String> = (0..10).map(node_name).collect();
+        assert_eq!(all, nodes);
+        assert_eq!(workload.pod_group(0).body["spec"]["networkTopology"]["mode"], "hard");
+        let flat = Workload { hyper_nodes: 0, ..workload };
+        assert!(flat.pod_group(0).body["spec"].get("networkTopology").is_none());
     }
 
     #[test]

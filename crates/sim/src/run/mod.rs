@@ -7,6 +7,7 @@ mod quota;
 mod reasons;
 mod result;
 mod table;
+mod topology;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use result::{
     SkippedOutput, WaitingOutput,
 };
 pub use table::table;
+pub use topology::{DomainOutput, TopologyOutput};
 
 /// Time between two cycles, as `--schedule-period` has it.
 const PERIOD_MICROS: i64 = 1_000_000;

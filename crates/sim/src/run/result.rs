@@ -10,6 +10,7 @@ use vc_wire::Kind;
 use super::certificate::CertificateOutput;
 use super::quota::QuotaUseOutput;
 use super::reasons;
+use super::topology::{TopologyOutput, topologies};
 use crate::field::{name_of, text};
 use crate::simulation::{Cycle, Simulation};
 use crate::workload::GROUP_NAME;
@@ -32,6 +33,8 @@ pub struct RunResult {
     /// Starving PodGroups for which nothing was evicted in the last cycle.
     pub skipped: Vec<SkippedOutput>,
     pub pod_groups: Vec<PodGroupOutput>,
+    /// Of the jobs with a network topology.
+    pub topologies: Vec<TopologyOutput>,
     pub queues: Vec<QueueUseOutput>,
     /// By path; empty: no plugin has quota trees.
     pub quotas: Vec<QuotaUseOutput>,
@@ -153,6 +156,7 @@ impl RunResult {
         };
         self.skipped = report.skipped.iter().map(skipped).collect();
         self.pod_groups = pod_groups(simulation);
+        self.topologies = topologies(simulation.cluster());
         self.queues = queues(report, simulation);
         self.quotas = report.quotas.iter().map(QuotaUseOutput::from).collect();
     }

@@ -27,6 +27,7 @@ pub fn table(result: &RunResult) -> String {
     let rows = result.skipped.iter().map(|it| [&*it.pod_group, &*it.cause, &*it.remedy]);
     section(&mut out, "NOTHING EVICTED FOR", ["PODGROUP", "CAUSE", "REMEDY"], rows);
     pod_groups(&mut out, result);
+    topologies(&mut out, result);
     queues(&mut out, result);
     quotas(&mut out, result);
     for warning in &result.warnings {
@@ -53,6 +54,17 @@ fn pod_groups(out: &mut String, result: &RunResult) {
     let rows: Vec<_> = result.pod_groups.iter().map(describe).collect();
     let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
     section(out, "PODGROUPS", ["PODGROUP", "QUEUE", "PHASE", "MINMEMBER", "PLACED"], rows);
+}
+
+/// A drawing of the HyperNodes of each job.
+fn topologies(out: &mut String, result: &RunResult) {
+    let lines: Vec<String> = result.topologies.iter().flat_map(|it| it.lines()).collect();
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("NETWORK TOPOLOGY\n");
+    lines.iter().for_each(|line| out.push_str(&format!("  {}\n", escape(line))));
+    out.push('\n');
 }
 
 fn queues(out: &mut String, result: &RunResult) {

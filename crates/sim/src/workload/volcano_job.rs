@@ -27,7 +27,22 @@ struct JobTask<'a> {
     replicas: i64,
     min_available: i64,
     template: FieldReader<'a>,
+    partitions: Option<Partitions<'a>>,
 }
+
+/// `partitionPolicy` of a task: its pods form sub-groups of consecutive pods.
+struct Partitions<'a> {
+    size: i64,
+    /// Sub-groups that the job needs.
+    minimum: i64,
+    /// Null if absent.
+    topology: &'a Value,
+}
+
+/// Label with the name of the task of a pod.
+const TASK_SPEC: &str = "volcano.sh/task-spec";
+/// Label with the number of the sub-group of a pod.
+const PARTITION: &str = "volcano.sh/partition-id";
 
 pub(super) fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
     let root = FieldReader::root(object);
@@ -76,9 +91,40 @@ fn tasks<'a>(spec: &FieldReader<'a>) -> Result<Vec<JobTask<'a>>, String> {
             replicas,
             min_available: count(&field.at("minAvailable"), replicas)?,
             template: field.at("template"),
+            partitions: partitions(&field.at("partitionPolicy"))?,
         });
     }
     Ok(tasks)
+}
+
+/// Returns the policy, if the task has one.
+fn partitions<'a>(field: &FieldReader<'a>) -> Result<Option<Partitions<'a>>, String> {
+    if field.value().is_null() {
+        return Ok(None);
+    }
+    Ok(Some(Partitions {
+        size: count(&field.at("partitionSize"), 1)?.max(1),
+        minimum: count(&field.at("minPartitions"), 0)?,
+        topology: field.at("networkTopology").value(),
+    }))
+}
+
+impl Partitions<'_> {
+    /// Returns the entry of `subGroupPolicy` of a task.
+    fn policy(&self, task: &str) -> Value {
+        let mut policy = json!({
+            "name": task, "subGroupSize": self.size,
+            "labelSelector": {"matchLabels": {TASK_SPEC: task}},
+            "matchLabelKeys": [PARTITION],
+        });
+        if 0 < self.minimum {
+            policy["minSubGroups"] = self.minimum.into();
+        }
+        if !self.topology.is_null() {
+            policy["networkTopology"] = self.topology.clone();
+        }
+        policy
+    }
 }
 
 fn pod(
@@ -92,7 +138,7 @@ fn pod(
     let queue = queue(job)?;
     let annotations = [
         (GROUP_NAME, group.to_owned()),
-        ("volcano.sh/task-spec", task.name.clone()),
+        (TASK_SPEC, task.name.clone()),
         ("volcano.sh/task-index", index.to_string()),
         ("volcano.sh/job-name", name(job).to_owned()),
         ("volcano.sh/queue-name", queue.to_owned()),
@@ -102,7 +148,7 @@ fn pod(
     let labels = [
         ("volcano.sh/task-index", index.to_string()),
         ("volcano.sh/job-name", name(job).to_owned()),
-        ("volcano.sh/task-spec", task.name.clone()),
+        (TASK_SPEC, task.name.clone()),
         ("volcano.sh/job-namespace", text(job, "/metadata/namespace").to_owned()),
         ("volcano.sh/queue-name", queue.to_owned()),
     ];
@@ -112,6 +158,8 @@ fn pod(
     }
     if let Some(map) = object_mut(&mut pod, &["metadata", "labels"]) {
         insert(map, labels);
+        let partition = task.partitions.as_ref().map(|of| (index / of.size).to_string());
+        map.extend(partition.map(|number| (PARTITION.to_owned(), number.into())));
         copy(map, &job["metadata"]["labels"], LABELS_FOR_PODS);
     }
     if text(&pod, "/spec/schedulerName").is_empty() {
@@ -154,6 +202,12 @@ fn pod_group(
         "queue": queue(job)?,
     });
     copy_spec(&mut spec, &job["spec"], &["priorityClassName", "networkTopology"]);
+    let policies =
+        tasks.iter().filter_map(|task| Some(task.partitions.as_ref()?.policy(&task.name)));
+    let policies: Vec<Value> = policies.collect();
+    if !policies.is_empty() {
+        spec["subGroupPolicy"] = policies.into();
+    }
     Ok(json!({
         "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
         "metadata": {

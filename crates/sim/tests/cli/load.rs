@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use vc_sim::load::{
     Client, LoadAccess, LoadError, LoadObject, LoadOptions, RequestRate, Workload, create, run,
 };
-use vc_sim::serve::{NODES, POD_GROUPS, PODS, QUEUES, ServeOptions, Server, start};
+use vc_sim::serve::{NODES, POD_GROUPS, PODS, QUEUES, ServeOptions, ServedKind, Server, start};
 
 use crate::common::{file, folder, vcsim};
 
@@ -48,6 +48,19 @@ async fn a_small_load_is_created_and_bound() {
     let waiting = LoadOptions { bind: false, timeout: Duration::ZERO, ..options(&server, again) };
     let report = run(&waiting).await.unwrap();
     assert_eq!((report.creation().n_pods, report.binding().n_pods, report.lag()), (2, 0, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_in_hyper_nodes() {
+    let server = server().await;
+    let workload = Workload { nodes: 4, hyper_nodes: 2, gangs: 1, size: 2, ..Workload::default() };
+    let report = run(&options(&server, workload)).await.unwrap();
+    assert_eq!(report.binding().n_pods, 2);
+    let kind = ServedKind::find("topology.volcano.sh", "v1alpha1", "hypernodes").unwrap();
+    let racks = server.store.list(kind, None).objects;
+    assert_eq!(racks.len(), 2);
+    let group = server.store.get(&POD_GROUPS, "load", "gang-0").unwrap();
+    assert_eq!(group.value["spec"]["networkTopology"]["highestTierAllowed"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -400,12 +400,86 @@ fn who_gets_nothing_is_told_why() {
     assert!(table.contains("NOTHING EVICTED FOR") && table.contains(cause), "{table}");
 }
 
+/// Two racks below a hall, and pairs of pods of which each pair stays in one rack.
+const RACKS: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: a1}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: b1}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "10"}}
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: rack-a}
+spec: {tier: 1, members: [{type: Node, selector: {exactMatch: {name: a1}}}]}
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: rack-b}
+spec: {tier: 1, members: [{type: Node, selector: {exactMatch: {name: b1}}}]}
+---
+apiVersion: topology.volcano.sh/v1alpha1
+kind: HyperNode
+metadata: {name: hall}
+spec:
+  tier: 2
+  members:
+  - {type: HyperNode, selector: {exactMatch: {name: rack-a}}}
+  - {type: HyperNode, selector: {exactMatch: {name: rack-b}}}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: mpi, namespace: default}
+spec:
+  minAvailable: 4
+  schedulerName: volcano
+  networkTopology: {mode: hard, highestTierAllowed: 2}
+  tasks:
+  - name: worker
+    replicas: 4
+    partitionPolicy:
+      totalPartitions: 2
+      partitionSize: 2
+      networkTopology: {mode: hard, highestTierAllowed: 1}
+    template:
+      spec: {containers: [{name: main, resources: {requests: {cpu: "2"}}}]}
+"#;
+
+const BY_HYPER_NODES: &str = r#"
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins: [{name: priority}, {name: gang}]
+- plugins: [{name: predicates}, {name: network-topology-aware}]
+"#;
+
+fn run_in_racks(output: &str) -> Called {
+    let conf = file(&format!("racks-{output}"), "scheduler.conf", BY_HYPER_NODES);
+    vcsim_with_input(&["run", "-o", output, "--scheduler-conf", &conf, "-"], RACKS)
+}
+
+#[test]
+fn the_hyper_nodes_of_a_job_are_drawn() {
+    let table = run_in_racks("table").stdout;
+    let drawing = "NETWORK TOPOLOGY
+  default/mpi-default-mpi: hard, tier 2 at most; sub-groups worker: hard, tier 1 at most; 4 placed
+    hall, tier 2: 4 pods
+    ├─ rack-a, tier 1: 2 pods on a1
+    └─ rack-b, tier 1: 2 pods on b1
+";
+    assert!(table.contains(drawing), "{table}");
+}
+
 #[test]
 fn the_json_is_as_its_schema_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/vcsim-run.schema.json");
     let schema: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let big = workload("apps/v1", "StatefulSet", "replicas: 1").replace("cpu: 1", "cpu: 99");
-    let results: [Called; 3] = [
+    let results: [Called; 4] = [
+        run_in_racks("json"),
         vcsim_with_input(&["run", "-o", "json", "-"], &format!("{VOLCANO_JOB}{big}{NODE}")),
         vcsim_with_input(&["run", "-o", "json", "-"], ""),
         run_with_evictions("json"),

@@ -1,0 +1,134 @@
+//! Warnings about network topologies of PodGroups that cannot mean what their author wanted: an
+//! event when a problem begins. Specification: actions.md 2.12, core.md 3.7.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_framework::{About, Effect, Session, SessionState};
+use vc_model::{
+    ChangeReader, HyperNodeTree, Job, JobId, NetworkTopology, ObjectKey, SubGroupPolicy, TaskId,
+};
+
+/// The problems that were reported, by PodGroup.
+#[derive(Debug, Default)]
+pub(crate) struct TopologyProblems {
+    changed_jobs: ChangeReader<JobId>,
+    /// The tree of the last report.
+    tree: Option<Arc<HyperNodeTree>>,
+    known: BTreeMap<ObjectKey, BTreeSet<String>>,
+}
+
+impl TopologyProblems {
+    /// Adds events about new problems to the session. Only jobs that changed are looked at, unless
+    /// the HyperNodes did.
+    pub(crate) fn report(&mut self, session: &mut Session<'_>) {
+        if !session.hyper_nodes.is_listed() {
+            return;
+        }
+        let tree = session.info().hyper_nodes.clone();
+        let is_same = self.tree.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tree));
+        let changed = self.changed_jobs.read(session.job_changes()).filter(|_| is_same);
+        let jobs: Vec<JobId> = match changed {
+            Some(changed) => changed.collect(),
+            None => {
+                self.known.retain(|key, _| session.job(key).is_some());
+                session.info().jobs.to_vec()
+            }
+        };
+        self.tree = Some(tree);
+        for job in jobs {
+            if session.view().has_job(job) {
+                self.report_job(session, job);
+            }
+        }
+    }
+
+    fn report_job(&mut self, session: &mut Session<'_>, job: JobId) {
+        let row = &session.jobs[job];
+        let problems = problems(session, row);
+        let known = self.known.get(&row.key);
+        let Some(group) = row.pod_group.as_ref().filter(|_| !problems.is_empty()) else {
+            if known.is_some() {
+                self.known.remove(&session.jobs[job].key);
+            }
+            return;
+        };
+        let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
+        let is_new = |text: &&String| known.is_none_or(|known| !known.contains(*text));
+        let new: Vec<Effect> = problems
+            .iter()
+            .filter(is_new)
+            .map(|text| Effect::Event {
+                about: about.clone(),
+                warning: true,
+                reason: "InvalidNetworkTopology",
+                message: text.as_str().into(),
+            })
+            .collect();
+        self.known.insert(row.key.clone(), problems);
+        session.outcome.out.effects.extend(new);
+    }
+}
+
+/// Returns what is wrong with the topologies of a job, each with the field.
+fn problems(session: &SessionState<'_>, job: &Job) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let Some(group) = &job.pod_group else { return found };
+    let tree = &session.info().hyper_nodes;
+    let own = group.network_topology.as_deref();
+    found.extend(own.and_then(|topology| of_topology(tree, "spec", topology)));
+    for (index, policy) in group.policies.iter().enumerate() {
+        let field = format!("spec.subGroupPolicy[{index}]");
+        let topology = policy.network_topology.as_ref();
+        found.extend(topology.and_then(|topology| of_topology(tree, &field, topology)));
+        found.extend(missing_key(session, job, policy, &field));
+    }
+    found
+}
+
+fn of_topology(tree: &HyperNodeTree, field: &str, topology: &NetworkTopology) -> Option<String> {
+    if tree.is_empty() || topology.soft {
+        return None;
+    }
+    let (lowest, _) = tree.tiers();
+    match (topology.highest_tier_allowed, &*topology.highest_tier_name) {
+        (Some(tier), _) if tier < lowest => Some(format!(
+            "{field}.networkTopology.highestTierAllowed: no HyperNode has tier {tier} or a lower one; \
+             the lowest tier is {lowest}"
+        )),
+        (None, name) if !name.is_empty() && tree.tier(name).is_none() => Some(format!(
+            "{field}.networkTopology.highestTierName: no HyperNode has the tier name {name}, so that it \
+             sets no limit"
+        )),
+        _ => None,
+    }
+}
+
+/// Returns the match key that is missing on pods of no sub-group, for a policy that would else
+/// select them.
+fn missing_key(
+    session: &SessionState<'_>,
+    job: &Job,
+    policy: &SubGroupPolicy,
+    field: &str,
+) -> Option<String> {
+    let outside = job.sub_jobs.iter().filter(|sub_job| sub_job.policy.is_none());
+    let lacking = |key: &str, task: TaskId| {
+        let labels = &session.classes[session.tasks[task].class].labels;
+        let is_selected =
+            policy.label_selector.as_ref().is_none_or(|selector| selector.matches(labels));
+        is_selected && labels.get(key).is_none_or(|value| value.is_empty())
+    };
+    let tasks: Vec<TaskId> = outside.flat_map(|sub_job| sub_job.tasks.iter().copied()).collect();
+    policy.match_label_keys.iter().find_map(|key| {
+        let lacking: Vec<TaskId> =
+            tasks.iter().copied().filter(|&task| lacking(key, task)).collect();
+        let first = lacking.first()?;
+        Some(format!(
+            "{field}.matchLabelKeys: label {key} is missing on {} pods, first on {}, so that they are \
+             in no sub-group",
+            lacking.len(),
+            session.tasks[*first].key.name
+        ))
+    })
+}

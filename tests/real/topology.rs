@@ -1,0 +1,173 @@
+//! Jobs with a network topology, from end to end: HyperNodes come, change and go while jobs wait, a
+//! leader is killed in the middle of a job, and room is made in one HyperNode. Specification:
+//! core.md 4.9, actions.md 4.5, 9.3, plugins-nodes.md 15.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::api::{text, until};
+use crate::audit::Asked;
+use crate::cluster::{Cluster, POD_GROUPS};
+use crate::objects::{LABEL, gang, name, node_of, refusal};
+use crate::process::{Scheduler, shipped_conf};
+use crate::restarts::{SLOW, bound, something_waits};
+
+const HYPER_NODES: &str = "/apis/topology.volcano.sh/v1alpha1/hypernodes";
+const SOON: [&str; 2] = ["--leader-elect=false", "--schedule-period=100ms"];
+
+/// The shipped configuration with network-topology-aware, as an argument.
+fn with_topology(cluster: &Cluster, actions: &str) -> String {
+    let conf = cluster.dir().join(format!("{}.conf", cluster.namespace));
+    let text = shipped_conf().replace("enqueue, allocate, backfill", actions);
+    std::fs::write(&conf, format!("{}\n  - name: network-topology-aware\n", text.trim_end()))
+        .unwrap();
+    format!("--scheduler-conf={}", conf.display())
+}
+
+fn hyper_node(name: &str, nodes: &[&str]) -> Value {
+    let member = |node: &&str| json!({"type": "Node", "selector": {"exactMatch": {"name": node}}});
+    let members: Vec<Value> = nodes.iter().map(member).collect();
+    json!({"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+        "metadata": {"name": name}, "spec": {"tier": 1, "members": members}})
+}
+
+/// A gang that stays in a HyperNode of tier 1.
+fn hard_gang(cluster: &Cluster, name: &str, n_pods: u32, cpu: &str) -> Vec<Value> {
+    let mut objects = gang(cluster.namespace, name, n_pods, cpu);
+    objects[0]["spec"]["networkTopology"] = json!({"mode": "hard", "highestTierAllowed": 1});
+    objects
+}
+
+async fn create(cluster: &Cluster, objects: &[Value]) {
+    for object in objects {
+        cluster.api.create(object).await.unwrap();
+    }
+}
+
+/// All pods of the gang wait, and say this.
+async fn wait_for(cluster: &Cluster, gang_name: &str, why: &str) {
+    until(&format!("{gang_name} says: {why}"), async || {
+        let pods = cluster.pods(gang_name).await;
+        assert!(pods.iter().all(|pod| node_of(pod).is_empty()));
+        let says = |pod: &Value| refusal(pod).is_some_and(|(_, text)| text.contains(why));
+        (!pods.is_empty() && pods.iter().all(says)).then_some(())
+    })
+    .await;
+}
+
+async fn nodes_of(cluster: &Cluster, gang_name: &str, n_pods: usize) -> Vec<String> {
+    let pods = cluster.running(gang_name, n_pods).await;
+    let mut nodes: Vec<String> = pods.iter().map(|pod| node_of(pod).to_owned()).collect();
+    nodes.sort();
+    nodes
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hyper_nodes_come_change_and_go_while_jobs_wait() {
+    let cluster = Cluster::take("hyper-nodes", 4).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    create(&cluster, &hard_gang(&cluster, "first", 2, "6")).await;
+    wait_for(&cluster, "first", "network topology: no HyperNode exists").await;
+    let racks = [hyper_node("rack-a", &["node-0"]), hyper_node("rack-b", &["node-1", "node-2"])];
+    create(&cluster, &racks).await;
+    assert_eq!(nodes_of(&cluster, "first", 2).await, ["node-1", "node-2"]);
+    create(&cluster, &hard_gang(&cluster, "second", 2, "6")).await;
+    let short = "network topology: no HyperNode of tier 1 or lower has room for all pods";
+    wait_for(&cluster, "second", short).await;
+    let larger = json!({"spec": hyper_node("rack-a", &["node-0", "node-3"])["spec"]});
+    cluster.api.merge(&format!("{HYPER_NODES}/rack-a"), &larger).await.unwrap();
+    assert_eq!(nodes_of(&cluster, "second", 2).await, ["node-0", "node-3"]);
+    for rack in ["rack-a", "rack-b"] {
+        cluster.api.delete(&format!("{HYPER_NODES}/{rack}")).await.unwrap();
+    }
+    create(&cluster, &hard_gang(&cluster, "third", 2, "1")).await;
+    wait_for(&cluster, "third", "network topology: no HyperNode exists").await;
+    // Nobody has moved.
+    assert_eq!(nodes_of(&cluster, "first", 2).await, ["node-1", "node-2"]);
+    assert_eq!(nodes_of(&cluster, "second", 2).await, ["node-0", "node-3"]);
+    assert_eq!(cluster.audit.count(|asked| asked.code == 403), 0);
+}
+
+/// Four sub-groups of two, each of which fills a rack of its own.
+fn in_sub_groups(cluster: &Cluster) -> Vec<Value> {
+    let mut objects = gang(cluster.namespace, "job", 8, "6");
+    objects[0]["spec"]["subGroupPolicy"] = json!([{"name": "pair", "subGroupSize": 2,
+        "minSubGroups": 4, "matchLabelKeys": ["pair"],
+        "networkTopology": {"mode": "hard", "highestTierAllowed": 1}}]);
+    for (index, pod) in objects[1..].iter_mut().enumerate() {
+        pod["metadata"]["labels"]["pair"] = json!((index / 2).to_string());
+    }
+    objects
+}
+
+/// Killed while some members are bound and others not, the scheduler leaves no sub-group that its
+/// successor could not complete in its rack.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sub_groups_stay_in_their_racks_when_the_leader_is_killed() {
+    let cluster = Cluster::take("sub-groups", 8).await;
+    for rack in 0..4 {
+        let nodes = [format!("node-{}", 2 * rack), format!("node-{}", 2 * rack + 1)];
+        let nodes = nodes.each_ref().map(String::as_str);
+        create(&cluster, &[hyper_node(&format!("rack-{rack}"), &nodes)]).await;
+    }
+    let conf = with_topology(&cluster, "enqueue, allocate, backfill");
+    create(&cluster, &in_sub_groups(&cluster)).await;
+    let slow = [SOON[0], SLOW[0], "--kube-api-burst=1", &conf];
+    let first = Scheduler::start_with(&cluster, &slow).await;
+    bound(&cluster, 1).await;
+    first.kill().await;
+    something_waits(&cluster).await;
+    let _second = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    let mut racks: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for pod in cluster.running("job", 8).await {
+        let number: u32 = node_of(&pod).trim_start_matches("node-").parse().unwrap();
+        let pair = text(&pod["metadata"]["labels"]["pair"]).to_owned();
+        racks.entry(pair).or_default().push(number / 2);
+    }
+    assert!(racks.values().all(|racks| racks.len() == 2 && racks[0] == racks[1]), "{racks:?}");
+    let twice = cluster.audit.binds().into_iter().filter(|(_, n_binds)| 1 < *n_binds);
+    assert_eq!(twice.collect::<Vec<_>>(), []);
+}
+
+/// Rack a holds a gang at its minimum, rack b an elastic job: only that one loses its pods. A member
+/// that is killed returns to the rack of the other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gangpreempt_empties_the_rack_that_costs_least() {
+    let cluster = Cluster::take("cheapest-rack", 4).await;
+    let racks =
+        [hyper_node("rack-a", &["node-0", "node-1"]), hyper_node("rack-b", &["node-2", "node-3"])];
+    create(&cluster, &racks).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, gangpreempt, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    create(&cluster, &hard_gang(&cluster, "whole", 2, "8")).await;
+    let rack_of_whole = nodes_of(&cluster, "whole", 2).await;
+    let mut elastic = gang(cluster.namespace, "elastic", 2, "8");
+    elastic[0]["spec"]["minMember"] = json!(1);
+    create(&cluster, &elastic).await;
+    let cheap = nodes_of(&cluster, "elastic", 2).await;
+    // One member of it is needed.
+    let none = json!({"spec": {"minMember": 0}});
+    let path = cluster.path(&format!("{POD_GROUPS}/elastic"));
+    cluster.api.merge(&path, &none).await.unwrap();
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "urgent", "labels": {LABEL: ""}}, "value": 1000});
+    cluster.api.create(&class).await.unwrap();
+    for mut object in hard_gang(&cluster, "urgent", 2, "8") {
+        object["spec"]["priorityClassName"] = json!("urgent");
+        until("the priority class", async || cluster.api.create(&object).await.ok()).await;
+    }
+    assert_eq!(nodes_of(&cluster, "urgent", 2).await, cheap);
+    assert_eq!(nodes_of(&cluster, "whole", 2).await, rack_of_whole);
+    let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
+    assert_eq!(cluster.audit.count(ours), 2);
+    let pods = cluster.pods("urgent").await;
+    let killed = name(&pods[0]).to_owned();
+    cluster.api.delete(&cluster.path(&format!("pods/{killed}"))).await.unwrap();
+    let mut again = hard_gang(&cluster, "urgent", 2, "8");
+    again.retain(|object| object["kind"] == "Pod" && name(object) == killed);
+    again[0]["spec"]["priorityClassName"] = json!("urgent");
+    create(&cluster, &again).await;
+    assert_eq!(nodes_of(&cluster, "urgent", 2).await, cheap);
+}
