@@ -32,7 +32,7 @@ impl TopologyProblems {
             Some(changed) => changed.collect(),
             None => {
                 self.known.retain(|key, _| session.job(key).is_some());
-                session.info().jobs.to_vec()
+                session.view().all_jobs().collect()
             }
         };
         self.tree = Some(tree);

@@ -506,12 +506,16 @@ impl SessionState<'_> {
     pub(crate) fn may_fail_for_long(&self, job: JobId) -> bool {
         let row = &self.jobs[job];
         let records = &self.records;
+        // HyperNodes may change without a change of nodes or jobs.
+        let has_topology =
+            row.pod_group.as_ref().is_some_and(|group| group.network_topology.is_some());
         let is_recorded = |task: &TaskId| {
             records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
         };
         self.may_cache_failures
             && !row.bare
             && row.policies().is_empty()
+            && !has_topology
             && row.counts.pending_best_effort == 0
             && !self.has_eviction_hold(job)
             && !records.job_fit.contains_key(&job)

@@ -277,3 +277,26 @@ fn topologies_that_make_no_sense_are_told_with_their_field() {
         [format!("event PodGroup l Warning InvalidNetworkTopology \"{missing}\"")]
     );
 }
+
+/// A job that failed for another reason hears of it when HyperNodes cannot be read any more; one of
+/// which nothing waits hears of a field that makes no sense.
+#[test]
+fn changes_of_hyper_nodes_reach_jobs_that_nobody_looks_at() {
+    let config = conf("allocate", "gang | proportion predicates network-topology-aware");
+    let text = "queue q\nnode n1 cpu=4\njob full queue=q min=1\n task r cpu=4 @n1 running
+        job j queue=q min=2 topology=hard\n task p cpu=1 x2";
+    let mut world = World::new(&config, text);
+    told(&mut world, "hypernode rack-a node=n1");
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    world.cycle();
+    world.cycle();
+    world.send(ClusterEvent::HyperNodesListed { is_complete: false });
+    let said = world.cycle().all();
+    assert!(said.contains("network topology: hyperNodes are not ready"), "{said}");
+    let mut world = self::world("job j min=1 running topology=hard\n task r cpu=1 @n1 running");
+    world.cycle();
+    world.cycle();
+    told(&mut world, "hypernode rack-a tier=2 node=n1\nhypernode rack-b tier=2 node=n3");
+    let said = world.cycle().all();
+    assert!(said.contains("InvalidNetworkTopology"), "{said}");
+}
