@@ -202,10 +202,6 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     }
 }
 
-/// Present with the fast evaluator, which skips domains that cannot be cheaper (12.2 S12).
-#[derive(Default)]
-struct SkippedDomains;
-
 /// Returns the cheapest choice of victims in one of the domains. `None` if no domain suffices.
 fn cheapest(
     statement: &mut Statement<'_, '_>,
@@ -213,14 +209,7 @@ fn cheapest(
     domains: &[EvictionDomain],
 ) -> Option<VictimChoice> {
     let mut best: Option<(EvictionCost, VictimChoice)> = None;
-    let skips = statement.cache::<SkippedDomains>().is_some();
     for domain in domains {
-        let may_be_cheaper = |(least, _): &(EvictionCost, VictimChoice)| {
-            EvictionCost::at_least(statement, attempt, domain) < *least
-        };
-        if skips && !best.as_ref().is_none_or(may_be_cheaper) {
-            continue;
-        }
         let Some(choice) = select::select(statement, attempt, domain) else { continue };
         let cost = EvictionCost::of(statement, attempt, domain, &choice);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {

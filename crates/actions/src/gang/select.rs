@@ -81,7 +81,7 @@ fn offered(
 }
 
 /// Returns the candidates of the domain.
-pub(super) fn candidates(
+fn candidates(
     session: &SessionState<'_>,
     attempt: &GangEvictionAttempt,
     domain: &EvictionDomain,
