@@ -74,9 +74,8 @@ fn take_turn(
     job: JobId,
     pending: &mut PendingTasksByJob,
 ) -> PlacementOutcome {
-    // Without nodes no task is tried, and the queue is not asked. Failures in HyperNodes are not
-    // cached.
-    if session.info().nodes.is_empty() || session.view().is_in_hyper_nodes(job) {
+    // Without nodes no task is tried, and the queue is not asked.
+    if session.info().nodes.is_empty() {
         return place::attempt(session, job, pending.made(session, job));
     }
     match session.revalidate(job, place::look) {

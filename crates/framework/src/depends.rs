@@ -49,6 +49,8 @@ inputs! {
     BUDGETS = 17, "budgets",
         "PodDisruptionBudgets, and the other candidates that they cover.";
     CLOCK = 18, "clock", "The time of the session.";
+    JOB_TOPOLOGY = 19, "job topology",
+        "Network topologies of the job in question and of its sub-jobs.";
 }
 
 impl Inputs {
@@ -56,7 +58,7 @@ impl Inputs {
     pub const NONE: Inputs = Inputs(0);
     /// The set of all inputs.
     pub const EVERYTHING: Inputs = Inputs((1 << ALL_INPUTS.len()) - 1);
-    /// The inputs that [`crate::PodSignature`] covers.
+    /// The inputs that [`crate::PodSignature`] covers, besides [`Inputs::JOB_TOPOLOGY`].
     pub const POD_SIGNATURE: Inputs = Inputs::POD_ROW.and(Inputs::POD_SHAPE);
 
     /// Returns the union of both sets.
@@ -97,6 +99,7 @@ impl Inputs {
 pub struct Depends {
     by_point: [Inputs; ALL_POINTS.len()],
     eased_by_evictions: Points,
+    requires_minimum: Points,
 }
 
 impl Depends {
@@ -104,6 +107,7 @@ impl Depends {
     pub const EVERYTHING: Depends = Depends {
         by_point: [Inputs::EVERYTHING; ALL_POINTS.len()],
         eased_by_evictions: Points::NONE,
+        requires_minimum: Points::NONE,
     };
 
     /// Builds a declaration from a table of points and their inputs. Any point that is not in the
@@ -122,6 +126,18 @@ impl Depends {
     /// to no (monotonicity).
     pub fn eased_by_evictions(self, points: Points) -> Self {
         Self { eased_by_evictions: points, ..self }
+    }
+
+    /// Adds the declaration that the plugin answers no at these points, or rejects, as long as fewer
+    /// tasks of the job, or of the sub-job, are placed than its minimum says
+    /// ([`vc_model::Counts::is_pipelined`]).
+    pub fn requires_minimum(self, points: Points) -> Self {
+        Self { requires_minimum: points, ..self }
+    }
+
+    /// True if an answer of this point is yes only once the minimum is placed.
+    pub(crate) fn is_no_below_minimum(&self, point: Points) -> bool {
+        self.requires_minimum.has(point)
     }
 
     /// Reduces the declaration to the points that the plugin states. All other points, and points
@@ -221,6 +237,7 @@ const CHANGED_BY_EVICTIONS: Inputs = Inputs::EVERYTHING.without(
         .and(Inputs::POD_LABELS)
         .and(Inputs::NODE_OBJECT)
         .and(Inputs::JOB_REQUEST)
+        .and(Inputs::JOB_TOPOLOGY)
         .and(Inputs::QUEUE_OBJECT)
         .and(Inputs::CLUSTER_TOTAL)
         .and(Inputs::CLOCK),
@@ -242,6 +259,7 @@ const VOTE_BY_QUEUE: Inputs =
 /// Inputs that distinguish jobs with equal requests at admission.
 const BEYOND_REQUEST: Inputs = JOB
     .and(Inputs::IDENTITY)
+    .and(Inputs::JOB_TOPOLOGY)
     .and(Inputs::POD_SIGNATURE)
     .and(Inputs::POD_LABELS)
     .and(Inputs::CANDIDATE_ROW);
@@ -286,6 +304,12 @@ impl Inputs {
     /// one state.
     pub(crate) fn admits_by_request(self) -> bool {
         !self.has_any(BEYOND_REQUEST.and(Inputs::CLOCK))
+    }
+
+    /// True if an answer about the HyperNodes of a job that holds nothing is the same for jobs of one
+    /// [`crate::GangShape`] in one state.
+    pub(crate) fn is_by_gang_shape(self) -> bool {
+        !self.has_any(Inputs::IDENTITY.and(Inputs::JOB_ROW).and(Inputs::POD_LABELS))
     }
 
     /// True if the sort key of a queue in QueueOrder depends on the queue alone.

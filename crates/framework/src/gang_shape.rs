@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_model::{Counts, Job, JobId, STATUSES, TaskId};
+use vc_resource::{Dim, Resource};
 
 use crate::pod_signature::PodSignature;
 use crate::session::SessionState;
@@ -23,6 +24,8 @@ pub struct GangShape {
     roles: Vec<(Arc<str>, Numbers)>,
     role_minimums: BTreeMap<Arc<str>, i32>,
     sub_jobs: Vec<(i32, Numbers)>,
+    /// `spec.minResources`, which decides about HyperNodes.
+    min_resources: Vec<(Dim, i64)>,
 }
 
 /// Counts: tasks by status, best-effort tasks, and tasks that leave a node.
@@ -61,6 +64,10 @@ impl GangShape {
         let Job { min_available, counts, roles, task_min_available, sub_jobs, .. } =
             &session.jobs[job];
         let sub_jobs = sub_jobs.iter();
+        let asked = match session.view().is_in_hyper_nodes(job) {
+            true => session.jobs[job].min_resources(),
+            false => Resource::default(),
+        };
         Some(Self {
             members,
             marks,
@@ -69,6 +76,7 @@ impl GangShape {
             roles: roles.iter().map(|(role, counts)| (role.clone(), numbers(counts))).collect(),
             role_minimums: task_min_available.clone(),
             sub_jobs: sub_jobs.map(|sub| (sub.min_available, numbers(&sub.counts))).collect(),
+            min_resources: asked.dims().map(|dim| (dim, asked.get(dim))).collect(),
         })
     }
 }

@@ -189,6 +189,30 @@ impl PluginSet {
         self.all_with_inputs(Points::JOB_PIPELINED).all(|(_, reads)| reads.is_by_job())
     }
 
+    /// True if no job, and no sub-job, counts as ready or pipelined below its minimum.
+    pub fn require_minimum(&self) -> bool {
+        let points = [
+            Points::JOB_READY,
+            Points::JOB_PIPELINED,
+            Points::SUB_JOB_READY,
+            Points::SUB_JOB_PIPELINED,
+        ];
+        points.into_iter().all(|point| {
+            let tiers = self.calls.get(point.index());
+            let mut plugins = tiers.into_iter().flatten().flatten().peekable();
+            plugins.peek().is_some()
+                && plugins.all(|&plugin| self.depends[plugin].is_no_below_minimum(point))
+        })
+    }
+
+    /// True if answers about the HyperNodes of jobs that hold nothing are the same for jobs of one
+    /// shape.
+    pub(crate) fn order_hyper_nodes_by_shape(&self) -> bool {
+        [Points::HYPER_NODE_GRADIENT, Points::HYPER_NODE_ORDER]
+            .into_iter()
+            .all(|point| self.all_with_inputs(point).all(|(_, reads)| reads.is_by_gang_shape()))
+    }
+
     /// Returns what JobPipelined reads besides the job's row, one bit per plugin. Within a session,
     /// equal rows and bits give equal answers. Returns `None` if a plugin reads more.
     pub(crate) fn pipeline_marks(&self, view: SessionView<'_>, job: JobId) -> Option<u64> {

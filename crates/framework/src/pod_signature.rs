@@ -3,7 +3,7 @@
 //! more ([`crate::Depends`]). The engine's `evictions` tests compare with a search for every task.
 //! Specification: actions.md 12.2 S1, S7.
 
-use vc_model::{ClassId, JobId, NodeSet, QueueId, TaskId, TaskStatus};
+use vc_model::{ClassId, Job, JobId, NetworkTopology, NodeSet, QueueId, TaskId, TaskStatus};
 
 use crate::session::SessionState;
 
@@ -28,9 +28,15 @@ pub struct PodSignature {
     /// The job. `None` if all its tasks are Pending, so that it holds nothing, and no plugin reads
     /// more of it.
     job: Option<JobId>,
+    /// The network topologies of the job and of the policy of its sub-job.
+    topology: Topologies,
+    /// The sub-job. `None` if neither it nor the job has a network topology.
+    sub_job: Option<usize>,
     /// Nodes that allocate found unresolvable.
     unresolvable: NodeSet,
 }
+
+type Topologies = (Option<NetworkTopology>, Option<NetworkTopology>);
 
 /// The part of a class that filters and scorers read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,7 +57,9 @@ impl PodSignature {
     /// ([`crate::Inputs::POD_ROW`]).
     pub(crate) fn for_vote(self) -> Self {
         let class = ClassSignature::Shape(0);
-        Self { class, never_preempts: false, unresolvable: NodeSet::default(), ..self }
+        let unresolvable = NodeSet::default();
+        let topology = Topologies::default();
+        Self { class, never_preempts: false, topology, sub_job: None, unresolvable, ..self }
     }
 }
 
@@ -60,7 +68,7 @@ impl SessionState<'_> {
     /// tasks of a class in one state.
     pub fn class_signature(&self, task: TaskId) -> ClassSignature {
         let (plugins, view, class) = (self.plugins(), self.view(), self.tasks[task].class);
-        match plugins.filters_read_rows(view, task) && plugins.scorers_read_rows(view, task) {
+        match plugins.filters_read_rows(view, task) && !plugins.scorers_read_labels(view, task) {
             true => ClassSignature::Shape(self.classes.shape_id(class)),
             false => ClassSignature::Whole(class),
         }
@@ -79,6 +87,7 @@ impl SessionState<'_> {
             && (l.best_effort, l.preemptable) == (r.best_effort, r.preemptable)
             && l.marked_preemptable == r.marked_preemptable
             && l.never_preempts == r.never_preempts
+            && l.sub_job == r.sub_job
             && (&l.nominated_node, l.gates) == (&r.nominated_node, r.gates)
             && self.plugins().is_signature_complete(self.view(), task)
             && unresolvable(task) == unresolvable(other)
@@ -100,6 +109,8 @@ impl SessionState<'_> {
             return None;
         }
         let errors = self.records.fit_errors.get(&task);
+        let topology = topologies(job, row.sub_job);
+        let sub_job = (topology != Topologies::default()).then_some(row.sub_job);
         let holds_nothing = job.counts.total() == job.counts.of(TaskStatus::Pending);
         Some(PodSignature {
             class: class_signature(row.class),
@@ -112,7 +123,17 @@ impl SessionState<'_> {
             job_priority: job.priority,
             job_preemptable: group.preemptable,
             job: (!holds_nothing || self.plugins().read_jobs()).then_some(own),
+            topology,
+            sub_job,
             unresolvable: errors.map(|errors| errors.unresolvable().clone()).unwrap_or_default(),
         })
     }
+}
+
+/// Returns the network topologies of a job and of the policy of one of its sub-jobs.
+fn topologies(job: &Job, sub_job: usize) -> Topologies {
+    let of_job = job.pod_group.as_ref().and_then(|group| group.network_topology.as_deref());
+    let policy = job.sub_jobs[sub_job].policy;
+    let of_policy = policy.and_then(|policy| job.policies()[policy].network_topology.as_ref());
+    (of_job.cloned(), of_policy.cloned())
 }

@@ -290,12 +290,7 @@ impl<'c> Session<'c> {
         if !row.manages_queue_gate {
             let hint = format!("hint: annotate it with {QUEUE_GATE}: \"true\"");
             let warning = format!("pod {}: gate is not ours to lift: {QUEUE_GATE}", row.key);
-            let warning = format!("{warning}\n{hint}");
-            // Several trials in HyperNodes may find it.
-            if !self.outcome.out.warnings.contains(&warning) {
-                self.outcome.out.warnings.push(warning);
-            }
-            return;
+            return self.outcome.out.warnings.push(format!("{warning}\n{hint}"));
         }
         if !row.ungating {
             let (pod, uid) = (row.key.clone(), row.uid.clone());

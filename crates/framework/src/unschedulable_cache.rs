@@ -19,8 +19,8 @@
 //! - If some members find nodes, every node matters. One gang of each shape is then tried in each
 //!   state.
 //! - Other pods: tasks with topology terms, volumes, claims, a nomination or a gate are tried in
-//!   every cycle. The same holds for pods that terms of others select, and for jobs with sub-groups
-//!   or a topology.
+//!   every cycle. The same holds for pods that terms of others select, and for jobs with sub-groups.
+//! - Jobs with a network topology are cached as gangs only (`gang_outcomes.rs`).
 //!
 //! Such a job records what it recorded before. Recording it again has no effect before a message is
 //! due, so the job is listed as repeated (`SessionInfo::repeated`). The plain evaluator tries and
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_model::{
-    ChangeReader, ClassId, Cluster, FitErrors, Gates, JobId, PodGroup, QueueState, Revision,
+    ChangeReader, ClassId, Cluster, FitErrors, Gates, Job, JobId, PodGroup, QueueState, Revision,
     TaskId, TaskStatus,
 };
 
@@ -52,8 +52,12 @@ pub(crate) struct UnschedulableCache {
     kinds: SignatureFailures,
     gang_outcomes: GangOutcomes,
     changed_jobs: ChangeReader<JobId>,
-    queue_version: u64,
+    objects: ObjectStamp,
 }
+
+/// Objects that messages about waiting jobs read: the rows of queues that are not open (C-33), and
+/// the HyperNodes.
+type ObjectStamp = (u64, Revision);
 
 /// The failure of a job.
 #[derive(Clone, Debug)]
@@ -124,9 +128,9 @@ impl UnschedulableCache {
         self.session += 1;
         self.kinds.begin();
         self.gang_outcomes.begin();
-        // C-33: the message about a queue that is not open reads the queue's row.
-        if self.queue_version != cluster.queue_version() {
-            self.queue_version = cluster.queue_version();
+        let objects = (cluster.queue_version(), cluster.hyper_nodes.revision());
+        if self.objects != objects {
+            self.objects = objects;
             self.jobs.clear();
         }
         self.follow(cluster);
@@ -289,7 +293,10 @@ impl Session<'_> {
             return None;
         }
         let tasks: Vec<TaskId> = tasks.collect();
-        let is_clean = self.may_fail_for_long(job) && tasks.len() == self.n_open(job);
+        let is_clean = self.may_fail_for_long(job)
+            && tasks.len() == self.n_open(job)
+            // Whoever has placed pods looks for places near them.
+            && (!has_topology(&self.jobs[job]) || tasks.len() == self.jobs[job].tasks.len());
         is_clean.then(|| PreviousAttempt { tasks, state: self.attempt_stamp(), failed })
     }
 
@@ -303,7 +310,7 @@ impl Session<'_> {
         let (state, cache) = (&self.state, &mut self.caches.unschedulable);
         let PreviousAttempt { tasks, state: stamp, failed } = before;
         let n_tried = tasks.len() - n_left.min(tasks.len());
-        if is_untouched {
+        if is_untouched && !has_topology(&state.jobs[job]) {
             let failed_tasks = failed_tasks(state, &mut cache.kinds, &tasks[..n_tried]);
             failed_tasks
                 .into_iter()
@@ -323,6 +330,9 @@ impl Session<'_> {
             return;
         }
         let (state, cache) = (&self.state, &mut self.caches.unschedulable);
+        if has_topology(&state.jobs[job]) {
+            return;
+        }
         if let Some(failed_tasks) = failed_tasks(state, &mut cache.kinds, &before.tasks) {
             cache.make(job, FailureKind::Surplus(failed_tasks));
         }
@@ -492,7 +502,7 @@ impl SessionState<'_> {
     }
 
     /// True if the task has no volumes, claims, gates or nomination, and no relation to other pods.
-    pub(crate) fn is_plain(&self, task: TaskId) -> bool {
+    pub fn is_plain(&self, task: TaskId) -> bool {
         let (row, class) = (&self.tasks[task], self.class(task));
         row.nominated_node.is_none()
             && row.gates == Gates::None
@@ -506,21 +516,24 @@ impl SessionState<'_> {
     pub(crate) fn may_fail_for_long(&self, job: JobId) -> bool {
         let row = &self.jobs[job];
         let records = &self.records;
-        // HyperNodes may change without a change of nodes or jobs.
-        let has_topology =
-            row.pod_group.as_ref().is_some_and(|group| group.network_topology.is_some());
         let is_recorded = |task: &TaskId| {
             records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
         };
         self.may_cache_failures
             && !row.bare
             && row.policies().is_empty()
-            && !has_topology
+            && (!has_topology(row) || self.plugins.order_hyper_nodes_by_shape())
             && row.counts.pending_best_effort == 0
             && !self.has_eviction_hold(job)
             && !records.job_fit.contains_key(&job)
             && !row.tasks.iter().any(is_recorded)
     }
+}
+
+/// True if the job has a network topology. HyperNodes may change without a change of nodes or jobs,
+/// so only its outcome as a gang is cached, which is compared in every session.
+fn has_topology(job: &Job) -> bool {
+    job.pod_group.as_ref().is_some_and(|group| group.network_topology.is_some())
 }
 
 /// Fit errors as they are recorded.

@@ -114,8 +114,16 @@ impl HyperNodes {
         self.records.values().map(|record| &**record)
     }
 
+    /// Changes with each change of the HyperNodes, and when they become known or unknown.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
     pub(crate) fn set_listed(&mut self, is_listed: bool) {
-        self.is_listed = is_listed;
+        if self.is_listed != is_listed {
+            self.is_listed = is_listed;
+            self.revision.advance();
+        }
     }
 
     /// Adds or replaces a HyperNode. Returns true if something changed.

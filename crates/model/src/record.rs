@@ -309,7 +309,7 @@ impl PodGroupStatus {
 }
 
 /// `spec.networkTopology` of a PodGroup or sub-group policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NetworkTopology {
     /// True for mode `soft`, false for `hard`.
     pub soft: bool,

@@ -150,6 +150,12 @@ impl Counts {
         min_available <= as_i32(self.waiting() + self.ready() + self.pending_best_effort)
     }
 
+    /// Returns how many more tasks have to be placed until [`Counts::is_pipelined`] holds.
+    pub fn lacks(&self, min_available: i32) -> i64 {
+        let placed = self.waiting() + self.ready() + self.pending_best_effort;
+        (i64::from(min_available) - i64::from(placed)).max(0)
+    }
+
     /// True if waiting + ready < `min_available`. Pending best-effort tasks do not count here.
     pub fn is_starving(&self, min_available: i32) -> bool {
         as_i32(self.waiting() + self.ready()) < min_available

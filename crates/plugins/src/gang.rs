@@ -61,6 +61,12 @@ const JUDGES: Points = Points::JOB_VALID
     .and(Points::SUB_JOB_PIPELINED)
     .and(Points::JOB_STARVING);
 
+/// Extension points that say whether enough members are placed.
+const PLACED: Points = Points::JOB_READY
+    .and(Points::SUB_JOB_READY)
+    .and(Points::JOB_PIPELINED)
+    .and(Points::SUB_JOB_PIPELINED);
+
 /// Extension points that select members above the minimum of their job.
 const SURPLUS: Points = Points::PREEMPTABLE.and(Points::RECLAIMABLE);
 
@@ -70,7 +76,7 @@ impl Plugin for Gang {
     }
 
     fn depends(&self) -> Depends {
-        Depends::of(READS)
+        Depends::of(READS).requires_minimum(PLACED)
     }
 
     fn job_valid(&self, view: SessionView<'_>, job: JobId) -> Result<(), JobInvalid> {

@@ -93,17 +93,21 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
 }
 
 /// The state that each extension point reads. It scores by what all nodes of a HyperNode have.
-const READS: &[(Points, Inputs)] = &[(
-    Points::BATCH_NODE_ORDER,
-    Inputs::POD_SHAPE
-        .and(Inputs::JOB_ROW)
-        .and(Inputs::JOB_COUNTS)
-        .and(Inputs::QUEUE_OBJECT)
-        .and(Inputs::NODE_ROW)
-        .and(Inputs::NODE_OBJECT)
-        .and(Inputs::OTHER_PODS)
-        .and(Inputs::OTHER_OBJECTS),
-)];
+const READS: &[(Points, Inputs)] = &[
+    (Points::BATCH_NODE_ORDER, NETWORK),
+    (Points::HYPER_NODE_GRADIENT, NETWORK.and(Inputs::JOB_REQUEST)),
+    (Points::HYPER_NODE_ORDER, NETWORK),
+];
+
+/// Topologies, HyperNodes, the nodes in them, and where the pods of the job are.
+const NETWORK: Inputs = Inputs::POD_SHAPE
+    .and(Inputs::JOB_TOPOLOGY)
+    .and(Inputs::JOB_COUNTS)
+    .and(Inputs::QUEUE_OBJECT)
+    .and(Inputs::NODE_ROW)
+    .and(Inputs::NODE_OBJECT)
+    .and(Inputs::OTHER_PODS)
+    .and(Inputs::OTHER_OBJECTS);
 
 impl Plugin for NetworkTopologyAware {
     fn points(&self) -> Points {

@@ -91,6 +91,16 @@ impl<T: Amount> Vector<T> {
         }
     }
 
+    /// Returns the vector without scalars whose amount is 0. Additions that were undone leave such
+    /// scalars.
+    #[must_use]
+    pub fn without_zero_scalars(mut self) -> Self {
+        for dim in self.scalars().filter(|&dim| self.get(dim) == T::ZERO).collect::<Vec<_>>() {
+            self.remove(dim);
+        }
+        self
+    }
+
     /// True if any scalar exists, `pods` included, whatever its amount.
     pub fn has_scalars(&self) -> bool {
         !self.present.is_empty()

@@ -3,16 +3,21 @@
 //! Specification: actions.md 4.5, A17, A18.
 
 mod best_first;
+mod pruning;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{GradientPurpose, GradientQuery, Plan, Session, Statement, WaitCause};
-use vc_model::{HyperNodeId, HyperNodeTree, JobId, TaskId};
+use vc_framework::{
+    GradientPurpose, GradientQuery, Plan, Session, SessionState, Statement, WaitCause,
+};
+use vc_model::{Gates, HyperNodeId, HyperNodeTree, JobId, TaskId};
 
 use super::pending_tasks::PendingTasks;
-use super::place::{PlacementOutcome, commit_or_discard, task_loop};
+use super::place::{PlacementOutcome, commit_or_discard, may_try, task_loop};
+use crate::places::{HyperNodePlaces, count_by_shape};
 use crate::sub_job_tasks::{SubJobTasks, put_back, sort, take_first};
+use pruning::Pruning;
 
 /// A trial that would make the job ready or pipelined.
 struct Trial {
@@ -37,10 +42,11 @@ pub(super) fn attempt(
     if let Some(problem) = gradient.problem {
         session.note_job_fit(job, WaitCause::Topology, format!("network topology: {problem}"));
     }
+    let mut pruning = Pruning::default();
     let mut statement = session.statement();
-    let mut closest: Option<(usize, HyperNodeId)> = None;
-    for group in gradient.groups {
-        let best = best_of(&mut statement, job, &pending.sub_jobs, group, &mut closest);
+    take_gated(&mut statement, job, &mut pending.sub_jobs);
+    for group in &gradient.groups {
+        let best = best_of(&mut statement, job, &pending.sub_jobs, group.clone(), &mut pruning);
         let Some(best) = best else { continue };
         if repeat(&mut statement, &best.plan) {
             pending.sub_jobs = best.rest;
@@ -50,9 +56,10 @@ pub(super) fn attempt(
             return outcome;
         }
     }
-    if let Some((_, id)) = closest {
+    if let Some(id) = closest(&statement, &pending.sub_jobs, &gradient.groups.concat()) {
         // The pods are told what the closest HyperNode lacks.
-        if let Some(problem) = try_in(&mut statement, job, &pending.sub_jobs, id).problem {
+        let last = try_in(&mut statement, job, &pending.sub_jobs, id, &pruning);
+        if let Some(problem) = last.problem {
             statement.note_job_fit(job, WaitCause::Topology, problem);
         }
     }
@@ -60,28 +67,57 @@ pub(super) fn attempt(
     commit_or_discard(statement, job)
 }
 
+/// Takes out tasks with a gate, which is removed if their queue has room. They would be placed in no
+/// trial, and the gate does not depend on where the others go.
+fn take_gated(statement: &mut Statement<'_, '_>, job: JobId, pending: &mut Vec<SubJobTasks>) {
+    for entry in pending.iter_mut() {
+        entry.tasks.retain(|&task| {
+            let is_gated = statement.tasks[task].gates != Gates::None;
+            if is_gated {
+                may_try(statement, job, task);
+            }
+            !is_gated
+        });
+    }
+    pending.retain(|entry| !entry.tasks.is_empty());
+}
+
+/// Returns the HyperNode that comes closest to holding all these tasks, now and by their requests.
+/// Of equal ones it is the first candidate.
+fn closest(
+    session: &SessionState<'_>,
+    pending: &[SubJobTasks],
+    candidates: &[HyperNodeId],
+) -> Option<HyperNodeId> {
+    if candidates.len() <= 1 {
+        return candidates.first().copied();
+    }
+    let tasks = || pending.iter().flat_map(|entry| &entry.tasks);
+    let places = HyperNodePlaces::count(session, tasks());
+    places.closest(candidates, &count_by_shape(session, tasks()))
+}
+
 /// Returns the trial with the highest score in HyperNodes of one tier; of equal ones the first by
-/// name. `closest` becomes the HyperNode in which most tasks found a place.
+/// name.
 fn best_of(
     statement: &mut Statement<'_, '_>,
     job: JobId,
     pending: &[SubJobTasks],
-    group: Vec<HyperNodeId>,
-    closest: &mut Option<(usize, HyperNodeId)>,
+    mut group: Vec<HyperNodeId>,
+    pruning: &mut Pruning,
 ) -> Option<Trial> {
     let mut best: Option<Trial> = None;
     let mut last_tried = None;
+    group.retain(|&id| !pruning.excludes_job(statement, job, id));
     for (id, bound) in best_first::by_bound(statement, job, pending, group) {
         let leads = |best: &Trial| bound < best.score || bound == best.score && best.id < id;
-        if best.as_ref().is_some_and(leads) {
+        if best.as_ref().is_some_and(leads) || pruning.excludes_job(statement, job, id) {
             continue;
         }
         last_tried = Some(id);
-        let TrialOutcome { trial, n_placed, .. } = try_in(statement, job, pending, id);
-        let is_closer =
-            |&(most, at): &(usize, HyperNodeId)| most < n_placed || most == n_placed && id < at;
-        if closest.as_ref().is_none_or(is_closer) {
-            *closest = Some((n_placed, id));
+        let trial = try_in(statement, job, pending, id, pruning).trial;
+        if trial.is_none() {
+            pruning.note_failure(statement, pending);
         }
         let is_better = |trial: &Trial| {
             best.as_ref().is_none_or(|best| {
@@ -92,7 +128,9 @@ fn best_of(
     }
     match best {
         // What is noted about tasks without a place is that of the chosen HyperNode.
-        Some(best) if last_tried != Some(best.id) => try_in(statement, job, pending, best.id).trial,
+        Some(best) if last_tried != Some(best.id) => {
+            try_in(statement, job, pending, best.id, pruning).trial
+        }
         best => best,
     }
 }
@@ -114,8 +152,6 @@ fn repeat(statement: &mut Statement<'_, '_>, plan: &Plan) -> bool {
 struct TrialOutcome {
     /// The trial, if the job becomes ready or pipelined.
     trial: Option<Trial>,
-    /// Number of tasks that found a place.
-    n_placed: usize,
     /// Why a sub-job may be placed in no HyperNode there; of several the last one.
     problem: Option<String>,
 }
@@ -126,6 +162,7 @@ fn try_in(
     job: JobId,
     pending: &[SubJobTasks],
     id: HyperNodeId,
+    pruning: &Pruning,
 ) -> TrialOutcome {
     let n_noted = statement.outcome().out.placed.get(&job).copied();
     let mut sub_jobs = pending.to_vec();
@@ -135,7 +172,7 @@ fn try_in(
     let mut scores: BTreeMap<usize, f64> = BTreeMap::new();
     let mut problem = None;
     while let Some(mut entry) = take_first(statement, job, &mut sub_jobs) {
-        let of_sub_job = match place_sub_job(statement, job, &mut entry, id) {
+        let of_sub_job = match place_sub_job(statement, job, &mut entry, id, pruning) {
             Ok(score) => score,
             Err(why) => {
                 problem = why.or(problem);
@@ -151,9 +188,8 @@ fn try_in(
         }
     }
     let (view, plugins) = (statement.view(), statement.plugins());
-    let n_placed = statement.ops().len();
     let suffices =
-        n_placed != 0 && (plugins.job_ready(view, job) || plugins.job_pipelined(view, job));
+        !statement.is_empty() && (plugins.job_ready(view, job) || plugins.job_pipelined(view, job));
     let score = scores.values().sum();
     let trial = suffices.then(|| Trial { id, plan: statement.all(), rest: sub_jobs, score });
     statement.clear();
@@ -161,7 +197,7 @@ fn try_in(
         Some(n_noted) => drop(statement.outcome().out.placed.insert(job, n_noted)),
         None => drop(statement.outcome().out.placed.remove(&job)),
     }
-    TrialOutcome { trial, n_placed, problem }
+    TrialOutcome { trial, problem }
 }
 
 /// A trial in which a sub-job becomes ready or pipelined.
@@ -180,19 +216,29 @@ fn place_sub_job(
     job: JobId,
     entry: &mut SubJobTasks,
     under: HyperNodeId,
+    pruning: &Pruning,
 ) -> Result<f64, Option<String>> {
     let purpose = GradientPurpose::Allocate;
     let query = GradientQuery { job, sub_job: Some(entry.sub_job), under, purpose };
     let gradient = statement.plugins().gradient(statement.view(), query);
-    for group in gradient.groups {
+    let mut last_tried = None;
+    for group in &gradient.groups {
+        let group = pruning.remaining(statement, job, entry, group.clone());
         let ranked = best_first::by_score(statement, job, entry.sub_job, group);
-        let best =
-            ranked.first_that(statement, |statement, id| try_sub_job(statement, job, entry, id));
+        let best = ranked.first_that(statement, |statement, id| {
+            last_tried = Some(id);
+            try_sub_job(statement, job, entry, id)
+        });
         let Some((SubJobTrial { plan, rest }, score)) = best else { continue };
         if statement.replay(&plan).is_ok() {
             *entry = rest;
             return Ok(score);
         }
+    }
+    let closest = closest(statement, std::slice::from_ref(entry), &gradient.groups.concat());
+    if let Some(id) = closest.filter(|_| closest != last_tried) {
+        // The pods are told what the closest HyperNode lacks.
+        try_sub_job(statement, job, entry, id);
     }
     let sub_job = &statement.jobs[job].sub_jobs[entry.sub_job];
     Err(gradient.problem.map(|problem| match sub_job.policy {

@@ -173,19 +173,7 @@ fn visit(
     task: TaskId,
     nodes: &[NodeId],
 ) -> NextStep {
-    let queue = statement.jobs[job].queue;
-    if let Err(dims) = statement.plugins().allocatable(statement.view(), queue, task) {
-        let name = statement.queues[queue].name.clone();
-        let pod = &statement.tasks[task].key.name;
-        klog!(3; "Queue <{name}> is overused when considering task <{pod}>, ignore it.");
-        let errors = no_room(statement, queue, &dims);
-        statement.note_fit_errors(task, errors.into());
-        return NextStep::Skipped;
-    }
-    // The queue has room, so the gate is removed. The pod is placed once the removal is observed
-    // (steps 2, 3).
-    if statement.tasks[task].gates != Gates::None {
-        statement.remove_gate(task);
+    if !may_try(statement, job, task) {
         return NextStep::Skipped;
     }
     if let Err(error) = statement.plugins().pre_predicate(statement.view(), task) {
@@ -206,6 +194,25 @@ fn visit(
         None => statement.clear_fit_errors(task),
     };
     next
+}
+
+/// True if the queue has room for the task and the task has no gate. If only the gate is in the way,
+/// it is removed; the pod is placed once the removal is observed (steps 1 to 3).
+pub(super) fn may_try(statement: &mut Statement<'_, '_>, job: JobId, task: TaskId) -> bool {
+    let queue = statement.jobs[job].queue;
+    if let Err(dims) = statement.plugins().allocatable(statement.view(), queue, task) {
+        let name = statement.queues[queue].name.clone();
+        let pod = &statement.tasks[task].key.name;
+        klog!(3; "Queue <{name}> is overused when considering task <{pod}>, ignore it.");
+        let errors = no_room(statement, queue, &dims);
+        statement.note_fit_errors(task, errors.into());
+        return false;
+    }
+    if statement.tasks[task].gates != Gates::None {
+        statement.remove_gate(task);
+        return false;
+    }
+    true
 }
 
 /// Returns the fit errors that [`visit`] would record, without placing the task. Returns `None` if

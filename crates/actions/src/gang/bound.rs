@@ -19,6 +19,7 @@ use vc_model::{NodeId, TaskId};
 use vc_resource::{Absent, Resource};
 
 use super::GangEvictionAttempt;
+use crate::places::n_places;
 
 /// Upper bound of the number of member classes.
 const MOST_KINDS: usize = 16;
@@ -164,15 +165,6 @@ impl MemberClass {
     }
 }
 
-/// Returns how many such requests fit into the room. Dimensions without a request do not limit it.
-/// A pod requests at least one pod slot.
-fn n_places(request: &Resource, room: &Resource) -> i64 {
-    let requested = request.dims().filter(|&dim| 0 < request.get(dim));
-    let places = requested.map(|dim| room.get(dim).max(0) / request.get(dim));
-    // The limits exceed the members of any job, and sums over nodes cannot overflow.
-    places.min().unwrap_or(i64::from(u16::MAX)).min(i64::from(u32::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use vc_resource::Dim;
@@ -183,23 +175,6 @@ mod tests {
         let mut resource = Resource::default();
         amounts.iter().for_each(|&(dim, amount)| resource.set(dim, amount));
         resource
-    }
-
-    #[test]
-    fn the_scarcest_dimension_counts() {
-        let request = amounts(&[(Dim::CPU, 3), (Dim::PODS, 1)]);
-        let cases = [
-            (amounts(&[(Dim::CPU, 8), (Dim::PODS, 5)]), 2),
-            (amounts(&[(Dim::CPU, 9), (Dim::PODS, 2)]), 2),
-            (amounts(&[(Dim::CPU, 2), (Dim::PODS, 5)]), 0),
-            (amounts(&[(Dim::CPU, -3), (Dim::PODS, 5)]), 0),
-            (amounts(&[(Dim::CPU, 9)]), 0),
-            // The request contains no memory.
-            (amounts(&[(Dim::CPU, 9), (Dim::PODS, 5), (Dim::MEMORY, -1)]), 3),
-        ];
-        for (room, expected) in cases {
-            assert_eq!(n_places(&request, &room), expected, "{room:?}");
-        }
     }
 
     #[test]

@@ -23,6 +23,15 @@ impl SessionState<'_> {
         self.is_fast && rules().is_some_and(|rules| !rules.scores_batches())
     }
 
+    /// True if a trial placement that fails in HyperNodes need not be run, as far as this task is
+    /// concerned: it would leave nothing behind but records that the next trial overwrites. Always
+    /// false in the plain evaluator.
+    pub fn may_skip_trial_of(&self, task: TaskId) -> bool {
+        self.is_fast
+            && self.is_plain(task)
+            && PreparedRules::new(self, task, Filter::Allocate).is_some()
+    }
+
     /// Returns, per node, whether the node objects allow the task there at all. The answer is the
     /// same for all classes with one [`vc_model::Classes::shape_id`].
     pub fn open_nodes(&self, task: TaskId, nodes: &[NodeId]) -> Vec<bool> {

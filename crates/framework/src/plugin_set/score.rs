@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use vc_model::{NodeId, TaskId};
 
+use crate::depends::Inputs;
 use crate::node_score_cache::{NodeOrderForm, ScoreColumn};
 use crate::plugin::{Plugin, SessionView};
 use crate::plugin_set::{PluginSet, has_revision};
@@ -69,13 +70,17 @@ impl PluginSet {
         nobody(Points::BEST_NODE) && nobody(Points::NODE_MAP) && remembered(Points::NODE_ORDER)
     }
 
-    /// True if every plugin scores by the pod shape and the node's row alone, apart from the
-    /// extremes for normalisation.
-    pub(crate) fn scorers_read_rows(&self, view: SessionView<'_>, task: TaskId) -> bool {
-        let by_row = |column: &ScoreColumn<'_>| !column.raw.is_batch();
-        let columns = || self.columns(view, task);
-        self.has_cacheable_scores()
-            && columns().is_some_and(|columns| columns.iter().flatten().all(by_row))
+    /// True if some plugin may read namespace or labels of the pod to score it. Scores of nodes by
+    /// their rows read neither.
+    pub(crate) fn scorers_read_labels(&self, view: SessionView<'_>, task: TaskId) -> bool {
+        let is_batch = |column: &ScoreColumn<'_>| column.raw.is_batch();
+        let mut plugins = self.all_with_inputs(Points::BATCH_NODE_ORDER);
+        !self.has_cacheable_scores()
+            || plugins.any(|(plugin, reads)| {
+                let columns = plugin.as_vectorized().and_then(|it| it.columns(view, task));
+                let is_read = || reads.has(Inputs::POD_LABELS);
+                columns.is_none_or(|columns| columns.iter().any(is_batch) && is_read())
+            })
     }
 
     /// Returns the columns of every plugin that scores in batches, in tier order. Returns `None` if

@@ -62,7 +62,10 @@ impl<'a> Context<'a> {
             Read::Node(node) if self.nodes.contains(&node) => NODE,
             Read::Task(task) => self.of_task(task, POD.and(JOB)),
             Read::Class(task) => self.of_task(task, Inputs::POD_SHAPE.and(Inputs::POD_LABELS)),
-            Read::Job(job) => self.of_job(job, JOB.and(Inputs::JOB_REQUEST).and(Inputs::POD_ROW)),
+            Read::Job(job) => {
+                let parts = Inputs::JOB_REQUEST.and(Inputs::JOB_TOPOLOGY).and(Inputs::POD_ROW);
+                self.of_job(job, JOB.and(parts))
+            }
             Read::JobUsage(job) => self.of_job(job, JOB),
             Read::Queue(_) => Inputs::QUEUE_OBJECT,
             Read::QueueUsage(queue) => self.of_queue(queue),

@@ -4,7 +4,7 @@
 //! Specification: actions.md 12.2 S1, S7.
 //!
 //! Exact because:
-//! - an attempt reads of its job only what is in the shape ([`GangShape`]);
+//! - an attempt reads of its job only what is in the shape ([`GangShape`]), also about HyperNodes;
 //! - it reads of the cluster only the state, which has a number, and no other pod's terms select
 //!   its members;
 //! - in another state or session one gang of the shape is tried again, and its outcome is compared.
@@ -17,6 +17,7 @@ use super::signature_failures::SignatureFailures;
 use crate::gang_shape::GangShape;
 use crate::records::LastTransaction;
 use crate::session::{Outcome, SessionState};
+use crate::wait_cause::JobFit;
 
 /// Upper bound of the shapes that no gang uses any more.
 const MOST_UNUSED: usize = 1024;
@@ -41,7 +42,9 @@ pub(super) struct GangOutcomes {
 #[derive(Debug)]
 struct GangOutcome {
     found: Vec<MemberOutcome>,
-    /// Changes whenever `found` changes.
+    /// Why all its pods wait, if the attempt found out.
+    job_fit: Option<JobFit>,
+    /// Changes whenever `found` or `job_fit` changes.
     outcome_revision: u64,
     state: GangStamp,
 }
@@ -54,6 +57,8 @@ type GangStamp = (u64, u64);
 enum MemberOutcome {
     Placed(LastTransaction),
     Failed(CachedFitErrors),
+    /// Nothing is recorded: another member had found no node before.
+    NotReached,
 }
 
 /// Outcome of an attempt at a gang.
@@ -98,20 +103,24 @@ impl GangOutcomes {
         let found: Option<Vec<MemberOutcome>> =
             tried.iter().map(|&task| member_outcome(session, task)).collect();
         let (found, shape) = (found?, shape(session, kinds, job, tasks)?);
+        let job_fit = session.records.job_fit.get(&job).cloned();
         let marks = shape.marks();
         let state = self.state(session);
         let next = self.shapes.len();
         let place = *self.places.entry(shape).or_insert(next);
         if place == next {
-            self.shapes.push(GangOutcome { found: Vec::new(), outcome_revision: 0, state });
+            let (found, job_fit) = (Vec::new(), None);
+            self.shapes.push(GangOutcome { found, job_fit, outcome_revision: 0, state });
             self.n_members += tasks.len();
             self.n_tasks = session.tasks.len();
         }
         let known = &mut self.shapes[place];
         known.state = state;
-        if known.outcome_revision == 0 || known.found != found {
+        let is_as_before = known.found == found && known.job_fit == job_fit;
+        if known.outcome_revision == 0 || !is_as_before {
             self.n_outcomes += 1;
-            (known.found, known.outcome_revision) = (found, self.n_outcomes);
+            (known.found, known.job_fit) = (found, job_fit);
+            known.outcome_revision = self.n_outcomes;
         }
         Some(GangAttempt {
             tasks: tried.to_vec(),
@@ -142,17 +151,25 @@ impl GangOutcomes {
         if !attempt.tasks.iter().all(|&task| session.is_plain(task)) {
             return false;
         }
+        let is_in_hyper_nodes = session.view().is_in_hyper_nodes(job);
         for (&task, member_outcome) in attempt.tasks.iter().zip(&known.found) {
             match member_outcome {
                 MemberOutcome::Placed(last) => {
                     session.clear_fit_errors(task);
                     session.records.last_transaction.insert(task, *last);
-                    outcome.note_placed(session, task);
+                    // Trials in HyperNodes count no placements.
+                    if !is_in_hyper_nodes {
+                        outcome.note_placed(session, task);
+                    }
                 }
                 MemberOutcome::Failed(errors) => {
                     session.note_fit_errors(task, errors.clone());
                 }
+                MemberOutcome::NotReached => {}
             }
+        }
+        if let Some(JobFit { cause, text }) = &known.job_fit {
+            session.note_job_fit(job, *cause, text.clone());
         }
         true
     }
@@ -169,6 +186,7 @@ fn member_outcome(session: &SessionState<'_>, task: TaskId) -> Option<MemberOutc
     match (records.last_transaction.get(&task), records.fit_errors.get(&task)) {
         (Some(&last), None) => Some(MemberOutcome::Placed(last)),
         (None, Some(errors)) => Some(MemberOutcome::Failed(errors.clone())),
+        (None, None) => Some(MemberOutcome::NotReached),
         _ => None,
     }
 }

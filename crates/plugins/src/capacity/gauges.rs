@@ -44,7 +44,7 @@ impl CapacityGauges {
             false => &queue.deserved,
         };
         let mut amounts = vec![
-            (QueueAmount::Allocated, quota.allocated.clone()),
+            (QueueAmount::Allocated, quota.allocated.clone().without_zero_scalars()),
             (QueueAmount::Request, quota.at_open.request.clone()),
             (QueueAmount::Inqueue, quota.at_open.inqueue.clone()),
             (QueueAmount::Deserved, deserved.clone()),

@@ -48,7 +48,7 @@ impl ProportionGauges {
             share: attributes.share,
         };
         Self {
-            allocated: attributes.allocated.clone(),
+            allocated: attributes.allocated.clone().without_zero_scalars(),
             request: attributes.at_open.request.clone(),
             inqueue: attributes.at_open.inqueue.clone(),
             part: (0 < attributes.at_open.n_jobs).then(part),

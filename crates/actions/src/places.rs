@@ -1,0 +1,128 @@
+//! Upper bounds of how many pods find room on nodes. Specification: actions.md 12.2 S6, S12.
+//!
+//! Exact because:
+//! - pods are placed only on nodes that the tests of node objects allow;
+//! - each goes into FutureIdle less the pods placed there before;
+//! - other filters are left out, which keeps the bound an upper one.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+use vc_framework::SessionState;
+use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, NodeId, TaskId};
+use vc_resource::Resource;
+
+/// Returns how many such requests fit into the room. Dimensions without a request do not limit it.
+/// A pod requests at least one pod slot.
+pub(crate) fn n_places(request: &Resource, room: &Resource) -> i64 {
+    let requested = request.dims().filter(|&dim| 0 < request.get(dim));
+    let places = requested.map(|dim| room.get(dim).max(0) / request.get(dim));
+    // The limits exceed the members of any job, and sums over nodes cannot overflow.
+    places.min().unwrap_or(i64::from(u16::MAX)).min(i64::from(u32::MAX))
+}
+
+/// Places for pods in HyperNodes, by shape of their class.
+pub(crate) struct HyperNodePlaces {
+    by_shape: FxHashMap<u64, Vec<i64>>,
+}
+
+/// Numbers of pods by shape of their class.
+pub(crate) type CountByShape = BTreeMap<u64, i64>;
+
+/// Counts pods by the shape of their class.
+pub(crate) fn count_by_shape<'a>(
+    session: &SessionState<'_>,
+    tasks: impl Iterator<Item = &'a TaskId>,
+) -> CountByShape {
+    let mut counts = CountByShape::new();
+    for &task in tasks {
+        *counts.entry(session.classes.shape_id(session.tasks[task].class)).or_default() += 1;
+    }
+    counts
+}
+
+impl HyperNodePlaces {
+    /// Counts the places for these pods in the present state. They can only become fewer while pods
+    /// are placed.
+    pub(crate) fn count<'a>(
+        session: &SessionState<'_>,
+        tasks: impl Iterator<Item = &'a TaskId>,
+    ) -> Self {
+        let mut by_shape = FxHashMap::default();
+        for &task in tasks {
+            let shape = session.classes.shape_id(session.tasks[task].class);
+            by_shape.entry(shape).or_insert_with(|| places_of(session, task));
+        }
+        Self { by_shape }
+    }
+
+    /// Returns an upper bound of how many of these pods find room in the HyperNode.
+    pub(crate) fn most_in(&self, id: HyperNodeId, pods: &CountByShape) -> i64 {
+        let most = |(shape, &n_pods): (&u64, &i64)| {
+            let places = self.by_shape.get(shape).map(|places| places[id.index()]);
+            places.unwrap_or(n_pods).min(n_pods)
+        };
+        pods.iter().map(most).sum()
+    }
+
+    /// Returns the HyperNode that comes closest to holding these pods: the one with most places for
+    /// them, of equal ones the first in the list.
+    pub(crate) fn closest(
+        &self,
+        candidates: &[HyperNodeId],
+        pods: &CountByShape,
+    ) -> Option<HyperNodeId> {
+        let mut closest: Option<(i64, HyperNodeId)> = None;
+        for &id in candidates {
+            let most = self.most_in(id, pods);
+            if closest.is_none_or(|(highest, _)| highest < most) {
+                closest = Some((most, id));
+            }
+        }
+        closest.map(|(_, id)| id)
+    }
+}
+
+/// Returns the places for pods like this one, by index of the HyperNode.
+fn places_of(session: &SessionState<'_>, task: TaskId) -> Vec<i64> {
+    let tree: &HyperNodeTree = &session.info().hyper_nodes;
+    let nodes: &[NodeId] = &session.info().nodes;
+    let (request, open) = (session.request(task), session.open_nodes(task, nodes));
+    let places = nodes.iter().zip(open).map(|(&node, is_open)| match is_open {
+        true => (node, n_places(request, &session.nodes[node].future_idle())),
+        false => (node, 0),
+    });
+    let by_node: FxHashMap<NodeId, i64> = places.collect();
+    let sum = |row: &HyperNode| row.nodes.iter().filter_map(|node| by_node.get(node)).sum();
+    std::iter::once(HyperNodeTree::ROOT).chain(tree.real()).map(|id| sum(&tree[id])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_resource::Dim;
+
+    use super::*;
+
+    fn amounts(amounts: &[(Dim, i64)]) -> Resource {
+        let mut resource = Resource::default();
+        amounts.iter().for_each(|&(dim, amount)| resource.set(dim, amount));
+        resource
+    }
+
+    #[test]
+    fn the_scarcest_dimension_counts() {
+        let request = amounts(&[(Dim::CPU, 3), (Dim::PODS, 1)]);
+        let cases = [
+            (amounts(&[(Dim::CPU, 8), (Dim::PODS, 5)]), 2),
+            (amounts(&[(Dim::CPU, 9), (Dim::PODS, 2)]), 2),
+            (amounts(&[(Dim::CPU, 2), (Dim::PODS, 5)]), 0),
+            (amounts(&[(Dim::CPU, -3), (Dim::PODS, 5)]), 0),
+            (amounts(&[(Dim::CPU, 9)]), 0),
+            // The request contains no memory.
+            (amounts(&[(Dim::CPU, 9), (Dim::PODS, 5), (Dim::MEMORY, -1)]), 3),
+        ];
+        for (room, expected) in cases {
+            assert_eq!(n_places(&request, &room), expected, "{room:?}");
+        }
+    }
+}
