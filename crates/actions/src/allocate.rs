@@ -88,6 +88,9 @@ fn take_turn(
     }
     let rest = pending.made(session, job);
     let before = session.before_attempt(job, rest.tasks());
+    if before.as_ref().is_some_and(|before| session.fails_as_another(job, before)) {
+        return PlacementOutcome::Neither;
+    }
     let outcome = place::attempt(session, job, rest);
     match (before, outcome) {
         (Some(before), PlacementOutcome::Neither) => {

@@ -300,6 +300,26 @@ impl Session<'_> {
         is_clean.then(|| PreviousAttempt { tasks, state: self.attempt_stamp(), failed })
     }
 
+    /// Ends the turn of a gang as that of another gang of its shape ended in this state. Returns false
+    /// if there was none, so that the job has to be tried.
+    pub fn fails_as_another(&mut self, job: JobId, before: &PreviousAttempt) -> bool {
+        if self.failures().is_none() {
+            return false;
+        }
+        let Self { state, caches, outcome } = self;
+        let Caches { unschedulable: cache, stats, .. } = caches;
+        let UnschedulableCache { kinds, gang_outcomes, .. } = cache;
+        let Some(attempt) = gang_outcomes.known(state, kinds, job, &before.tasks) else {
+            return false;
+        };
+        let is_repeated = gang_outcomes.repeat((state, outcome), job, &attempt);
+        if is_repeated {
+            stats.n_gave_up += 1;
+            cache.give_up(job, attempt, before.failed.clone());
+        }
+        is_repeated
+    }
+
     /// Caches a failed attempt: the job is neither ready nor pipelined. The last `n_left` tasks
     /// were not reached.
     pub fn note_failure(&mut self, job: JobId, before: PreviousAttempt, n_left: usize) {

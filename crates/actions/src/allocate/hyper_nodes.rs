@@ -56,7 +56,12 @@ pub(super) fn attempt(
             return outcome;
         }
     }
-    if let Some(id) = closest(&statement, &pending.sub_jobs, &gradient.groups.concat()) {
+    let candidates = gradient.groups.concat();
+    let closest = match pruning.closest(&candidates) {
+        Some(id) => Some(id),
+        None => closest(&statement, &pending.sub_jobs, &candidates),
+    };
+    if let Some(id) = closest {
         // The pods are told what the closest HyperNode lacks.
         let last = try_in(&mut statement, job, &pending.sub_jobs, id, &pruning);
         if let Some(problem) = last.problem {

@@ -130,6 +130,26 @@ impl GangOutcomes {
         })
     }
 
+    /// Returns the attempt at a gang with these tasks, if one of its shape was tried in this state.
+    /// An attempt of which nothing is known returns `None`.
+    pub(super) fn known(
+        &self,
+        session: &SessionState<'_>,
+        kinds: &mut SignatureFailures,
+        job: JobId,
+        tasks: &[TaskId],
+    ) -> Option<GangAttempt> {
+        let shape = shape(session, kinds, job, tasks)?;
+        let place = *self.places.get(&shape)?;
+        let known = &self.shapes[place];
+        (known.state == self.state(session)).then(|| GangAttempt {
+            tasks: tasks[..known.found.len()].to_vec(),
+            shape: place,
+            marks: shape.marks(),
+            outcome_revision: known.outcome_revision,
+        })
+    }
+
     /// True if the gang would end as before in this state. The outcomes of its members are then
     /// recorded again.
     pub(super) fn repeat(

@@ -46,6 +46,12 @@ impl Pruning {
         }
     }
 
+    /// Returns the HyperNode that comes closest to holding the job, if places are counted.
+    pub(super) fn closest(&self, candidates: &[HyperNodeId]) -> Option<HyperNodeId> {
+        let (places, pods) = self.counted.as_ref()?;
+        places.closest(candidates, pods)
+    }
+
     /// True if the job cannot become ready or pipelined in the HyperNode.
     pub(super) fn excludes_job(
         &self,
