@@ -7,7 +7,7 @@ use vc_model::{HyperNodeId, TaskId};
 
 use super::GangEvictionAttempt;
 use super::domains::EvictionDomain;
-use super::select::VictimChoice;
+use super::select::{VictimChoice, candidates};
 
 /// Cost of a choice of victims. The smallest one wins, and of equal ones the closest network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +31,30 @@ impl EvictionCost {
         let highest = priorities(session, victims()).max();
         let n_broken = i64::try_from(choice.broken.len()).unwrap_or(i64::MAX);
         Self::new(session, attempt, domain, (n_broken, highest, victims().count()))
+    }
+
+    /// Returns a lower bound of the cost of any choice in the domain: no gang is broken, the least
+    /// important candidates go, and each of them is as large as the largest one. Returns `None` if
+    /// there is no bound: of several sub-jobs some may do, and then less room is needed.
+    pub(super) fn at_least(
+        session: &SessionState<'_>,
+        attempt: &GangEvictionAttempt,
+        domain: &EvictionDomain,
+    ) -> Option<Self> {
+        let [_] = attempt.sub_jobs[..] else { return None };
+        let candidates = candidates(session, attempt, domain);
+        let mut n_victims = 0;
+        for dim in attempt.need.dims() {
+            let missing = attempt.need.get(dim) - domain.room.get(dim);
+            let largest = candidates.iter().map(|&task| session.request(task).get(dim)).max();
+            if let Some(largest) = largest.filter(|&largest| 0 < largest && 0 < missing) {
+                n_victims = n_victims.max(missing.div_euclid(largest));
+            }
+        }
+        let lowest = priorities(session, candidates.into_iter()).min();
+        let highest = lowest.filter(|_| 0 < n_victims);
+        let n_victims = usize::try_from(n_victims).unwrap_or(0);
+        Some(Self::new(session, attempt, domain, (0, highest, n_victims)))
     }
 
     fn new(

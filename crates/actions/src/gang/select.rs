@@ -81,7 +81,7 @@ fn offered(
 }
 
 /// Returns the candidates of the domain.
-fn candidates(
+pub(super) fn candidates(
     session: &SessionState<'_>,
     attempt: &GangEvictionAttempt,
     domain: &EvictionDomain,
