@@ -223,6 +223,10 @@ fn cheapest(
         }
         let Some(choice) = select::select(statement, attempt, domain) else { continue };
         let cost = EvictionCost::of(statement, attempt, domain, &choice);
+        debug_assert!(
+            EvictionCost::at_least(statement, attempt, domain).is_none_or(|bound| bound <= cost),
+            "the lower bound of the cost holds in every domain"
+        );
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, choice));
         }

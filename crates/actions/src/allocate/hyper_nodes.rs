@@ -113,7 +113,6 @@ fn best_of(
 ) -> Option<Trial> {
     let mut best: Option<Trial> = None;
     let mut last_tried = None;
-    pruning.before_ranking(statement, pending, &group);
     group.retain(|&id| !pruning.excludes_job(statement, job, id));
     for (id, bound) in best_first::by_bound(statement, job, pending, group) {
         let leads = |best: &Trial| bound < best.score || bound == best.score && best.id < id;
@@ -123,7 +122,7 @@ fn best_of(
         last_tried = Some(id);
         let trial = try_in(statement, job, pending, id, pruning).trial;
         if trial.is_none() {
-            pruning.count(statement, pending);
+            pruning.note_failure(statement, pending);
         }
         let is_better = |trial: &Trial| {
             best.as_ref().is_none_or(|best| {

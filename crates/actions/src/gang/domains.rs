@@ -13,7 +13,7 @@ use super::GangEvictionAttempt;
 pub(super) struct EvictionDomain {
     pub(super) id: HyperNodeId,
     pub(super) nodes: Vec<NodeId>,
-    /// Σ Idle + Releasing.
+    /// Σ Idle + Releasing. A node that is used beyond what it offers takes nothing from the others.
     pub(super) room: Resource,
 }
 
@@ -37,8 +37,12 @@ pub(super) fn nodes(session: &SessionState<'_>, id: HyperNodeId) -> Vec<NodeId> 
 }
 
 fn add_room(session: &SessionState<'_>, node: NodeId, room: &mut Resource) {
-    room.add(&session.nodes[node].idle);
-    room.add(&session.nodes[node].releasing);
+    let mut of_node = session.nodes[node].idle.clone();
+    of_node.add(&session.nodes[node].releasing);
+    for dim in of_node.dims().filter(|&dim| of_node.get(dim) < 0).collect::<Vec<_>>() {
+        of_node.set(dim, 0);
+    }
+    room.add(&of_node);
 }
 
 /// Returns the domains to try, each once, widest first.

@@ -18,37 +18,21 @@ use vc_model::{HyperNodeId, JobId};
 use crate::places::{CountByShape, HyperNodePlaces, count_by_shape};
 use crate::sub_job_tasks::SubJobTasks;
 
-/// So many HyperNodes of one tier cost more to rank than their places to count.
-const MANY: usize = 64;
-
-/// Places for the tasks of a job. They are counted once a trial has failed, or if many HyperNodes
-/// are to be ranked.
+/// Places for the tasks of a job, counted once a trial has failed.
 #[derive(Default)]
 pub(super) struct Pruning {
-    is_asked: bool,
+    has_failed: bool,
     counted: Option<(HyperNodePlaces, CountByShape)>,
 }
 
 impl Pruning {
-    /// Counts the places if so many HyperNodes are to be ranked that it pays.
-    pub(super) fn before_ranking(
-        &mut self,
-        session: &SessionState<'_>,
-        pending: &[SubJobTasks],
-        group: &[HyperNodeId],
-    ) {
-        if MANY <= group.len() {
-            self.count(session, pending);
-        }
-    }
-
     /// Counts the places, if trials may be skipped at all. Nothing of the job may be placed by the
     /// statement.
-    pub(super) fn count(&mut self, session: &SessionState<'_>, pending: &[SubJobTasks]) {
-        if self.is_asked {
+    pub(super) fn note_failure(&mut self, session: &SessionState<'_>, pending: &[SubJobTasks]) {
+        if self.has_failed {
             return;
         }
-        self.is_asked = true;
+        self.has_failed = true;
         let tasks = || pending.iter().flat_map(|entry| &entry.tasks);
         let mut classes = BTreeSet::new();
         let is_new_class = |task: &&_| classes.insert(session.tasks[**task].class);
