@@ -13,6 +13,7 @@ use crate::device::PodResourceClaim;
 use crate::ids::{ClassId, Table};
 use crate::index::Index;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
+use crate::resource_strategy::PodResourceStrategy;
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
 use crate::volume::PodVolume;
 
@@ -61,6 +62,8 @@ pub struct Shape {
     pub images: Vec<Arc<str>>,
     /// True with annotation `volcano.sh/revocable-zone: "*"` or its equivalent (core.md 3.2).
     pub any_revocable_zone: bool,
+    /// How the pod wants its resources to be scored. `None` without the annotations.
+    pub resource_strategy: Option<Arc<PodResourceStrategy>>,
 }
 
 impl Deref for Class {

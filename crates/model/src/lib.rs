@@ -22,6 +22,7 @@ mod index;
 mod job;
 mod lru_cache;
 mod node;
+mod node_group;
 pub mod node_selector;
 mod pod_affinity;
 mod queue;
@@ -30,6 +31,7 @@ pub mod reads;
 mod reason;
 mod record;
 mod request;
+mod resource_strategy;
 mod selector;
 mod status;
 mod sums;
@@ -66,6 +68,7 @@ pub use index::Index;
 pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob};
 pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
+pub use node_group::{NodeGroupAffinity, NodeGroupLimits};
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
     Unsatisfiable,
@@ -79,6 +82,7 @@ pub use record::{
     PodRecord, PriorityClassRecord, QueueRecord, QueueState, ResourceList, SubGroupPolicy,
 };
 pub use request::{RequestGates, non_zero_request, pod_request, to_resource};
+pub use resource_strategy::{PodResourceStrategy, ResourceStrategy};
 pub use selector::{
     HostPort, LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm,
     Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,

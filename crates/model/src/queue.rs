@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use vc_resource::{Dim, Resource};
 
+use crate::node_group::{NodeGroupAffinity, NodeGroupLimits};
 use crate::record::QueueState;
 use crate::selector::Labels;
 
@@ -37,6 +38,10 @@ pub struct Queue {
     pub parent: Arc<str>,
     /// True if `spec.dequeueStrategy` is `fifo` (D38: dequeue strategy).
     pub fifo: bool,
+    /// `spec.affinity`. `None` if it is absent; an empty one counts as present.
+    pub node_group_affinity: Option<NodeGroupAffinity>,
+    /// Annotation `volcano.sh/nodegroup-resource-limits`: limits of the named resources by group.
+    pub node_group_limits: NodeGroupLimits<Vec<(Dim, i64)>>,
     /// `status.state`; an empty state counts as Open (C-33).
     pub state: QueueState,
     /// Annotations `volcano.sh/hierarchy` and `volcano.sh/hierarchy-weights`.

@@ -10,7 +10,9 @@ use vc_resource::Quantity;
 
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
+use crate::node_group::{NodeGroupAffinity, NodeGroupLimits};
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
+use crate::resource_strategy::PodResourceStrategy;
 use crate::selector::{HostPort, LabelSelector, Labels, NodeAffinity, Taint, Toleration};
 use crate::volume::PodVolume;
 
@@ -186,6 +188,9 @@ pub struct PodRecord {
     pub scheduled_micros: Option<i64>,
     /// `status.nominatedNodeName`. `None` if it is empty.
     pub nominated_node: Option<Arc<str>>,
+    /// How the pod wants its resources to be scored. `None` without the annotations
+    /// (plugins-nodes.md 10.2).
+    pub resource_strategy: Option<Arc<PodResourceStrategy>>,
     /// Why the object is invalid (C-20: such a pod is never placed). `None` if the object could be
     /// read completely.
     pub invalid: Option<Arc<str>>,
@@ -426,6 +431,10 @@ pub struct QueueRecord {
     pub parent: Arc<str>,
     /// True for `dequeueStrategy: fifo` (D38: dequeue strategy).
     pub fifo: bool,
+    /// `spec.affinity`. `None` if it is absent; an empty one counts as present.
+    pub node_group_affinity: Option<NodeGroupAffinity>,
+    /// Annotation `volcano.sh/nodegroup-resource-limits`.
+    pub node_group_limits: NodeGroupLimits<ResourceList>,
     /// `status.state`.
     pub state: QueueState,
     /// `metadata.annotations`. The edge may omit annotations that the scheduler does not read.

@@ -39,6 +39,7 @@ const VOLCANO: &[&str] = &[
     "job-allocated-hypernode",
     "hierarchy",
     "hierarchy-weights",
+    "nodegroup-resource-limits",
     "offline-job-evicting",
     "oversubscription-cpu",
     "oversubscription-memory",

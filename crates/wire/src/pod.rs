@@ -14,6 +14,7 @@ use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::pod_terms::{SlimSpread, pod_affinity, spread};
 use crate::pod_volume::{SlimPodVolume, volumes};
 use crate::problems::{FieldPath, Problems};
+use crate::resource_strategy::resource_strategy;
 use crate::selector::{SlimAffinity, SlimToleration, node_affinity, tolerations};
 use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::word::word;
@@ -159,6 +160,7 @@ fn record(
     let made = std::mem::take(&mut status.resource_claim_statuses);
     pod.resource_claims = pod_claims(claims, made, &mut problems);
     read_status(&mut pod, status, &status_path, &mut problems);
+    pod.resource_strategy = resource_strategy(&pod.annotations, &mut problems);
     pod.invalid = problems.worst();
     let problems = problems.of(&named(Kind::Pod, &pod.key.namespace, &pod.key.name));
     (pod, problems)

@@ -34,7 +34,7 @@ impl<'a> FieldPath<'a> {
         Self { parent: Some(self), step: PathStep::Field(field) }
     }
 
-    fn key(&'a self, key: &'a str) -> Self {
+    pub(crate) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), step: PathStep::Key(key) }
     }
 

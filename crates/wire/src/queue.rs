@@ -7,6 +7,7 @@ use vc_model::{QueueRecord, QueueState};
 use vc_resource::Quantity;
 
 use crate::metadata::{self, Metadata, SlimMetadata};
+use crate::node_group::{SlimQueueAffinity, affinity, limits};
 use crate::problems::{FieldPath, Problems};
 use crate::soft::{LenientField, LenientMap, object};
 use crate::{Kind, WireError, finish};
@@ -32,6 +33,7 @@ pub struct SlimQueueSpec {
     pub guarantee: LenientField<SlimGuarantee>,
     pub parent: LenientField<Arc<str>>,
     pub dequeue_strategy: LenientField<Arc<str>>,
+    pub affinity: LenientField<SlimQueueAffinity>,
 }
 
 /// `spec.guarantee` of a queue.
@@ -102,6 +104,8 @@ fn record(
         guarantee: problems.map(held.resource, &guarantee.field("resource")),
         parent: problems.text(spec.parent, &path.field("parent")),
         fifo: &*strategy == "fifo",
+        node_group_affinity: affinity(spec.affinity, &path.field("affinity"), &mut problems),
+        node_group_limits: limits(&metadata.annotations),
         state: state_of(&state),
         annotations: metadata.annotations,
         status_allocated: problems.map(status.allocated, &allocated),

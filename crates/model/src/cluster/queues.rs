@@ -1,9 +1,10 @@
 //! Events of queues, and their rows, which stay as long as the queue exists or a job names it.
 //! Specification: core.md 3.9, 4.6.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_resource::Dim;
+use vc_resource::{Dim, Dims, Quantity, amount};
 
 use crate::cluster::Cluster;
 use crate::ids::{JobId, QueueId};
@@ -50,6 +51,8 @@ impl Cluster {
             listed,
             parent: record.parent,
             fifo: record.fifo,
+            node_group_affinity: record.node_group_affinity,
+            node_group_limits: record.node_group_limits.map(|list| amounts(&list, &mut self.dims)),
             state: record.state,
             annotations: record.annotations,
             written_allocated: Some(record.status_allocated),
@@ -113,6 +116,17 @@ impl Cluster {
             self.queues.remove(id);
         }
     }
+}
+
+/// Returns the named amounts of a list. Names that are no dimension are dropped (core.md 3.1).
+fn amounts(list: &ResourceList, dims: &mut Dims) -> Vec<(Dim, i64)> {
+    let one = |(name, quantity): &(Arc<str>, Quantity)| {
+        let amount = amount(name, *quantity)?;
+        Some((dims.intern(name)?, amount))
+    };
+    // Of two entries of one name the last one counts.
+    let by_dim: BTreeMap<Dim, i64> = list.iter().filter_map(one).collect();
+    by_dim.into_iter().collect()
 }
 
 /// True if both lists have equal entries in any order, as the API server may reorder them.

@@ -47,6 +47,7 @@ impl LastShape {
             && shape.node_selector == pod.node_selector
             && shape.node_affinity == pod.node_affinity
             && shape.any_revocable_zone == any_revocable_zone(pod)
+            && shape.resource_strategy == pod.resource_strategy
     }
 }
 
@@ -66,6 +67,7 @@ impl Cluster {
             node_affinity: take(&mut pod.node_affinity),
             tolerations: take(&mut pod.tolerations),
             any_revocable_zone: any_revocable_zone(pod),
+            resource_strategy: take(&mut pod.resource_strategy),
         });
         let uncounted = self.uncounted(pod);
         self.last_shape = Some(LastShape {
