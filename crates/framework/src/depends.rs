@@ -51,6 +51,7 @@ inputs! {
     CLOCK = 18, "clock", "The time of the session.";
     JOB_TOPOLOGY = 19, "job topology",
         "Network topologies of the job in question and of its sub-jobs.";
+    OWN_QUEUE = 20, "own queue", "Which queue the pod in question is in. The pod row includes it.";
 }
 
 impl Inputs {
@@ -234,6 +235,7 @@ const JOB: Inputs = Inputs::JOB_ROW.and(Inputs::JOB_COUNTS);
 /// Inputs that an eviction may change: all except those listed here.
 const CHANGED_BY_EVICTIONS: Inputs = Inputs::EVERYTHING.without(
     Inputs::POD_SIGNATURE
+        .and(Inputs::OWN_QUEUE)
         .and(Inputs::POD_LABELS)
         .and(Inputs::NODE_OBJECT)
         .and(Inputs::JOB_REQUEST)
@@ -276,11 +278,14 @@ impl Inputs {
         self.is_within(JOB.and(Inputs::CLOCK))
     }
 
-    /// True if an answer about a pod and a node follows from the pod's shape and the node's row.
-    /// With `has_revision` it may also read the time, because the plugin has a revision for it.
+    /// True if an answer about a pod and a node follows from the pod's shape and queue, and the
+    /// node's row. With `has_revision` it may also read the time and the objects of queues, because
+    /// the plugin has a revision for them.
     pub(crate) fn is_by_shape_and_node(self, has_revision: bool) -> bool {
-        let row = Inputs::POD_SHAPE.and(Inputs::NODE_ROW).and(Inputs::NODE_OBJECT);
-        self.is_within(row) || has_revision && self.is_within(row.and(Inputs::CLOCK))
+        let row = Inputs::POD_SHAPE.and(Inputs::OWN_QUEUE);
+        let row = row.and(Inputs::NODE_ROW).and(Inputs::NODE_OBJECT);
+        let revised = Inputs::CLOCK.and(Inputs::QUEUE_OBJECT);
+        self.is_within(row) || has_revision && self.is_within(row.and(revised))
     }
 
     /// True if votes on victims follow from the candidates and their jobs, one job at a time.

@@ -23,7 +23,7 @@ mod normalized_scores;
 mod prepared;
 mod score_sums;
 
-use vc_model::{ByteLruCache, FitErrors, NodeId, TaskId};
+use vc_model::{ByteLruCache, FitErrors, NodeId, QueueId, TaskId};
 
 use crate::scan::Filter;
 use crate::session::{Session, SessionState};
@@ -70,9 +70,10 @@ pub struct EvaluatorPaths {
     pub plain: u64,
 }
 
-/// Cache key: shape id, filter mode, and number of tests. The number of tests is part of it because
-/// some tests exist only for tasks with claims, and the shape id does not cover claims.
-type ClassScoresKey = (u64, Filter, usize);
+/// Cache key: shape id, filter mode, number of tests, and queue. The number of tests is part of it
+/// because some tests exist only for tasks with claims, and the shape id does not cover claims. The
+/// queue is `None` if no plugin reads it of a task ([`crate::Inputs::OWN_QUEUE`]).
+type ClassScoresKey = (u64, Filter, usize, Option<QueueId>);
 
 /// Bytes of the hash table per class. The factor allows for a table that is not full.
 const BYTES_OF_ENTRY: usize = 4 * size_of::<(ClassScoresKey, Box<ClassScores>)>();
@@ -104,6 +105,14 @@ impl Session<'_> {
     pub(crate) fn rank_cached(&mut self, task: TaskId, victim_index: &mut VictimNodeIndex) -> bool {
         let score_cache = self.caches.score_cache.as_mut();
         score_cache.is_some_and(|score_cache| score_cache.rank(&self.state, task, victim_index))
+    }
+}
+
+impl SessionState<'_> {
+    /// Returns the queue of the task, if filters or scores of some plugin depend on it.
+    fn queue_for_scores(&self, task: TaskId) -> Option<QueueId> {
+        let job = self.tasks[task].job.filter(|_| self.plugins().scores_by_queue())?;
+        Some(self.jobs[job].queue)
     }
 }
 
@@ -174,7 +183,8 @@ impl NodeScoreCache {
         self.rows.follow(session);
         self.column_cache.follow(session);
         let shape_id = session.classes.shape_id(session.tasks[rules.task].class);
-        let key = (shape_id, rules.filter, rules.tests.len());
+        let queue = session.queue_for_scores(rules.task);
+        let key = (shape_id, rules.filter, rules.tests.len(), queue);
         let kept = self.by_class.take(&key);
         self.budget.asked(&key);
         let kept =

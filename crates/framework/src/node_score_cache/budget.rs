@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn only_classes_that_come_back_make_room_for_more() {
         let mut budget = CacheBudget::default();
-        let key = |shape_id| (shape_id, Filter::Allocate, 0);
+        let key = |shape_id| (shape_id, Filter::Allocate, 0, None);
         (0..100).for_each(|shape_id| budget.forgot(key(shape_id)));
         (100..200).for_each(|shape_id| budget.asked(&key(shape_id)));
         assert_eq!(budget.most_bytes(), FEW_BYTES);

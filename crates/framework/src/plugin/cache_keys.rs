@@ -13,8 +13,9 @@ pub trait CacheKeys {
     fn clock(&self, _view: SessionView<'_>) -> Clock {
         Clock::Reads
     }
-    /// Returns a number that grows when the time has changed answers of Predicate or NodeOrder
-    /// about the same node and pod shape. `None` means that any session may have changed them.
+    /// Returns a number that grows when the time or an object of a queue has changed answers of
+    /// Predicate or NodeOrder about the same node, pod shape and queue. `None` means that any
+    /// session may have changed them.
     fn revision(&self) -> Option<u64> {
         None
     }

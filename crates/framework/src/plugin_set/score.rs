@@ -70,6 +70,13 @@ impl PluginSet {
         nobody(Points::BEST_NODE) && nobody(Points::NODE_MAP) && remembered(Points::NODE_ORDER)
     }
 
+    /// True if cached filter results and scores of a task depend on its queue.
+    pub(crate) fn scores_by_queue(&self) -> bool {
+        [Points::PREDICATE, Points::NODE_ORDER]
+            .into_iter()
+            .any(|point| self.all_with_inputs(point).any(|(_, reads)| reads.has(Inputs::OWN_QUEUE)))
+    }
+
     /// True if some plugin may read namespace or labels of the pod to score it. Scores of nodes by
     /// their rows read neither.
     pub(crate) fn scorers_read_labels(&self, view: SessionView<'_>, task: TaskId) -> bool {

@@ -28,7 +28,10 @@ pub(super) struct Context<'a> {
     candidate_queues: FxHashSet<QueueId>,
 }
 
-const POD: Inputs = Inputs::POD_SIGNATURE.and(Inputs::POD_LABELS).and(Inputs::IDENTITY);
+const POD: Inputs =
+    Inputs::POD_SIGNATURE.and(Inputs::OWN_QUEUE).and(Inputs::POD_LABELS).and(Inputs::IDENTITY);
+/// What the job says about its pod.
+const POD_JOB: Inputs = Inputs::POD_ROW.and(Inputs::OWN_QUEUE);
 const JOB: Inputs = Inputs::JOB_ROW.and(Inputs::JOB_COUNTS);
 const NODE: Inputs = Inputs::NODE_OBJECT.and(Inputs::NODE_ROW);
 
@@ -63,7 +66,7 @@ impl<'a> Context<'a> {
             Read::Task(task) => self.of_task(task, POD.and(JOB)),
             Read::Class(task) => self.of_task(task, Inputs::POD_SHAPE.and(Inputs::POD_LABELS)),
             Read::Job(job) => {
-                let parts = Inputs::JOB_REQUEST.and(Inputs::JOB_TOPOLOGY).and(Inputs::POD_ROW);
+                let parts = Inputs::JOB_REQUEST.and(Inputs::JOB_TOPOLOGY).and(POD_JOB);
                 self.of_job(job, JOB.and(parts))
             }
             Read::JobUsage(job) => self.of_job(job, JOB),

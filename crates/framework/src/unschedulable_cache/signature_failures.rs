@@ -3,7 +3,7 @@
 //! Specification: actions.md 12.2 S1, S7.
 
 use rustc_hash::FxHashMap;
-use vc_model::{FitErrors, Revision, TaskId};
+use vc_model::{FitErrors, QueueId, Revision, TaskId};
 
 use super::CachedFitErrors;
 use crate::pod_signature::{ClassSignature, PodSignature};
@@ -19,8 +19,9 @@ pub(super) struct SignatureFailures {
     kinds: Vec<SignatureFailure>,
     n_outcomes: u64,
     n_sessions: u64,
-    /// Per shape id, in this session: true if filters and scorers read only rows of nodes.
-    shapes: FxHashMap<u64, bool>,
+    /// Per shape id and queue, in this session: true if filters and scorers read only rows of
+    /// nodes.
+    shapes: FxHashMap<(u64, Option<QueueId>), bool>,
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl SignatureFailures {
     }
 
     /// Returns the shape of a task's class. Returns `None` if filters or scorers read more than
-    /// rows of nodes. For classes without relation to other pods, the shape decides that.
+    /// rows of nodes. For classes without relation to other pods, shape and queue decide that.
     pub(super) fn shape_of(
         &mut self,
         session: &SessionState<'_>,
@@ -56,7 +57,8 @@ impl SignatureFailures {
     ) -> Option<ClassSignature> {
         let shape_id = session.classes.shape_id(session.tasks[task].class);
         let is_shape = || matches!(session.class_signature(task), ClassSignature::Shape(_));
-        let reads_rows = *self.shapes.entry(shape_id).or_insert_with(is_shape);
+        let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
+        let reads_rows = *self.shapes.entry((shape_id, queue)).or_insert_with(is_shape);
         reads_rows.then_some(ClassSignature::Shape(shape_id))
     }
 
