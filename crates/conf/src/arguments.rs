@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::Warning;
+use crate::structured::StructuredPart;
 
 /// Name to value, in the order of the names. Equal when the values are, wherever they stand.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,11 @@ impl Arguments {
         let records = self.get(key)?.as_array()?;
         let pair = |record| (number(record, fields[0]), number(record, fields[1]));
         Some(records.iter().map(pair).collect())
+    }
+
+    /// The value of a structured argument, to be read part by part.
+    pub fn structured(&self, key: &str) -> StructuredPart<'_> {
+        StructuredPart::new(self.get(key))
     }
 
     /// A warning about the value of a key, with its place in the file; for a reader that checks

@@ -39,5 +39,5 @@ pub use settings::{
     ReclaimSettings, VictimOrderPolicy, arguments_of,
 };
 pub use spelling::nearest;
-pub use structured::{ArgumentShape, StructuredInt};
+pub use structured::{ArgumentShape, StructuredInt, StructuredPart};
 pub use switches::{SWITCHES, Switch, Switches};

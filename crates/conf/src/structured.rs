@@ -25,6 +25,49 @@ pub enum ArgumentShape {
     Names,
 }
 
+/// A part of a structured argument, whose shape was checked when the file was loaded. A part that
+/// is absent or of another type reads as nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct StructuredPart<'a>(Option<&'a Value>);
+
+impl<'a> StructuredPart<'a> {
+    pub(crate) fn new(value: Option<&'a Value>) -> Self {
+        Self(value)
+    }
+
+    /// Returns the entry of a record. Its key is compared without regard to case.
+    pub fn field(self, name: &str) -> Self {
+        let mut entries = self.0.and_then(Value::as_object).into_iter().flatten();
+        Self(entries.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value))
+    }
+
+    /// Returns the entries of a map by key.
+    pub fn entries(self) -> impl Iterator<Item = (&'a str, Self)> {
+        let entries = self.0.and_then(Value::as_object).into_iter().flatten();
+        entries.map(|(key, value)| (key.as_str(), Self(Some(value))))
+    }
+
+    /// Returns the text, or an empty one.
+    pub fn text(self) -> &'a str {
+        self.0.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the integer. A fraction is cut off.
+    pub fn int(self) -> Option<i64> {
+        self.0.and_then(whole)
+    }
+
+    /// Returns the number.
+    pub fn number(self) -> Option<f64> {
+        self.0.and_then(Value::as_f64)
+    }
+
+    /// True if the value is true.
+    pub fn is_true(self) -> bool {
+        self.0.and_then(Value::as_bool).unwrap_or_default()
+    }
+}
+
 /// The default of a number whose type is checked when the file is loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct StructuredInt(pub i64);

@@ -9,6 +9,7 @@ mod drf;
 mod gang;
 mod guarantee;
 mod network_topology_aware;
+mod nodegroup;
 mod nodeorder;
 mod not_built;
 mod overcommit;
@@ -16,6 +17,7 @@ mod pdb;
 mod predicates;
 mod priority;
 mod proportion;
+mod resource_strategy_fit;
 mod resourcequota;
 mod rules;
 mod scorers;
@@ -35,12 +37,14 @@ pub const ALL: &[PluginEntry] = &[
     drf::ENTRY,
     gang::ENTRY,
     network_topology_aware::ENTRY,
+    nodegroup::ENTRY,
     nodeorder::ENTRY,
     overcommit::ENTRY,
     pdb::ENTRY,
     predicates::ENTRY,
     priority::ENTRY,
     proportion::ENTRY,
+    resource_strategy_fit::ENTRY,
     resourcequota::ENTRY,
     sla::ENTRY,
     tdm::ENTRY,

@@ -4,7 +4,7 @@
 
 use vc_conf::{
     Argument, ArgumentShape, DeclaredArgument, DurationRule, EnqueueVote, FreeForm,
-    PluginDeclaration, Section, StructuredInt,
+    PluginDeclaration, Section,
 };
 
 /// The plugins of Volcano that this version lacks, by name.
@@ -17,10 +17,8 @@ pub const NOT_BUILT: &[PluginDeclaration] = &[
         enqueue_vote: EnqueueVote::IgnoresEvictions,
         ..plugin("extender", EXTENDER)
     },
-    plugin("nodegroup", NODEGROUP),
     plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
     plugin("rescheduling", RESCHEDULING),
-    plugin("resource-strategy-fit", RESOURCE_STRATEGY_FIT),
     plugin("task-topology", &[&argument("task-topology.weight", 1, "weight of the score")]),
     PluginDeclaration {
         moved_arguments: &[
@@ -109,43 +107,12 @@ const EXTENDER: Arguments = &[
     &hook("extender.deallocateFuncVerb"),
 ];
 
-const NODEGROUP: Arguments = &[
-    &argument("strict", true, "false: queues without affinity may use nodes without a group"),
-    &argument("enablePreferredOrder", false, "earlier preferred groups score higher"),
-];
-
 const RESCHEDULING: Arguments = &[
     &duration("interval", "5m", "time between runs"),
     &argument("metricsPeriod", "5m", "period of the load averages"),
     &argument("strategies", FreeForm("list of `{name, params}`", &["array"]), "what to run")
         .shown_as("`lowNodeUtilization`"),
 ];
-
-const RESOURCE_STRATEGY_FIT: Arguments = &[
-    &argument("resourceStrategyFitWeight", StructuredInt(10), "weight of the score; 0: no score"),
-    &argument(
-        "resources",
-        ArgumentShape::MapOf(&ArgumentShape::Record(&[
-            ("type", ArgumentShape::Text),
-            ("weight", ArgumentShape::Int),
-        ])),
-        "strategy by resource, `*` at the end matches",
-    )
-    .shown_as("cpu and memory, LeastAllocated"),
-    &argument("sra", SRA, "keep pods off scarce resources").shown_as("off"),
-    &argument("proportional", PROPORTIONAL, "keep room beside scarce resources").shown_as("off"),
-];
-const SRA: ArgumentShape = ArgumentShape::Record(&[
-    ("enable", ArgumentShape::Bool),
-    ("resources", ArgumentShape::Text),
-    ("weight", ArgumentShape::Int),
-    ("resourceWeight", ArgumentShape::MapOf(&ArgumentShape::Int)),
-]);
-const PROPORTIONAL: ArgumentShape = ArgumentShape::Record(&[
-    ("enable", ArgumentShape::Bool),
-    ("resources", ArgumentShape::Text),
-    ("resourceProportion", ArgumentShape::MapOf(&ArgumentShape::Number)),
-]);
 
 const USAGE: Arguments = &[
     &argument("usage.weight", 5, "weight of the score"),
