@@ -15,13 +15,15 @@
 //! quota q1 hard.cpu=2 used.requests.cpu=1
 //! ```
 //!
-//! Lines of volumes and claims are described in `volumes`, those of HyperNodes in `hyper_nodes`.
+//! Lines of volumes and claims are described in `volumes`, those of HyperNodes in `hyper_nodes`,
+//! words about node groups in `node_groups`.
 //!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
 //! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
 
 mod hyper_nodes;
+pub mod node_groups;
 pub mod parts;
 mod volumes;
 
@@ -196,6 +198,7 @@ fn node_record(line: &Line<'_>) -> NodeRecord {
             (Some(("label", name)), _) => insert(&mut node.labels, name, value),
             (Some(("annotation", name)), _) => insert(&mut node.annotations, name, value),
             (_, "unschedulable") => node.unschedulable = true,
+            (_, "group") => insert(&mut node.labels, node_groups::LABEL, value),
             (_, "taint") => node.taints.push(taint(line, value)),
             _ if amount(&mut node.allocatable, name, value) => {}
             _ if word.contains('=') => insert(&mut node.labels, name, value),
@@ -248,7 +251,10 @@ fn queue_record(line: &Line<'_>) -> QueueRecord {
                 insert(&mut queue.annotations, name, value);
                 true
             }
-            _ => queue_field(line, &mut queue, name, value),
+            _ => {
+                node_groups::enter_queue_word(&mut queue, name, value)
+                    || queue_field(line, &mut queue, name, value)
+            }
         };
         if !known {
             line.unknown(word);
@@ -454,6 +460,7 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
                 insert(pod.node_selector.get_or_insert_default(), name, value);
             }
             _ if amount(&mut requests, name, value) => {}
+            _ if node_groups::enter_pod_word(&mut pod, name, value) => {}
             _ if !pod_field(line, &mut pod, name, value) => line.unknown(word),
             _ => {}
         }

@@ -133,7 +133,7 @@ fn dealt() -> impl Strategy<Value = PodRecord> {
     let requests =
         prop::sample::select(vec!["", "cpu=1", "cpu=2 memory=1Gi", "x/a=1 cpu=1", "x/b=2"]);
     let of = |few: usize| prop::collection::vec(requests.clone(), 0..few);
-    (of(3), of(2), requests.clone(), requests.clone(), (0..2_u8, 0..2_u8, 0..3_u8, 0..6_u8))
+    (of(3), of(2), requests.clone(), requests.clone(), (0..2_u8, 0..2_u8, 0..3_u8, 0..7_u8))
         .prop_map(|(containers, init, overhead, whole, (resized, image, selector, seldom))| {
             let made = |requests: &&str| ContainerRecord {
                 image: ["a", "b:1"][usize::from(image)].into(),
@@ -157,6 +157,9 @@ fn dealt() -> impl Strategy<Value = PodRecord> {
             }
             if seldom == 5 {
                 record.node_affinity.required = Some(vec![fields(vec![])]);
+            }
+            if seldom == 6 {
+                record.resource_strategy = Some(Default::default());
             }
             record
         })

@@ -38,6 +38,7 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         "sums of HyperNodes are taken from their nodes, which are up to date",
     ),
     ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
+    ("resource-strategy-fit", "Predicate", false, "only with the argument proportional"),
 ];
 
 /// Point to plugins, from the text of the specification.

@@ -1,4 +1,4 @@
-//! Cases of plugins-nodes.md for the plugins that choose nodes: predicates, nodeorder, binpack.
+//! Cases of plugins-nodes.md for the plugins that choose nodes.
 
 mod affinity;
 mod against_plain;
@@ -6,9 +6,11 @@ mod bed;
 mod binpack;
 mod default_spread;
 mod network_topology_aware;
+mod nodegroup;
 mod nodeorder;
 mod own_against_plain;
 mod plain;
 mod predicates;
+mod resource_strategy_fit;
 mod spread;
 mod volumes;
