@@ -42,6 +42,8 @@ impl Choice {
 
 /// The places of configurations with network-topology-aware.
 pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
+/// The places of configurations with nodegroup or resource-strategy-fit.
+pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -65,6 +67,9 @@ fn make_configs() -> Vec<Config> {
         withinClusterQueue=LowerPriority reclaimWithinCohort=Any}";
     let networks = format!("{chart} network-topology-aware");
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
+    let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
+        nodeorder binpack";
+    let ordered = groups.replace("strict=false", "hierarchy enablePreferredOrder=true");
     let usual = [
         conf("enqueue, allocate, backfill", chart),
         conf(all, chart),
@@ -81,8 +86,36 @@ fn make_configs() -> Vec<Config> {
         conf("allocate, preempt", "priority | predicates nodeorder"),
         conf(all, &networks),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &networks),
+        conf(all, groups),
+        conf(all, &ordered),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", groups),
+        fits(),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
+}
+
+/// Every rule of resource-strategy-fit.
+fn fits() -> Config {
+    let text = "actions: \"enqueue, allocate, preempt, reclaim, backfill\"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: resource-strategy-fit
+    arguments:
+      resources: {cpu: {type: MostAllocated, weight: 2}, \"nvidia.com/*\": {weight: 3}}
+      sra: {enable: true, resources: nvidia.com/gpu, weight: 3}
+      proportional:
+        enable: true
+        resources: nvidia.com/gpu
+        resourceProportion: {nvidia.com/gpu.cpu: 2, nvidia.com/gpu.memory: 1}
+";
+    parse("fits.conf", text, &known()).expect("a configuration").config
 }
 
 /// Arguments as they stand in a file.
@@ -187,6 +220,11 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
             (1, "hypernode.binpack.cpu: 0, hypernode.binpack.normal-pod.fading: 0"),
         ],
     ),
+    (
+        "nodegroup",
+        10,
+        &[(1, "strict: false"), (1, "strict: false, enablePreferredOrder: true"), (1, "")],
+    ),
     ("overcommit", 25, &[(1, ""), (1, "overcommit-factor: 1.0"), (1, "overcommit-factor: 2.5")]),
     ("pdb", 30, &[(1, "")]),
     (
@@ -207,6 +245,25 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
         ],
     ),
     ("priority", 80, &[(1, "")]),
+    (
+        "resource-strategy-fit",
+        15,
+        &[
+            (2, ""),
+            (1, "resources: {\"nvidia.com/*\": {type: MostAllocated, weight: 2}, cpu: {}}"),
+            (1, "resourceStrategyFitWeight: 0"),
+            (
+                1,
+                "resourceStrategyFitWeight: 0, \
+                 sra: {enable: true, resources: \"nvidia.com/gpu\", weight: 2}",
+            ),
+            (
+                1,
+                "proportional: {enable: true, resources: nvidia.com/gpu, \
+                 resourceProportion: {nvidia.com/gpu.cpu: 2, nvidia.com/gpu.memory: 0}}",
+            ),
+        ],
+    ),
     ("resourcequota", 25, &[(1, "")]),
     // Says nothing about what it reads.
     ("scorer", 5, &[(1, "")]),

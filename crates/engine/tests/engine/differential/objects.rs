@@ -13,6 +13,8 @@ pub(super) enum Theme {
     Volumes,
     Devices,
     Networks,
+    /// Node groups, and strategies of resources.
+    Groups,
 }
 
 /// How large a story is, and what it is about.
@@ -136,12 +138,14 @@ fn labelled(line: &str) -> String {
 
 /// Nodes of few kinds.
 pub(super) fn nodes_alike(size: Size) -> impl Strategy<Value = String> {
-    let kinds = prop::collection::vec((amounts(size), more_of_node(size)), 1..4);
+    let kind = (amounts(size), more_of_node(size), group_of_node(size));
+    let kinds = prop::collection::vec(kind, 1..4);
     (size.alike.0..size.alike.1, kinds).prop_map(|(n_nodes, kinds)| {
         let node = |index: u32| {
             let kind = usize::try_from(index / 3).unwrap_or_default() % kinds.len();
-            let (amounts, more) = &kinds[kind];
-            format!("node n{index} {amounts} zone=z{} host=h{index} {more}\n", index % 3)
+            let (amounts, more, group) = &kinds[kind];
+            let zone = index % 3;
+            format!("node n{index} {amounts} zone=z{zone} host=h{index} {more} {group}\n")
         };
         (0..n_nodes).map(node).collect()
     })
@@ -178,13 +182,41 @@ fn more_of_node(size: Size) -> impl Strategy<Value = &'static str> {
     ])
 }
 
+fn group_of_node(size: Size) -> impl Strategy<Value = &'static str> {
+    match size.theme {
+        Theme::Groups => pick(&[(3, "group=g0"), (3, "group=g1"), (1, "group=g2"), (1, "")]),
+        _ => pick(&[(12, ""), (1, "group=g0")]),
+    }
+}
+
+/// What a queue says about node groups.
+fn groups_of_queue(size: Size) -> impl Strategy<Value = &'static str> {
+    match size.theme {
+        Theme::Groups => pick(&[
+            (2, "groups.required=g0,g1"),
+            (2, "groups.required=g0 groups.preferred=g1,g2 limit.g0.cpu=3"),
+            (2, "groups.preferred=g0,g1,g2 limit.g0.cpu=2 limit.g1.memory=2Gi"),
+            (2, "groups.preferred=g1,g0 groups.disliked=g2 limit.g1.pods=2"),
+            (1, "groups.avoided=g0,g1 groups.disliked=g1"),
+            (1, "groups.required=g0,g1 limits=unreadable"),
+            (1, "groups"),
+            (1, "limit.g0.cpu=1"),
+            (2, ""),
+        ]),
+        _ => {
+            pick(&[(12, ""), (1, "groups.required=g0"), (1, "groups.preferred=g0 limit.g0.cpu=2")])
+        }
+    }
+}
+
 pub(super) fn node(size: Size) -> impl Strategy<Value = String> {
     let zone = pick(&[(4, "zone=z0"), (4, "zone=z1"), (3, "zone=z2"), (1, "")]);
     let host = prop::bool::weighted(0.7);
-    (0..size.nodes, amounts(size), zone, host, more_of_node(size)).prop_map(
-        |(index, amounts, zone, host, more)| {
+    let more = (more_of_node(size), group_of_node(size));
+    (0..size.nodes, amounts(size), zone, host, more).prop_map(
+        |(index, amounts, zone, host, (more, group))| {
             let host = if host { format!("host=h{index}") } else { String::new() };
-            format!("node n{index} {amounts} {zone} {host} {more}\n")
+            format!("node n{index} {amounts} {zone} {host} {more} {group}\n")
         },
     )
 }
@@ -214,15 +246,16 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
         9 => (0..size.queues).prop_map(|index| format!("q{index}")),
         1 => pick(&[(2, "p0"), (1, "p1"), (1, "root")]).prop_map(str::to_owned),
     ];
+    let more = (more, groups_of_queue(size));
     (index, 1_u32..4, amount(), amount(), guarantee, parent, more).prop_map(
-        |(name, weight, cap, deserved, guarantee, parent, more)| {
+        |(name, weight, cap, deserved, guarantee, parent, (more, groups))| {
             let word = |name: &str, cpu: Option<u32>| {
                 cpu.map_or(String::new(), |cpu| format!("{name}.cpu={cpu} "))
             };
             let amounts =
                 word("cap", cap) + &word("deserved", deserved) + &word("guarantee", guarantee);
             let parent = if name.starts_with(['p', 'r']) { "" } else { parent };
-            format!("queue {name} weight={weight} {amounts}{parent} {more}\n")
+            format!("queue {name} weight={weight} {amounts}{parent} {more} {groups}\n")
         },
     )
 }
@@ -231,12 +264,20 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
 fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
     let more: &[(u32, &str)] = match size.theme {
         Theme::Room | Theme::Networks => &[],
+        Theme::Groups => &STRATEGIES,
         Theme::Neighbours => &NEIGHBOURS,
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
     };
     size.pick(&[WANTS, more].concat())
 }
+
+const STRATEGIES: [(u32, &str); 4] = [
+    (8, "gpu=1"),
+    (8, "strategy=MostAllocated strategy.cpu=2 strategy.gpu=1"),
+    (4, "strategy=LeastAllocated strategy.cpu=1 strategy.memory=3"),
+    (4, "strategy=MostAllocated"),
+];
 
 const NEIGHBOURS: [(u32, &str); 9] = [
     (8, "prefer.disk=ssd prefer.zone=z0"),
@@ -277,6 +318,7 @@ const WANTS: &[(u32, &str)] = &[
     (1, "pre=false"),
     (1, "pre=true"),
     (2, "never"),
+    (1, "strategy=MostAllocated strategy.cpu=2"),
     (1, "pvc=none"),
     (1, "pvc=c0"),
     (1, "pvc=c1"),

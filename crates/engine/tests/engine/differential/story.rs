@@ -6,7 +6,7 @@ use std::fmt;
 use proptest::prelude::*;
 use vc_model::{PodPhase, ShardingMode};
 
-use super::configs::{Choice, NETWORKS, drawn};
+use super::configs::{Choice, GROUPS, NETWORKS, drawn};
 use super::lines::{first_lines, line};
 use super::objects::*;
 
@@ -133,6 +133,9 @@ fn choice(theme: Theme) -> BoxedStrategy<Choice> {
         Theme::Networks => {
             prop_oneof![3 => NETWORKS.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
         }
+        Theme::Groups => {
+            prop_oneof![3 => GROUPS.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
+        }
         _ => drawn_or_usual().boxed(),
     }
 }
@@ -204,6 +207,7 @@ pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
             1 => stories_of(size.about(Theme::Volumes)),
             1 => stories_of(size.about(Theme::Devices)),
             2 => stories_of(size.about(Theme::Networks)),
+            2 => stories_of(size.about(Theme::Groups)),
         ]
     };
     let (large, medium) = (8 * wide, 24);

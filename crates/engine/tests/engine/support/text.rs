@@ -19,6 +19,8 @@
 //! Terms of pod affinity mean the pod's namespace unless they name another or, with `*`, all. The
 //! last number of `spread` is `minDomains`, that of an image its size in MiB.
 //!
+//! Words about node groups and strategies are those of `vc_model::fixture::node_groups`.
+//!
 //! Unless stated a node has 10 pod slots, a PodGroup is Inqueue with minMember 1 in queue
 //! `default`, and everything was created at [`START_MICROS`].
 
@@ -99,6 +101,9 @@ fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
     for &(name, value) in words {
         match name {
             "unschedulable" => node.unschedulable = true,
+            "group" => {
+                node.labels.insert(fixture::node_groups::LABEL.into(), value.into());
+            }
             "revocable" => {
                 node.labels.insert("volcano.sh/revocable-zone".into(), value.into());
             }
@@ -138,6 +143,9 @@ fn queue(name: &str, words: &[(&str, &str)]) -> QueueRecord {
         ..QueueRecord::default()
     };
     for &(name, value) in words {
+        if fixture::node_groups::enter_queue_word(&mut queue, name, value) {
+            continue;
+        }
         match name.split_once('.').unwrap_or((name, "")) {
             ("cap", name) => assert!(amount(&mut queue.capability, name, value)),
             ("deserved", name) => assert!(amount(&mut queue.deserved, name, value)),
@@ -295,6 +303,7 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     for &&(name, value) in words {
         match name.split_once('.').unwrap_or((name, "")) {
             _ if amount(&mut requests, name, value) => {}
+            _ if fixture::node_groups::enter_pod_word(&mut pod, name, value) => {}
             (word, "") if word.starts_with('@') => pod.node_name = Some(word[1..].into()),
             ("selector", label) => {
                 let selector = pod.node_selector.get_or_insert_default();
