@@ -296,7 +296,7 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
-    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: nodegroup\n";
+    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: rescheduling\n";
     const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
             assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
         }
         let all = ["--allow-missing-plugins"];
-        for allowed in [&all[..], &["--allow-missing-plugins=usage,nodegroup"]] {
+        for allowed in [&all[..], &["--allow-missing-plugins=usage,rescheduling"]] {
             let good = before_start(&with(allowed)).unwrap().unwrap();
             assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
         }
