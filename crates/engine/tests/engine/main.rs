@@ -36,6 +36,7 @@ mod laws;
 mod leftovers;
 mod log_lines;
 mod metric_samples;
+mod node_groups;
 mod overwrites;
 mod pauses;
 mod pod_groups;

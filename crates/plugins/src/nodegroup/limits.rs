@@ -26,17 +26,21 @@ pub(super) struct GroupUsage {
     /// The queues in `used`.
     limited: Vec<QueueId>,
     /// The queue and the group in which a task is counted.
-    counted: BTreeMap<TaskId, (QueueId, Arc<str>)>,
+    counted: Column<TaskId, (QueueId, Arc<str>)>,
+    /// The tasks that were counted in this session.
+    tasks: Vec<TaskId>,
 }
 
 impl GroupUsage {
-    /// Counts anew at the start of a session. Without a queue with limits it costs one step per
-    /// queue.
+    /// Counts anew at the start of a session. It costs one step per queue, and per task on a node
+    /// of a group for which some queue has a limit.
     pub(super) fn open(&mut self, view: SessionView<'_>) {
         for queue in self.limited.drain(..) {
             self.used.take(queue);
         }
-        self.counted.clear();
+        for task in self.tasks.drain(..) {
+            self.counted.take(task);
+        }
         let mut groups: BTreeSet<&Arc<str>> = BTreeSet::new();
         for &queue in &view.info.queues {
             let Some(limits) = limits(view, queue) else { continue };
@@ -67,13 +71,16 @@ impl GroupUsage {
         let used = self.used.get_mut(job.queue).and_then(|groups| groups.get_mut(group));
         if let Some(used) = used {
             used.add(view.cluster.request(task));
-            self.counted.insert(task, (job.queue, group.clone()));
+            *self.counted.place(task) = Some((job.queue, group.clone()));
+            self.tasks.push(task);
         }
     }
 
     /// Ends the count of a task. A task that is not counted changes nothing.
     pub(super) fn remove(&mut self, view: SessionView<'_>, task: TaskId) {
-        let Some((queue, group)) = self.counted.remove(&task) else { return };
+        let Some((queue, group)) = self.counted.take(task) else { return };
+        // Operations are undone newest first, so the list stays short.
+        self.tasks.pop_if(|last| *last == task);
         let used = self.used.get_mut(queue).and_then(|groups| groups.get_mut(&group));
         if let Some(used) = used {
             used.sub(view.cluster.request(task));
