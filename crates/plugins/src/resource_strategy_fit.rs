@@ -107,7 +107,7 @@ impl Plugin for ResourceStrategyFit {
 
     fn node_order(&self, view: SessionView<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {
         let node = &view.cluster.nodes[node];
-        let fit = self.weighed(view, task).into_iter().map(|of| ResourceUse {
+        let fit = self.weighed(view, task).into_iter().map(|of| NodeUse {
             strategy: of.strategy,
             weight: of.weight,
             capacity: node.allocatable.get(of.dim),
@@ -146,23 +146,23 @@ impl VectorizedPlugin for ResourceStrategyFit {
 
 /// A requested resource that is scored.
 #[derive(Clone, Copy)]
-struct WeightedDim {
+struct DimStrategy {
     dim: Dim,
     strategy: ResourceStrategy,
     weight: i64,
     requested: i64,
 }
 
-impl WeightedDim {
-    fn part(self, amounts: &DimColumns, at: usize) -> ResourceUse {
+impl DimStrategy {
+    fn part(self, amounts: &DimColumns, at: usize) -> NodeUse {
         let Self { strategy, weight, requested, .. } = self;
         let used = amounts.used[at].saturating_add(requested);
-        ResourceUse { strategy, weight, capacity: amounts.allocatable[at], used }
+        NodeUse { strategy, weight, capacity: amounts.allocatable[at], used }
     }
 }
 
 /// One resource of a node. `used` includes the request of the task.
-struct ResourceUse {
+struct NodeUse {
     strategy: ResourceStrategy,
     weight: i64,
     capacity: i64,
@@ -172,7 +172,7 @@ struct ResourceUse {
 impl ResourceStrategyFit {
     /// Returns the resources that are scored for a task, in report order: the requested ones that
     /// the annotations of the pod name, or else those that the configuration names.
-    fn weighed(&self, view: SessionView<'_>, task: TaskId) -> Vec<WeightedDim> {
+    fn weighed(&self, view: SessionView<'_>, task: TaskId) -> Vec<DimStrategy> {
         if self.weight == 0 {
             return Vec::new();
         }
@@ -184,15 +184,15 @@ impl ResourceStrategyFit {
                 Some(of_pod) => (of_pod.strategy, *of_pod.weights.get(dims.name(dim))?),
                 None => self.strategies.of(dim)?,
             };
-            Some(WeightedDim { dim, strategy, weight, requested: request.get(dim) })
+            Some(DimStrategy { dim, strategy, weight, requested: request.get(dim) })
         };
         requested.filter_map(weighed).collect()
     }
 
     /// The score by strategies (section 10.2).
-    fn fit(&self, parts: impl Iterator<Item = ResourceUse>) -> f64 {
+    fn fit(&self, parts: impl Iterator<Item = NodeUse>) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
-        for ResourceUse { strategy, weight, capacity, used } in parts {
+        for NodeUse { strategy, weight, capacity, used } in parts {
             weights += weight as f64;
             if capacity == 0 || weight == 0 {
                 continue;

@@ -15,7 +15,7 @@ use crate::rules::session_job;
 /// Reason of the event for an annotation that cannot be read.
 const REASON: &str = "InvalidNodeGroupLimits";
 
-type Limits = BTreeMap<Arc<str>, Vec<(Dim, i64)>>;
+type GroupLimits = BTreeMap<Arc<str>, Vec<(Dim, i64)>>;
 
 /// What queues use of the groups for which they have a limit. It follows every operation of the
 /// session.
@@ -105,7 +105,7 @@ impl GroupUsage {
 }
 
 /// Returns the limits of a queue. Returns `None` if it has none, or if they cannot be read.
-fn limits<'a>(view: SessionView<'a>, queue: QueueId) -> Option<&'a Limits> {
+fn limits<'a>(view: SessionView<'a>, queue: QueueId) -> Option<&'a GroupLimits> {
     match &view.cluster.queues[queue].node_group_limits {
         NodeGroupLimits::ByGroup(limits) => Some(limits).filter(|limits| !limits.is_empty()),
         NodeGroupLimits::Unreadable(_) => None,
