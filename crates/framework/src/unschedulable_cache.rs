@@ -314,7 +314,7 @@ impl Session<'_> {
         };
         let is_repeated = gang_outcomes.repeat((state, outcome), job, &attempt);
         if is_repeated {
-            stats.n_gave_up += 1;
+            stats.n_failed_alike += 1;
             cache.give_up(job, attempt, before.failed.clone());
         }
         is_repeated

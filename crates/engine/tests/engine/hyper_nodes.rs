@@ -300,3 +300,28 @@ fn changes_of_hyper_nodes_reach_jobs_that_nobody_looks_at() {
     let said = world.cycle().all();
     assert!(said.contains("InvalidNetworkTopology"), "{said}");
 }
+
+/// Gangs with a network topology end alike if it is the same. The pods are told of the HyperNode with
+/// most places, which is tried although it has too few.
+#[test]
+fn one_hard_gang_of_a_shape_is_tried_and_the_closest_hyper_node_named() {
+    let config = conf("allocate", "gang | predicates network-topology-aware");
+    for (second, n_alike) in [("hard", 1), ("hard:2", 0), ("soft", 0)] {
+        // Both racks have 6 cpu: rack-a has a place for one pod of 2 cpu, rack-b has two.
+        let text = format!(
+            "node n1 cpu=3\n node n2 cpu=1\n node n3 cpu=1\n node n4 cpu=1
+             node n5 cpu=4\n node n6 cpu=1\n node n7 cpu=1
+             job a min=3 topology=hard\n task w cpu=2 x3
+             job b min=3 created=1 topology={second}\n task w cpu=2 x3"
+        );
+        let mut world = World::new(&config, &text);
+        told(&mut world, "hypernode rack-a node=n1 node=n2 node=n3 node=n4");
+        told(&mut world, "hypernode rack-b node=n5 node=n6 node=n7");
+        told(&mut world, "hypernode hall tier=2 member=rack-a member=rack-b");
+        world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+        let said = world.cycle().all();
+        assert_eq!(world.engine.cache_stats().n_failed_alike, n_alike, "{second}: {said}");
+        assert!(said.contains("In hyperNode rack-b: 0/3 nodes are unavailable"), "{said}");
+        assert!(!said.contains("In hyperNode rack-a"), "{said}");
+    }
+}

@@ -114,6 +114,14 @@ fn fast__memo_invalidation_given_up_nodes() {
     assert_eq!(given_up_after(&chart(), PARTLY, more("pod p cpu=1 @n1 running")), 1);
 }
 
+/// In the first cycle, and whenever the state has changed, one gang is tried for all of its shape.
+#[test]
+fn fast__one_gang_of_a_shape_is_tried_in_a_state() {
+    let mut world = World::new(&chart(), PARTLY);
+    world.cycle();
+    assert_eq!(world.engine.cache_stats().n_failed_alike, 1);
+}
+
 #[test]
 fn fast__memo_invalidation_given_up_state() {
     let ahead = |world: &mut World| world.add("job c min=1 created=0\n task w cpu=1");

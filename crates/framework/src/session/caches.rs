@@ -82,6 +82,8 @@ pub struct CacheStats {
     pub n_surplus: u64,
     /// Jobs counted in `n_revalidated` that would give up the places that some members find.
     pub n_gave_up: u64,
+    /// Gangs that were not tried, because one of their shape had failed in the same state.
+    pub n_failed_alike: u64,
     /// Victim searches that were skipped because the nodes still lack what they lacked before.
     pub n_known_infeasible: u64,
     /// Nodes that were probed to count `n_known_infeasible`.

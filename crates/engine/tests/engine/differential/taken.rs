@@ -8,7 +8,7 @@ use vc_engine::{CacheStats, EvaluatorPaths};
 
 use crate::support::*;
 
-const N_HITS: usize = 12;
+const N_HITS: usize = 13;
 const N_PATHS: usize = 4;
 const N: usize = N_HITS + N_PATHS + 4;
 
@@ -24,6 +24,7 @@ const NAMES: [(&str, u64); N] = [
     ("stood", 500),
     ("surplus", 300),
     ("gave up", 1),
+    ("failed alike", 1),
     ("dead ends", 500),
     ("looked at", 1_000),
     ("alike", 100),
@@ -89,6 +90,7 @@ fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
         n_revalidated,
         n_surplus,
         n_gave_up,
+        n_failed_alike,
         n_known_infeasible,
         n_probed,
         n_equal_gangs,
@@ -103,6 +105,7 @@ fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
         n_revalidated,
         n_surplus,
         n_gave_up,
+        n_failed_alike,
         n_known_infeasible,
         n_probed,
         n_equal_gangs,
