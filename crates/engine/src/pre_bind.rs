@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_filters::volume_binding::{Progress, progress};
-use vc_framework::{Effect, Nomination};
+use vc_framework::{Effect, Nomination, bind_annotations};
 use vc_model::{
     BindingStage, ClaimSource, Cluster, JobId, ObjectKey, Pause, PodCondition, PodResourceClaim,
     Reservation, TaskId, TaskStatus,
@@ -136,7 +136,7 @@ impl BindingGang<'_> {
             pod: row.key.clone(),
             uid: row.uid.clone(),
             node: self.cluster.nodes[node].name.clone(),
-            annotations: Vec::new(),
+            annotations: bind_annotations(row),
         });
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vc_model::{Allocation, ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim};
+use vc_model::{Allocation, ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim, Task};
 
 /// Reason of an eviction; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +40,12 @@ pub fn evict_message(reason: EvictReason, pod_group: Option<&ObjectKey>) -> Stri
         Some(key) => format!("Pod is evicted, because of {reason}: for PodGroup {key}"),
         None => format!("Pod is evicted, because of {reason}"),
     }
+}
+
+/// Returns the annotations that go out with the bind of a task: those that name its shared devices.
+pub fn bind_annotations(task: &Task) -> Vec<(Arc<str>, Arc<str>)> {
+    let devices = task.devices.iter().flat_map(|devices| devices.iter());
+    devices.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// The object that an event is about.

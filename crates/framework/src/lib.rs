@@ -51,7 +51,9 @@ pub use certificate::{
     Certificate, CertificateTerms, CertifiedVictim, Placement, Relation, Unit, Witness,
 };
 pub use depends::{ALL_INPUTS, CacheOff, Depends, Inputs, caches_off};
-pub use effect::{About, Effect, EvictReason, Nomination, PreBindWrites, evict_message};
+pub use effect::{
+    About, Effect, EvictReason, Nomination, PreBindWrites, bind_annotations, evict_message,
+};
 pub use eviction_hold::{EvictionHold, EvictionHolds};
 pub use failed_preemption_cache::{
     DependsOn, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe,

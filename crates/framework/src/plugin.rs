@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 use vc_conf::{DeclaredArgument, EnqueueVote, PluginDeclaration, PluginOption, QueueRule, Warning};
 use vc_model::reads::{self, Read};
-use vc_model::{Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId};
+use vc_model::{
+    Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus,
+};
 use vc_resource::Fractional;
 
 use crate::active_jobs::ActiveJobs;
@@ -180,7 +182,8 @@ pub trait Plugin: Send + Sync {
     fn on_gate_lifted(&mut self, _view: SessionView<'_>, _task: TaskId) {}
 
     /// Reserve, an event handler: returns the volumes or devices to reserve for the task on the
-    /// node it is about to get. Returns `None` if there is nothing to reserve.
+    /// node it is about to get. Returns `None` if there is nothing to reserve. `status` is the
+    /// status that the task gets: Allocated, or Pipelined if it waits there for other pods to leave.
     ///
     /// # Errors
     /// Why the task cannot have that node after all.
@@ -189,6 +192,7 @@ pub trait Plugin: Send + Sync {
         _: SessionView<'_>,
         _: TaskId,
         _: NodeId,
+        _status: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
         Ok(None)
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switch, Switches, Warning};
-use vc_model::{ChangeLog, JobId, NodeId, QueueId, Reservation, TaskId};
+use vc_model::{ChangeLog, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 
 use crate::depends::{Depends, Inputs, Signature};
 use crate::meter::{Meter, Stopwatch};
@@ -270,8 +270,8 @@ impl PluginSet {
         }
     }
 
-    /// Returns what to reserve for the task with a node. The first handler that reserves something
-    /// or refuses decides.
+    /// Returns what to reserve for the task with a node: what all handlers reserve together, unless
+    /// one refuses.
     ///
     /// # Errors
     /// Why the task cannot have the node.
@@ -280,10 +280,18 @@ impl PluginSet {
         view: SessionView<'_>,
         task: TaskId,
         node: NodeId,
+        status: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
-        let mut promises =
-            self.handlers.iter().map(|&index| self.plugins[index].reserve(view, task, node));
-        promises.find(|promise| !matches!(promise, Ok(None))).unwrap_or(Ok(None))
+        let mut promise: Option<Reservation> = None;
+        for &index in &self.handlers {
+            if let Some(next) = self.plugins[index].reserve(view, task, node, status)? {
+                promise = Some(match promise {
+                    Some(earlier) => earlier.merge(next),
+                    None => next,
+                });
+            }
+        }
+        Ok(promise)
     }
 
     /// Calls the event handlers after a removal.

@@ -10,6 +10,7 @@ use vc_resource::{Amount, Resource};
 
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
+use crate::device_share::DeviceDemand;
 use crate::ids::{ClassId, Table};
 use crate::index::Index;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
@@ -64,6 +65,8 @@ pub struct Shape {
     pub any_revocable_zone: bool,
     /// How the pod wants its resources to be scored. `None` without the annotations.
     pub resource_strategy: Option<Arc<PodResourceStrategy>>,
+    /// What the pod asks of shared devices. `None` if it requests no extended resource.
+    pub device_demand: Option<DeviceDemand>,
 }
 
 impl Deref for Class {

@@ -9,6 +9,7 @@ mod class;
 mod cluster;
 mod default_spread;
 mod device;
+mod device_share;
 mod division;
 mod domains;
 mod duration;
@@ -51,6 +52,7 @@ pub use device::{
     DeviceResult, DeviceTaint, DeviceToleration, Devices, ExactRequest, InFlight, PodResourceClaim,
     RequestKind, ResourceClaim, ResourceSlice, SliceNodes,
 };
+pub use device_share::{ContainerDemand, DeviceDemand};
 pub use division::Division;
 pub use domains::{Domains, Links, NodeDomains, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;

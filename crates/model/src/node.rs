@@ -35,6 +35,8 @@ pub struct Node {
     pub capacity: Resource,
     /// Label `volcano.sh/revocable-zone`; empty if absent.
     pub revocable_zone: Arc<str>,
+    /// Annotations about the shared devices of the node. `None` if there are none.
+    pub devices: Option<Arc<Labels>>,
     /// Σ requests of tasks that hold the node, in any status but Pipelined.
     pub used: Resource,
     /// The part of `used` that Releasing tasks hold.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::ids::{ClassId, JobId, NodeId};
 use crate::record::{ObjectKey, PodCondition};
+use crate::selector::Labels;
 use crate::status::TaskStatus;
 
 /// The scheduling gate that is removed when the queue has room. The annotation of the same name
@@ -100,6 +101,11 @@ pub struct Task {
     /// Why a refused bind or eviction is not repeated yet (core.md 7.2). `None` if no write was
     /// refused, or if the pause is over.
     pub pause: Option<Pause>,
+    /// The annotations that name the shared devices of the pod: its own, or those that go out with
+    /// its bind. `None` if it has no such devices, or no node.
+    pub devices: Option<Arc<Labels>>,
+    /// The PodGroup that the pod names, as `namespace/name`, if it requests an extended resource.
+    pub device_group: Option<Arc<str>>,
 }
 
 /// Why the refused write of a pod is not repeated yet.

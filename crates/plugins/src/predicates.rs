@@ -18,7 +18,7 @@ use vc_framework::{
     NodeTests, Outbox, Plugin, PluginEntry, Points, Records, ScoreColumn, SessionView,
     VectorizedPlugin,
 };
-use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId};
+use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId, TaskStatus};
 use vc_resource::Dim;
 
 use binding::VolumeBinding;
@@ -303,6 +303,7 @@ impl Plugin for Predicates {
         view: SessionView<'_>,
         task: TaskId,
         node: NodeId,
+        _status: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
         let pod = Pod::new(view.cluster, task);
         let volumes = match &self.binding {

@@ -22,8 +22,12 @@ pub(crate) fn is_name(key: &str) -> bool {
     NAMES.contains(&key)
 }
 
-const NAMES: &[&str] =
-    &["scheduling.k8s.io/group-name", "scheduling.volcano.sh/queue-name", "volcano.sh/task-spec"];
+const NAMES: &[&str] = &[
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "scheduling.volcano.sh/queue-name",
+    "volcano.sh/task-spec",
+];
 
 /// Keys under `volcano.sh/`, without those that begin with `vgpu-`.
 const VOLCANO: &[&str] = &[
@@ -63,6 +67,7 @@ const VOLCANO: &[&str] = &[
 
 const OTHERS: &[&str] = &[
     "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
     "scheduling.volcano.sh/queue-allocation-gate",
     "scheduling.volcano.sh/queue-name",
     "sla-waiting-time",

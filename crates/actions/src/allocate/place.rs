@@ -297,21 +297,32 @@ fn scan(session: &SessionState<'_>, task: TaskId, nodes: &[NodeId]) -> Scan {
 }
 
 /// Chooses a node and places the task (steps 7, 9 and 10). A21: a node that refuses counts as
-/// unfit, and the choice is repeated. The errors are `Some` only if the task fits nowhere.
+/// unfit, and the choice is repeated. If idle nodes refuse because pods that leave still hold what
+/// the task needs, and no other node is left, it waits there. The errors are `Some` only if the task
+/// fits nowhere.
 fn place(
     statement: &mut Statement<'_, '_>,
     task: TaskId,
     scan: Scan,
 ) -> (NextStep, Option<FitErrors>) {
     let Scan { feasible: mut nodes, mut errors } = scan;
+    let mut held_by_leaving = Vec::new();
     while let Some(node) = statement.choose_by_group(task, &nodes) {
         let Err(refused) = put(statement, task, node) else {
             statement.note_placed(task);
             return (NextStep::Placed, None);
         };
+        if refused == OperationRefused::NotReserved {
+            held_by_leaving.push(node);
+        }
         let reason = Reason::Owned(refused.to_string().into());
         errors.add(node, &[Finding { code: Code::Error, reason }]);
         nodes.retain(|&other| other != node);
+    }
+    let mut waits = held_by_leaving.into_iter();
+    if waits.any(|node| statement.pipeline(task, node, Room::Releasing).is_ok()) {
+        statement.note_placed(task);
+        return (NextStep::Placed, None);
     }
     match nodes.is_empty() {
         true => (NextStep::Failed, Some(errors)),

@@ -32,7 +32,7 @@ pub(super) fn rewind(cluster: &mut Cluster, case: &ResolvedCertificate<'_>) -> E
     let victims: BTreeSet<TaskId> = case.victims.iter().copied().collect();
     let ours: BTreeSet<TaskId> = case.placements.iter().map(|(task, _)| *task).collect();
     let mut promises: BTreeMap<TaskId, Reservation> =
-        cluster.volumes.reservations().map(|(task, promise)| (task, promise.clone())).collect();
+        cluster.tasks.ids().filter_map(|task| Some((task, cluster.promise(task)?))).collect();
     let mut earlier = EarlierOperations::default();
     let tasks: Vec<TaskId> = cluster.tasks.ids().collect();
     for task in tasks {

@@ -2,7 +2,7 @@
 
 use vc_conf::Config;
 use vc_framework::{Plugin, PluginEntry, Points, SessionView};
-use vc_model::{NodeId, Reservation, TaskId};
+use vc_model::{NodeId, Reservation, TaskId, TaskStatus};
 
 use crate::support::*;
 
@@ -457,6 +457,7 @@ impl Plugin for NotOnTheFirst {
         view: SessionView<'_>,
         _: TaskId,
         node: NodeId,
+        _: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
         match &*view.cluster.nodes[node].name == "n1" {
             true => Err("no device is left".to_owned()),

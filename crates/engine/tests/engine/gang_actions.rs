@@ -3,7 +3,7 @@
 
 use vc_conf::Config;
 use vc_framework::{EvictReason, EvictionHolds, Plugin, PluginEntry, Points, Sample, SessionView};
-use vc_model::{HostPort, NodeId, Protocol, Reservation, TaskId};
+use vc_model::{HostPort, NodeId, Protocol, Reservation, TaskId, TaskStatus};
 
 use crate::support::gang::*;
 use crate::support::*;
@@ -189,6 +189,7 @@ impl Plugin for Refuses {
         _: SessionView<'_>,
         _: TaskId,
         _: NodeId,
+        _: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
         Err("nothing to be had".to_owned())
     }

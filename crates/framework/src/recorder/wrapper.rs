@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::cmp::Ordering;
 
-use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId};
+use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 use vc_resource::Dim;
 
 use super::{Asked, RecordedPlugin};
@@ -104,10 +104,11 @@ impl Plugin for RecordedPlugin {
         view: SessionView<'_>,
         task: TaskId,
         node: NodeId,
+        status: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
         let asked = Asked { tasks: &[task], nodes: &[node], ..Asked::default() };
         self.query(&[Points::EVENT_HANDLERS], view, asked, |plugin| {
-            plugin.reserve(view, task, node)
+            plugin.reserve(view, task, node, status)
         })
     }
     fn queue_order(&self, view: SessionView<'_>, l: QueueId, r: QueueId) -> Ordering {

@@ -4,7 +4,7 @@
 use vc_model::{JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::certificate::{Certificate, CertificateTerms, Witness};
-use crate::effect::{Effect, EvictReason};
+use crate::effect::{Effect, EvictReason, bind_annotations};
 use crate::sample::Sample;
 use crate::session::Session;
 use crate::statement::Op;
@@ -163,7 +163,7 @@ impl Session<'_> {
             pod: row.key.clone(),
             uid: row.uid.clone(),
             node: self.state.cluster.nodes[node].name.clone(),
-            annotations: Vec::new(),
+            annotations: bind_annotations(row),
         });
         self.count_assumed(task);
     }

@@ -17,7 +17,7 @@ impl SessionState<'_> {
         node: NodeId,
     ) -> Result<(), OperationRefused> {
         let view = SessionView { cluster: self.cluster, info: &self.info };
-        let promise = self.plugins.reserve(view, task, node).map_err(|why| {
+        let promise = self.plugins.reserve(view, task, node, status).map_err(|why| {
             crate::klog!(3; "Failed to reserve on node: {why}");
             OperationRefused::NotReserved
         })?;

@@ -11,7 +11,9 @@ use vc_framework::{
     Admission, GangEviction, JobInvalid, Plugin, PluginEntry, Points, QueueShare, QuotaPlugin,
     SessionView, VictimFilter, VictimVote, Vote,
 };
-use vc_model::{Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, ReservedClaim, TaskId};
+use vc_model::{
+    Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, ReservedClaim, TaskId, TaskStatus,
+};
 use vc_resource::{Dim, Fractional};
 
 /// Plugins `a` to `f`.
@@ -143,6 +145,7 @@ impl Plugin for Fake {
         view: SessionView<'_>,
         task: TaskId,
         _: NodeId,
+        _: TaskStatus,
     ) -> Result<Option<Reservation>, String> {
         match self.answer("reserve") {
             "" => Ok(None),

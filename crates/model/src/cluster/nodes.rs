@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vc_resource::{Dim, Resource};
 
 use crate::cluster::Cluster;
+use crate::device_share::devices_of_node;
 use crate::domains::Domains;
 use crate::ids::{ClassId, NodeId};
 use crate::node::Node;
@@ -46,8 +47,9 @@ impl Cluster {
             capacity.set(dim, limit);
         }
         let node = &self.nodes[id];
-        let known = (&node.labels, &node.taints, node.unschedulable, &node.capacity);
-        let told = (&record.labels, &record.taints, record.unschedulable, &capacity);
+        let devices = devices_of_node(&record.annotations);
+        let known = (&node.labels, &node.taints, node.unschedulable, &node.capacity, &node.devices);
+        let told = (&record.labels, &record.taints, record.unschedulable, &capacity, &devices);
         let in_shard = self.shards.ours.contains(&node.name);
         let is_same = node.present && known == told && node.in_shard == in_shard;
         if is_same && node.allocatable == allocatable && self.has_images(id, &record.images) {
@@ -69,6 +71,9 @@ impl Cluster {
         node.unschedulable = record.unschedulable;
         node.taints = record.taints;
         node.capacity = capacity;
+        if node.devices != devices {
+            node.devices = devices;
+        }
         if moves {
             self.domains.set_node(id, &self.nodes[id]);
             self.each_in_view(id, Domains::enter);

@@ -23,6 +23,7 @@ impl Cluster {
         row.status = status;
         row.node = node;
         if node.is_none() {
+            row.devices = None;
             self.release(task);
         }
         self.attach(task);

@@ -16,6 +16,7 @@ use vc_resource::amount;
 use crate::class::Shape;
 use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
+use crate::device_share::demand_of;
 use crate::images::normalized;
 use crate::record::{ContainerRecord, PodRecord, ResourceList};
 use crate::request::{RequestGates, non_zero_request, pod_request};
@@ -48,6 +49,8 @@ impl LastShape {
             && shape.node_affinity == pod.node_affinity
             && shape.any_revocable_zone == any_revocable_zone(pod)
             && shape.resource_strategy == pod.resource_strategy
+            // Equal containers have a demand both or neither.
+            && (shape.device_demand.is_none() || shape.device_demand == demand_of(pod))
     }
 }
 
@@ -68,6 +71,7 @@ impl Cluster {
             tolerations: take(&mut pod.tolerations),
             any_revocable_zone: any_revocable_zone(pod),
             resource_strategy: take(&mut pod.resource_strategy),
+            device_demand: demand_of(pod),
         });
         let uncounted = self.uncounted(pod);
         self.last_shape = Some(LastShape {

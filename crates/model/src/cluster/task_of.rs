@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::class::Class;
 use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
+use crate::device_share::{devices_of, group_of};
 use crate::duration::go_duration_micros;
 use crate::record::{ObjectKey, PodCondition, PodPhase, PodRecord};
 use crate::status::TaskStatus;
@@ -36,6 +37,8 @@ impl Cluster {
         let job = job_key.map(|key| self.job_row(&key)).or(bare_job);
         let sub_job = job.map_or(0, |job| self.sub_job_for(job, &class.labels));
         let best_effort = class.request.is_empty();
+        let device_group = class.device_demand.as_ref().and_then(|_| group_of(&pod));
+        let devices = node.and_then(|_| devices_of(&pod.annotations));
         let class = self.acquire_class(class);
         let condition = pod.scheduled_condition.take().map(|own| self.shared_condition(own));
         let known = &self.classes[class];
@@ -63,6 +66,8 @@ impl Cluster {
             deleting: pod.deleting,
             invalid: pod.invalid.or(uncounted),
             pause: None,
+            devices,
+            device_group,
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),

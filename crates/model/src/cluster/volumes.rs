@@ -88,10 +88,24 @@ impl Cluster {
 
     /// Reserves volumes and devices for a task, in place of its earlier reservation. The
     /// reservation ends when the task loses its node.
-    pub fn reserve(&mut self, task: TaskId, reservation: Reservation) {
+    pub fn reserve(&mut self, task: TaskId, mut reservation: Reservation) {
         self.release(task);
+        if let Some(shares) = reservation.shares.take() {
+            self.tasks[task].devices = Some(shares);
+        }
+        if reservation == Reservation::default() {
+            return;
+        }
         self.devices.promise(task, &reservation.devices);
         self.volumes.reserve(task, reservation);
+    }
+
+    /// Returns what the task is promised with its node. Returns `None` if that is nothing.
+    pub fn promise(&self, task: TaskId) -> Option<Reservation> {
+        let volumes = self.volumes.reservation(task);
+        let shares = self.tasks[task].devices.clone();
+        (volumes.is_some() || shares.is_some())
+            .then(|| Reservation { shares, ..volumes.cloned().unwrap_or_default() })
     }
 
     /// Ends the reservation of a task, and its wait for a bind. The task keeps its node.

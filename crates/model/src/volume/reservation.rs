@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::device::ClaimPromise;
 use crate::record::ObjectKey;
+use crate::selector::Labels;
 
 /// A claim with its uid, which distinguishes it from a later claim with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,9 @@ pub struct Reservation {
     pub awaited: Vec<ReservedClaim>,
     /// ResourceClaims of the task, and the devices that it chose for them.
     pub devices: Vec<ClaimPromise>,
+    /// Annotations that name the shared devices of the task, which go out with its bind. `None` if
+    /// it has none. The task keeps them as [`crate::Task::devices`].
+    pub shares: Option<Arc<Labels>>,
     /// `volumebinding.bindTimeoutSeconds`, in microseconds.
     pub timeout_micros: i64,
     /// Progress of the binding.
@@ -83,6 +87,18 @@ impl Reservation {
             Some(volume) => self.bindings.push((claim.clone(), volume)),
             None => self.provisions.push(claim.clone()),
         }
+    }
+
+    /// Returns both reservations as one, which two plugins have made for a task.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.bindings.extend(other.bindings);
+        self.provisions.extend(other.provisions);
+        self.awaited.extend(other.awaited);
+        self.devices.extend(other.devices);
+        self.shares = self.shares.or(other.shares);
+        self.timeout_micros = self.timeout_micros.max(other.timeout_micros);
+        self
     }
 
     /// True if there is nothing to wait for.

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use vc_framework::{Plugin, SessionInfo, SessionView};
-use vc_model::{Cluster, fixture};
+use vc_model::{Cluster, TaskStatus, fixture};
 
 use crate::bed::plugin;
 
@@ -80,7 +80,9 @@ fn volume_binding_is_off_as_a_whole() {
     let view = SessionView { cluster: &cluster, info: &info };
     let node = fixture::node(&cluster, "n1");
     let promised = |plugin: &dyn Plugin, task| {
-        plugin.reserve(view, fixture::task(&cluster, task), node).expect("it fits")
+        plugin
+            .reserve(view, fixture::task(&cluster, task), node, TaskStatus::Allocated)
+            .expect("it fits")
     };
     let seconds = json!(7);
     let on = plugin("predicates", &[("volumebinding.bindTimeoutSeconds", seconds)]);
