@@ -46,6 +46,15 @@ impl Arguments {
         self.entries.iter().map(|(key, entry)| (key.as_str(), &entry.value))
     }
 
+    /// The structured list of maps from text to text under a key; `None` where it is absent or of
+    /// another shape.
+    pub fn structured_text_maps(&self, key: &str) -> Option<Vec<BTreeMap<String, String>>> {
+        let text =
+            |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+        let map = |item: &Value| item.as_object()?.iter().map(text).collect();
+        self.get(key)?.as_array()?.iter().map(map).collect()
+    }
+
     /// A structured list of records with two numbers each; keys without regard to case, absent
     /// ones are 0. `None`: absent.
     pub fn structured_pairs(&self, key: &str, fields: [&str; 2]) -> Option<Vec<(i64, i64)>> {

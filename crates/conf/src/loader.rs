@@ -264,7 +264,28 @@ impl<'a> Loader<'a> {
                 self.error(arguments.line(argument.key()), &wrong.field, &wrong.problem, &hint)
             })?;
         }
-        Ok(())
+        self.check_exclusive(declared, arguments)
+    }
+
+    /// Refuses arguments of which only one can be true.
+    fn check_exclusive(
+        &self,
+        declared: &PluginDeclaration,
+        arguments: &Arguments,
+    ) -> Result<(), ConfError> {
+        let is_on = |key: &str| {
+            let argument = declared.arguments.iter().find(|argument| argument.key() == key);
+            argument.is_some_and(|argument| argument.in_force(arguments) == true)
+        };
+        let mut pairs = declared.exclusive_arguments.iter();
+        match pairs.find(|(one, other, _)| is_on(one) && is_on(other)) {
+            None => Ok(()),
+            Some((one, other, problem)) => {
+                let (line, field) = (arguments.line(other), arguments.field_of(other));
+                let hint = format!("set {one} or {other} to false");
+                Err(self.error(line, &field, problem, &hint))
+            }
+        }
     }
 
     /// Finds the arguments that switch on what is not built.

@@ -24,6 +24,9 @@ pub struct PluginDeclaration {
     pub arguments: &'static [&'static dyn DeclaredArgument],
     /// Keys of older versions, where a `*` at the end stands for any text, and what to write now.
     pub moved_arguments: &'static [(&'static str, &'static str)],
+    /// Pairs of boolean arguments that cannot both be true, each with the error of a file in which
+    /// they are.
+    pub exclusive_arguments: &'static [(&'static str, &'static str, &'static str)],
     pub enqueue_vote: EnqueueVote,
     pub queue_rule: QueueRule,
 }
@@ -62,6 +65,7 @@ impl PluginDeclaration {
             name,
             arguments: &[],
             moved_arguments: &[],
+            exclusive_arguments: &[],
             enqueue_vote: EnqueueVote::None,
             queue_rule: QueueRule::None,
         }

@@ -109,6 +109,7 @@ fn kind(sample: &Sample) -> SampleRepetition {
         | Sample::JobGang { .. }
         | Sample::JobGone(_)
         | Sample::PendingPods(_)
+        | Sample::NodeDevices(_)
         | Sample::UnreadyJobs(0) => SampleRepetition::News,
         Sample::UnreadyJobs(_)
         | Sample::JobPlaced { .. }

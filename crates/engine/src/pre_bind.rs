@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_filters::volume_binding::{Progress, progress};
-use vc_framework::{Effect, Nomination, bind_annotations};
+use vc_framework::{Effect, Nomination};
 use vc_model::{
     BindingStage, ClaimSource, Cluster, JobId, ObjectKey, Pause, PodCondition, PodResourceClaim,
     Reservation, TaskId, TaskStatus,
@@ -85,7 +85,7 @@ impl BindingGang<'_> {
                 self.withdraw_with(culprit, &[&gang.ready[..], &gang.waiting[..]].concat());
             }
             _ if self.stands_without(job, &missing) => {
-                gang.ready.into_iter().for_each(|task| self.bind(task));
+                gang.ready.into_iter().for_each(|task| self.bind(task, now_micros));
             }
             _ => {}
         }
@@ -128,16 +128,9 @@ impl BindingGang<'_> {
         }
     }
 
-    fn bind(&mut self, task: TaskId) {
+    fn bind(&mut self, task: TaskId, now_micros: i64) {
         self.cluster.release(task);
-        let row = &self.cluster.tasks[task];
-        let Some(node) = row.node else { return };
-        self.effects.push(Effect::Bind {
-            pod: row.key.clone(),
-            uid: row.uid.clone(),
-            node: self.cluster.nodes[node].name.clone(),
-            annotations: bind_annotations(row),
-        });
+        self.effects.extend(Effect::bind(self.cluster, task, now_micros));
     }
 
     /// Withdraws a bind. The volumes are free for others at once. The pod is free once it was read

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use vc_model::{Allocation, ClaimPromise, ObjectKey, PodGroupStatus, ReservedClaim, Task};
+use vc_model::{
+    Allocation, ClaimPromise, Cluster, ObjectKey, PodGroupStatus, ReservedClaim, TaskId,
+};
 
 /// Reason of an eviction; the text of events and conditions (core.md 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,10 +44,32 @@ pub fn evict_message(reason: EvictReason, pod_group: Option<&ObjectKey>) -> Stri
     }
 }
 
-/// Returns the annotations that go out with the bind of a task: those that name its shared devices.
-pub fn bind_annotations(task: &Task) -> Vec<(Arc<str>, Arc<str>)> {
-    let devices = task.devices.iter().flat_map(|devices| devices.iter());
-    devices.map(|(key, value)| (key.clone(), value.clone())).collect()
+/// A lock of a node, which is written before a bind and kept until the pod has its devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeLock {
+    /// Key of the annotation.
+    pub annotation: Arc<str>,
+    /// Time of the decision, in microseconds since 1970; the value of the annotation.
+    pub now_micros: i64,
+}
+
+impl Effect {
+    /// Returns the bind of a task to the node that it has, with the annotations that name its shared
+    /// devices. Returns `None` if the task has no node.
+    pub fn bind(cluster: &Cluster, task: TaskId, now_micros: i64) -> Option<Self> {
+        let row = &cluster.tasks[task];
+        let devices = row.devices.iter().flat_map(|devices| devices.iter());
+        let lock = |annotation: &Arc<str>| {
+            Box::new(NodeLock { annotation: annotation.clone(), now_micros })
+        };
+        Some(Self::Bind {
+            pod: row.key.clone(),
+            uid: row.uid.clone(),
+            node: cluster.nodes[row.node?].name.clone(),
+            annotations: devices.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            node_lock: row.node_lock.as_ref().map(lock),
+        })
+    }
 }
 
 /// The object that an event is about.
@@ -112,6 +136,9 @@ pub enum Effect {
         /// Annotations that plugins added, no others (C-25: other annotations could undo a
         /// concurrent change).
         annotations: Vec<(Arc<str>, Arc<str>)>,
+        /// The lock that the node gets before. It is removed if the bind fails. `None` if the node
+        /// is not locked.
+        node_lock: Option<Box<NodeLock>>,
     },
     /// PUT of the volumes and claims of a pod whose bind waits for them (plugins-nodes.md 5.7 step
     /// 1). The answer is an event, `VolumesWritten` or `PreBindFailed`.

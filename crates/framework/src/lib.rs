@@ -51,9 +51,7 @@ pub use certificate::{
     Certificate, CertificateTerms, CertifiedVictim, Placement, Relation, Unit, Witness,
 };
 pub use depends::{ALL_INPUTS, CacheOff, Depends, Inputs, caches_off};
-pub use effect::{
-    About, Effect, EvictReason, Nomination, PreBindWrites, bind_annotations, evict_message,
-};
+pub use effect::{About, Effect, EvictReason, NodeLock, Nomination, PreBindWrites, evict_message};
 pub use eviction_hold::{EvictionHold, EvictionHolds};
 pub use failed_preemption_cache::{
     DependsOn, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe,
@@ -91,7 +89,8 @@ pub use report::{
 };
 pub use report_log::ReportLog;
 pub use sample::{
-    Amounts, GangState, PendingPods, PendingReason, QueueAmount, QueueGauges, Sample,
+    Amounts, DeviceUse, GangState, NodeDevices, PendingPods, PendingReason, QueueAmount,
+    QueueGauges, Sample,
 };
 pub use scan::{Filter, Scan, outside_shard};
 pub use sentences::{Sentences, admission, begins_with_text};

@@ -460,6 +460,17 @@ impl PluginEntry {
         PluginEntry { declaration, ..self }
     }
 
+    /// Declares pairs of boolean arguments that cannot both be true, each with the error of a file
+    /// in which they are.
+    #[must_use]
+    pub const fn exclusive_arguments(
+        self,
+        exclusive_arguments: &'static [(&'static str, &'static str, &'static str)],
+    ) -> Self {
+        let declaration = PluginDeclaration { exclusive_arguments, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
     /// Declares what the plugin answers when a job asks for admission.
     #[must_use]
     pub const fn enqueue_vote(self, enqueue_vote: EnqueueVote) -> Self {

@@ -141,6 +141,32 @@ pub struct PendingPods {
     pub n_pods: u32,
 }
 
+/// Use of the shared devices of a node (core.md 9.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeDevices {
+    /// Name of the node.
+    pub node: Arc<str>,
+    /// All its devices; none if it has no devices any more.
+    pub devices: Vec<DeviceUse>,
+}
+
+/// Use of a shared device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceUse {
+    /// Id of the device.
+    pub device: Arc<str>,
+    /// Number of containers that share it.
+    pub n_users: i64,
+    /// Memory in use, in the unit of the device.
+    pub memory: i64,
+    /// Cores in use, in percent.
+    pub cores: i64,
+    /// All its memory.
+    pub memory_limit: i64,
+    /// Name of each pod with its memory and cores.
+    pub pods: Vec<(Arc<str>, i64, i64)>,
+}
+
 /// One sample: a number, or a few numbers that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sample {
@@ -250,4 +276,6 @@ pub enum Sample {
     /// Numbers of problems by HyperNode, emitted when one has changed. A HyperNode that is absent
     /// has none.
     HyperNodeProblems(Vec<(Arc<str>, u32)>),
+    /// The use of the shared devices of a node has changed.
+    NodeDevices(Box<NodeDevices>),
 }

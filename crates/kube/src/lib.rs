@@ -23,6 +23,7 @@ mod http2;
 mod inbox;
 mod kinds;
 mod lines;
+mod node_lock;
 mod observe;
 mod pausable;
 mod pauses;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use kube::Client;
 use tokio::sync::mpsc;
-use vc_engine::{About, Effect, Nomination, PreBindWrites};
+use vc_engine::{About, Effect, NodeLock, Nomination, PreBindWrites};
 use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ResourceClaim, StorageObject};
 use vc_wire::SlimPod;
 
@@ -23,7 +23,7 @@ use crate::inbox::EngineMessage;
 use crate::observe::{Observer, since};
 use crate::pod_group_cache::PodGroupCache;
 use crate::slim::DecodedObject;
-use crate::{bind, devices, evict, pauses, pre_bind, queues, status};
+use crate::{bind, devices, evict, node_lock, pauses, pre_bind, queues, status};
 
 /// Of the server's answer to the binding of a bound pod.
 const ASSIGNED: &str = "is already assigned to node";
@@ -94,8 +94,9 @@ impl EffectWriter {
     /// is bound was created, in microseconds since 1970, if that is known.
     pub(crate) async fn perform(&self, effect: Effect, created: Option<i64>) -> WriteOutcome {
         match effect {
-            Effect::Bind { pod, uid, node, annotations } => {
-                self.bind((pod, uid, created), node, &annotations).await.into()
+            Effect::Bind { pod, uid, node, annotations, node_lock } => {
+                let lock = node_lock.as_deref();
+                self.bind((pod, uid, created), node, &annotations, lock).await.into()
             }
             Effect::PreBind { pod, uid, node, writes } => {
                 self.prepare((pod, uid, created), &node, &writes).await;
@@ -201,9 +202,23 @@ impl EffectWriter {
         (pod, uid, created): PodRef,
         node: Arc<str>,
         annotations: &[(Arc<str>, Arc<str>)],
+        lock: Option<&NodeLock>,
     ) -> Option<FollowUp> {
         let start = Instant::now();
+        if let Some(lock) = lock
+            && let Err(error) = node_lock::lock(&self.core, &node, lock).await
+        {
+            return self.bound(pod, uid, node, Err(error)).await;
+        }
         let answer = bind::bind(&self.binds, &pod, &uid, &node, annotations).await;
+        // Without an answer the pod may be bound all the same.
+        let is_refused =
+            answer.as_ref().err().is_some_and(|error| !matches!(error, CallError::TimedOut(_)));
+        if let Some(lock) = lock.filter(|_| is_refused)
+            && let Err(error) = node_lock::unlock(&self.core, &node, lock).await
+        {
+            self.failures.warn("node not unlocked", &node, &error);
+        }
         if answer.is_ok() {
             self.observer.stage("Bind", start.elapsed());
             created.inspect(|&at| self.observer.task_stage("Bound", since(at)));

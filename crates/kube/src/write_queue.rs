@@ -371,7 +371,7 @@ mod tests {
 
     fn bind(pod: &str) -> Effect {
         let (key, uid) = (ObjectKey::new("ns", pod), pod.into());
-        Effect::Bind { pod: key, uid, node: "n".into(), annotations: Vec::new() }
+        Effect::Bind { pod: key, uid, node: "n".into(), annotations: Vec::new(), node_lock: None }
     }
 
     fn queue(name: &str) -> Effect {

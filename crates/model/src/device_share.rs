@@ -39,16 +39,17 @@ const CHOOSING: &[&str] = &[
 /// Annotations that name the devices of a pod.
 const ASSIGNING: &[&str] = &["volcano.sh/vgpu-ids-new", "volcano.sh/gpu-index"];
 /// Annotations of nodes about shared devices.
-const OF_NODES: &[&str] = &["volcano.sh/node-vgpu-register", "volcano.sh/gpu-unhealthy-ids"];
+const OF_NODES: &[&str] =
+    &["volcano.sh/node-vgpu-register", "volcano.sh/gpu-unhealthy-ids", "gpu", "hamivgpu"];
 
 /// Returns the demand of a pod. Returns `None` if no container requests an extended resource.
 pub(crate) fn demand_of(pod: &PodRecord) -> Option<DeviceDemand> {
-    let of_all = |containers: &[ContainerRecord]| containers.iter().map(extended).collect();
-    let (containers, init_containers): (Vec<_>, Vec<_>) =
-        (of_all(&pod.containers), of_all(&pod.init_containers));
-    if containers.iter().chain(&init_containers).all(ContainerDemand::is_empty) {
+    let mut all = pod.containers.iter().chain(&pod.init_containers);
+    if !all.any(|container| container.requests.iter().any(|(name, _)| is_extended(name))) {
         return None;
     }
+    let of_all = |containers: &[ContainerRecord]| containers.iter().map(extended).collect();
+    let (containers, init_containers) = (of_all(&pod.containers), of_all(&pod.init_containers));
     let spreads = pod.annotations.get(SPREAD_POLICY).is_some_and(|policy| &**policy == "spread");
     let annotations = kept(&pod.annotations, |key| CHOOSING.contains(&key));
     let spread_group = spreads.then(|| group_of(pod)).flatten();
@@ -78,9 +79,12 @@ fn kept(annotations: &Labels, is_kept: impl Fn(&str) -> bool) -> Labels {
     kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
+/// True for the name of a resource that is not one of Kubernetes itself.
+fn is_extended(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(domain, _)| domain != "kubernetes.io")
+}
+
 fn extended(container: &ContainerRecord) -> ContainerDemand {
-    let is_extended =
-        |name: &str| name.split_once('/').is_some_and(|(domain, _)| domain != "kubernetes.io");
     let amounts = container.requests.iter().filter(|(name, _)| is_extended(name));
     amounts.map(|(name, quantity)| (name.clone(), quantity.value())).collect()
 }

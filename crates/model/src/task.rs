@@ -104,6 +104,9 @@ pub struct Task {
     /// The annotations that name the shared devices of the pod: its own, or those that go out with
     /// its bind. `None` if it has no such devices, or no node.
     pub devices: Option<Arc<Labels>>,
+    /// The annotation that locks the node before the bind of this task. `None` if its node is not
+    /// locked for it.
+    pub node_lock: Option<Arc<str>>,
     /// The PodGroup that the pod names, as `namespace/name`, if it requests an extended resource.
     pub device_group: Option<Arc<str>>,
 }

@@ -5,6 +5,7 @@ mod capacity;
 mod cdp;
 mod cohort;
 mod conformance;
+mod deviceshare;
 mod drf;
 mod gang;
 mod guarantee;
@@ -34,6 +35,7 @@ pub const ALL: &[PluginEntry] = &[
     cdp::ENTRY,
     cohort::ENTRY,
     conformance::ENTRY,
+    deviceshare::ENTRY,
     drf::ENTRY,
     gang::ENTRY,
     network_topology_aware::ENTRY,

@@ -10,10 +10,6 @@ use vc_conf::{
 /// The plugins of Volcano that this version lacks, by name.
 pub const NOT_BUILT: &[PluginDeclaration] = &[
     PluginDeclaration {
-        moved_arguments: &[("NodeLockEnable", "write deviceshare.NodeLockEnable")],
-        ..plugin("deviceshare", DEVICESHARE)
-    },
-    PluginDeclaration {
         enqueue_vote: EnqueueVote::IgnoresEvictions,
         ..plugin("extender", EXTENDER)
     },
@@ -53,35 +49,7 @@ const fn duration(
     argument(key, rule, about).shown_as(default)
 }
 
-const LIST: FreeForm = FreeForm("list", &["array"]);
 const AMOUNT: FreeForm = FreeForm("int or string", &["integer", "string"]);
-
-const DEVICESHARE: Arguments = &[
-    &argument("deviceshare.GPUSharingEnable", false, "share cards by memory"),
-    &argument(
-        "deviceshare.GPUNumberEnable",
-        false,
-        "whole cards by number; not together with sharing",
-    ),
-    &argument("deviceshare.VGPUEnable", false, "vGPU; not together with either of the above"),
-    &argument("deviceshare.AscendHAMiVNPUEnable", false, "Ascend vNPU by HAMi"),
-    &argument("deviceshare.AscendMindClusterVNPUEnable", false, "Ascend 310P vNPU by MindCluster"),
-    &argument("deviceshare.NodeLockEnable", false, "lock the node before allocating"),
-    &argument("deviceshare.SchedulePolicy", "", "`binpack`, `spread`, else the default order"),
-    &argument("deviceshare.ScheduleWeight", 0, "weight of the device score; 0 or less: no score"),
-    &argument(
-        "deviceshare.KnownGeometriesCMName",
-        "volcano-vgpu-device-config",
-        "ConfigMap with the device configuration",
-    ),
-    &argument(
-        "deviceshare.KnownGeometriesCMNamespace",
-        "kube-system",
-        "namespace of that ConfigMap",
-    ),
-    &argument("deviceshare.GPUExclusiveRules", LIST, "label maps of pods that take a card alone")
-        .shown_as("empty"),
-];
 
 const EXTENDER: Arguments = &[
     &argument("extender.urlPrefix", "", "base URL of the service"),

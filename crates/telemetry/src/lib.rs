@@ -2,6 +2,7 @@
 //! buckets. Specification: core.md 9, actions.md 10.4, plugins-jobs-queues.md 2.3, 4.1, 5.4.
 
 mod buckets;
+mod devices;
 mod docs;
 mod families;
 mod jobs;

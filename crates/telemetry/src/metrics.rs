@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use prometheus::{Registry, TextEncoder};
 use vc_engine::{PluginStage, Report, Sample, Timings};
 
+use crate::devices::DeviceSeries;
 use crate::families::Families;
 use crate::jobs::JobSeriesTable;
 use crate::queues::QueueSeriesTable;
@@ -29,6 +30,7 @@ struct MetricSeries {
     jobs: JobSeriesTable,
     queues: QueueSeriesTable,
     quotas: QuotaSeries,
+    devices: DeviceSeries,
 }
 
 impl Metrics {
@@ -165,6 +167,7 @@ impl Metrics {
         series.jobs.write(&mut text);
         series.queues.write(&mut text);
         series.quotas.write(&mut text);
+        series.devices.write(&mut text);
         drop(series);
         families.scrapes_in_flight.dec();
         let code = if encoded.is_ok() { "200" } else { "500" };
@@ -276,6 +279,7 @@ impl MetricSeries {
             self.jobs.take(sample);
             self.queues.take(sample);
             self.quotas.take(sample);
+            self.devices.take(sample);
         }
     }
 }

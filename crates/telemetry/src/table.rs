@@ -104,6 +104,8 @@ const JOB_ID: &[&str] = &["job_id"];
 const QUEUE: &[&str] = &["queue_name"];
 const QUEUE_RESOURCE: &[&str] = &["queue_name", "resource"];
 const NAMESPACE: &[&str] = &["namespace_name"];
+const DEVICE: &[&str] = &["devID", "NodeName"];
+const DEVICE_POD: &[&str] = &["devID", "NodeName", "podName"];
 const PREEMPTED: &[&str] = &["preempting_queue", "preempted_queue", "reason"];
 
 const AT_CLOSE: &str = "end of a cycle, if it has changed";
@@ -220,6 +222,18 @@ pub const TABLE: &[MetricRow] = &[
     ours(gauge("volcano_objects", &["kind"], "Objects that are known", "as they come and go")),
     ours(gauge("volcano_pending_pods", &["queue", "reason"],
         "Pods that wait, by what keeps them out first", AT_CLOSE)),
+    gauge("volcano_vgpu_device_shared_number", DEVICE,
+        "Containers that share a vGPU device", AT_CLOSE),
+    gauge("volcano_vgpu_device_allocated_memory", DEVICE,
+        "Memory of a vGPU device in use in MiB", AT_CLOSE),
+    gauge("volcano_vgpu_device_allocated_cores", DEVICE,
+        "Cores of a vGPU device in use in percent", AT_CLOSE),
+    gauge("volcano_vgpu_device_memory_limit", DEVICE,
+        "Memory of a vGPU device in MiB", AT_CLOSE),
+    gauge("volcano_vgpu_device_memory_allocation_for_a_certain_pod", DEVICE_POD,
+        "Memory of a vGPU device that a pod has in MiB", AT_CLOSE),
+    gauge("volcano_vgpu_device_core_allocation_for_a_certain_pod", DEVICE_POD,
+        "Cores of a vGPU device that a pod has in percent", AT_CLOSE),
     ours(counter("volcano_cohort_preempted_podgroups_total", PREEMPTED,
         "PodGroups that were evicted for the quota of another one",
         "each of them; `reason` is `InClusterQueue`, `InCohortReclamation`, `InCohortFairSharing` or \

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_engine::{
-    Amounts, CycleTime, Engine, EngineOptions, EvictReason, GangState, KNOWN, PendingPods,
-    PendingReason, PluginStage, PluginTime, QueueAmount, QueueGauges, Report, Sample, Timings,
+    Amounts, CycleTime, DeviceUse, Engine, EngineOptions, EvictReason, GangState, KNOWN,
+    NodeDevices, PendingPods, PendingReason, PluginStage, PluginTime, QueueAmount, QueueGauges,
+    Report, Sample, Timings,
 };
 use vc_model::{ClusterEvent, ObjectKey, QueueRecord};
 use vc_telemetry::{MetricKind, Metrics, TABLE};
@@ -303,6 +304,7 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::PendingPods(vec![waiting]),
         Sample::ConditionsOverwritten { kind: "Pod", n_conditions: 2 },
         Sample::HyperNodeProblems(vec![("rack-a".into(), 1)]),
+        Sample::NodeDevices(Box::new(node_devices("n1", 1))),
         Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
@@ -320,6 +322,45 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.stage_duration("Bind", 1.0);
     metrics.client_request("POST", "api:6443", "201", 0.1);
     metrics
+}
+
+/// A device of the node that so many pods share.
+fn node_devices(node: &str, n_pods: i64) -> NodeDevices {
+    let pods = (0..n_pods).map(|pod| (format!("p{pod}").into(), 100, 10)).collect();
+    let (memory, cores) = (100 * n_pods, 10 * n_pods);
+    let device = DeviceUse {
+        device: "GPU-0".into(),
+        n_users: n_pods,
+        memory,
+        cores,
+        memory_limit: 400,
+        pods,
+    };
+    NodeDevices { node: node.into(), devices: vec![device] }
+}
+
+/// Series of devices follow the last sample of their node.
+#[test]
+fn series_of_devices_vanish_with_pods_and_devices() {
+    let metrics = Metrics::new();
+    let lines = |devices: NodeDevices| {
+        let samples = vec![Sample::NodeDevices(Box::new(devices))];
+        metrics.observe_cycle(&Report { samples, ..Report::default() });
+        let text = metrics.encode();
+        let lines = text.lines().filter(|line| line.starts_with("volcano_vgpu_"));
+        lines.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let shared = |n: i64| {
+        format!("volcano_vgpu_device_shared_number{{NodeName=\"n1\",devID=\"GPU-0\"}} {n}")
+    };
+    let two = lines(node_devices("n1", 2));
+    let memory = "volcano_vgpu_device_memory_allocation_for_a_certain_pod\
+        {NodeName=\"n1\",devID=\"GPU-0\",podName=\"p1\"} 100";
+    assert!(two.contains(&shared(2)) && two.iter().any(|line| line == memory), "{two:#?}");
+    let none = lines(node_devices("n1", 0));
+    assert!(none.contains(&shared(0)) && none.len() == 4, "{none:#?}");
+    let gone = NodeDevices { node: "n1".into(), devices: Vec::new() };
+    assert_eq!(lines(gone), [""; 0]);
 }
 
 /// Name, label names and value of each line; `le` texts of each histogram.

@@ -77,6 +77,8 @@ const OTHERS: &[&str] = &[
     "huawei.com/npu-core",
     "huawei.com/vnpu-mode",
     "hami.io/mutex.lock",
+    "gpu",
+    "hamivgpu",
     "pv.kubernetes.io/bind-completed",
     "storage.alpha.kubernetes.io/migrated-plugins",
     "volume.beta.kubernetes.io/storage-class",

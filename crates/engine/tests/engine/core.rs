@@ -121,6 +121,7 @@ fn core_78_one_bind_with_the_uid_and_no_annotations() {
         uid: "uid-default-j-a".into(),
         node: "n1".into(),
         annotations: Vec::new(),
+        node_lock: None,
     };
     assert_eq!(binds.collect::<Vec<_>>(), [&bind]);
     assert_eq!(cycle.report.n_binds, 1);

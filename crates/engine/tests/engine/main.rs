@@ -14,6 +14,7 @@ mod cohort;
 mod columns;
 mod core;
 mod determinism;
+mod device_shares;
 mod devices;
 mod differential;
 mod early;

@@ -4,7 +4,7 @@
 use vc_model::{JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::certificate::{Certificate, CertificateTerms, Witness};
-use crate::effect::{Effect, EvictReason, bind_annotations};
+use crate::effect::{Effect, EvictReason};
 use crate::sample::Sample;
 use crate::session::Session;
 use crate::statement::Op;
@@ -158,13 +158,8 @@ impl Session<'_> {
 
     fn send_bind(&mut self, task: TaskId, node: NodeId) {
         self.state.cluster.set_task(task, TaskStatus::Binding, Some(node));
-        let row = &self.state.cluster.tasks[task];
-        self.outcome.out.effects.push(Effect::Bind {
-            pod: row.key.clone(),
-            uid: row.uid.clone(),
-            node: self.state.cluster.nodes[node].name.clone(),
-            annotations: bind_annotations(row),
-        });
+        let bind = Effect::bind(self.state.cluster, task, self.state.info.now_micros);
+        self.outcome.out.effects.extend(bind);
         self.count_assumed(task);
     }
 

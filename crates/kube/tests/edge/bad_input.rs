@@ -100,6 +100,7 @@ async fn a_pod_that_somebody_else_has_bound_is_counted() {
         uid: format!("uid-{name}").into(),
         node: "n1".into(),
         annotations: Vec::new(),
+        node_lock: None,
     };
     effects.send(vec![bind("p"), bind("q")].into()).await.unwrap();
     drop(effects);

@@ -16,6 +16,7 @@ mod feeds;
 mod http2;
 mod inside;
 mod log_lines;
+mod node_locks;
 mod pod_group_cache;
 mod refused;
 mod review;

@@ -158,6 +158,7 @@ async fn a_server_that_goes_away_is_a_line_a_minute_and_no_flood() {
             uid: name.as_str().into(),
             node: "n1".into(),
             annotations: Vec::new(),
+            node_lock: None,
         }
     });
     edge.effects.send(binds.collect::<Vec<_>>().into()).await.unwrap();

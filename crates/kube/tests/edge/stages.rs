@@ -47,6 +47,7 @@ async fn what_is_written_before_a_bind_and_the_bind_are_measured_if_they_succeed
         uid: name.into(),
         node: "n".into(),
         annotations: Vec::new(),
+        node_lock: None,
     };
     for effect in [pre_bind, bind("a"), bind("b")] {
         let created_micros = [("a".into(), 0), ("b".into(), 0)].into_iter().collect();

@@ -69,7 +69,7 @@ async fn events_yield_while_decisions_are_written() {
 fn binds(count: usize) -> Vec<Effect> {
     let bind = |index| {
         let (pod, uid) = (ObjectKey::new("ns", &format!("p{index}")), format!("u{index}").into());
-        Effect::Bind { pod, uid, node: "n1".into(), annotations: Vec::new() }
+        Effect::Bind { pod, uid, node: "n1".into(), annotations: Vec::new(), node_lock: None }
     };
     (0..count).map(bind).collect()
 }

@@ -79,7 +79,7 @@ pub(crate) fn uid() -> Arc<str> {
 
 pub(crate) fn bind() -> Effect {
     let annotations = vec![("volcano.sh/topology-decision".into(), "x".into())];
-    Effect::Bind { pod: key(), uid: uid(), node: "n1".into(), annotations }
+    Effect::Bind { pod: key(), uid: uid(), node: "n1".into(), annotations, node_lock: None }
 }
 
 pub(crate) fn condition(nomination: Nomination) -> Effect {

@@ -225,7 +225,7 @@ impl Cluster {
     }
 
     /// Checks that the claims of every task are in its request and in the index. Only tasks with a
-    /// node may have a reservation.
+    /// node may have a reservation or shared devices.
     fn check_volumes(&self) -> Result<(), String> {
         self.volumes.check_indexes()?;
         self.volumes.check_promised()?;
@@ -242,6 +242,10 @@ impl Cluster {
             self.check_claim_counts(&task.key, class)?;
         }
         same("cluster", "users of claims", &self.volumes.n_users(), &n_users)?;
+        let has_devices = |task: &Task| task.node.is_none() && task.devices.is_some();
+        if let Some((_, task)) = self.tasks.iter().find(|(_, task)| has_devices(task)) {
+            return Err(format!("{} has devices but no node", task.key));
+        }
         let placed = |task| self.tasks.get(task).is_some_and(|row| row.node.is_some());
         match self.volumes.reservations().find(|&(task, _)| !placed(task)) {
             None => Ok(()),

@@ -93,6 +93,7 @@ impl Cluster {
         if let Some(shares) = reservation.shares.take() {
             self.tasks[task].devices = Some(shares);
         }
+        self.tasks[task].node_lock = reservation.node_lock.take();
         if reservation == Reservation::default() {
             return;
         }
@@ -103,9 +104,13 @@ impl Cluster {
     /// Returns what the task is promised with its node. Returns `None` if that is nothing.
     pub fn promise(&self, task: TaskId) -> Option<Reservation> {
         let volumes = self.volumes.reservation(task);
-        let shares = self.tasks[task].devices.clone();
-        (volumes.is_some() || shares.is_some())
-            .then(|| Reservation { shares, ..volumes.cloned().unwrap_or_default() })
+        let (shares, node_lock) =
+            (self.tasks[task].devices.clone(), self.tasks[task].node_lock.clone());
+        (volumes.is_some() || shares.is_some()).then(|| Reservation {
+            shares,
+            node_lock,
+            ..volumes.cloned().unwrap_or_default()
+        })
     }
 
     /// Ends the reservation of a task, and its wait for a bind. The task keeps its node.

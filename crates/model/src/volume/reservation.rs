@@ -53,6 +53,9 @@ pub struct Reservation {
     /// Annotations that name the shared devices of the task, which go out with its bind. `None` if
     /// it has none. The task keeps them as [`crate::Task::devices`].
     pub shares: Option<Arc<Labels>>,
+    /// The annotation that locks the node before the bind. The task keeps it as
+    /// [`crate::Task::node_lock`].
+    pub node_lock: Option<Arc<str>>,
     /// `volumebinding.bindTimeoutSeconds`, in microseconds.
     pub timeout_micros: i64,
     /// Progress of the binding.
@@ -97,6 +100,7 @@ impl Reservation {
         self.awaited.extend(other.awaited);
         self.devices.extend(other.devices);
         self.shares = self.shares.or(other.shares);
+        self.node_lock = self.node_lock.or(other.node_lock);
         self.timeout_micros = self.timeout_micros.max(other.timeout_micros);
         self
     }

@@ -421,3 +421,25 @@ fn c3_actions_that_evict_beside_plugins_that_vote_on_admission() {
         assert_eq!(warnings(actions, plugins), [""; 0], "{actions} {plugins}");
     }
 }
+
+/// plugins-nodes.md 16.1
+#[test]
+fn only_one_way_to_share_cards_can_be_on() {
+    let with = |arguments: &[&str]| {
+        let lines: String = arguments.iter().map(|key| format!("\n  {key}: true")).collect();
+        one_plugin("deviceshare", &format!("arguments:{lines}"))
+    };
+    let [sharing, number, vgpu] =
+        ["deviceshare.GPUSharingEnable", "deviceshare.GPUNumberEnable", "deviceshare.VGPUEnable"];
+    for (arguments, problem) in [
+        ([sharing, number], "can not define true in both gpu sharing and gpu number"),
+        ([sharing, vgpu], "gpu-share and vgpu can't be used together"),
+        ([number, vgpu], "gpu-share and vgpu can't be used together"),
+    ] {
+        let error = refuse(&with(&arguments));
+        let hint = format!("hint: set {} or {} to false", arguments[0], arguments[1]);
+        assert!(error.contains(problem) && error.ends_with(&hint), "{error}");
+        clean(&with(&arguments[..1]));
+        clean(&with(&arguments[1..]));
+    }
+}

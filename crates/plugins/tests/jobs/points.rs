@@ -21,6 +21,19 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         true,
         "D3: with hierarchy its reclaim rule also guards gangreclaim",
     ),
+    (
+        "deviceshare",
+        "BatchNodeOrder",
+        false,
+        "only vNPUs by MindCluster, which are not built, are scored in a batch",
+    ),
+    ("deviceshare", "event handlers", true, "it reserves devices itself, without predicates"),
+    (
+        "deviceshare",
+        "SimulateAddTask and SimulateRemoveTask",
+        true,
+        "the list has only points that an action asks",
+    ),
     ("nodeorder", "NodeOrder", false, "all of its scorers answer for all nodes at once"),
     ("pdb", "UnifiedEvictable", true, "D3: budgets hold for the gang actions too"),
     ("pdb", "event handlers", true, "D22: what the session has evicted counts"),
@@ -83,7 +96,9 @@ fn plugins_register_what_the_specification_lists() {
     let listed = listed();
     assert!(listed["JobOrder"].contains("gang") && listed["SubJobPipelined"].contains("gang"));
     for entry in vc_plugins::ALL.iter().filter(|entry| entry.name() != "cohort") {
-        let points = plugin(&format!("{} +enableHierarchy", entry.name())).points();
+        let devices = "deviceshare.VGPUEnable=true deviceshare.ScheduleWeight=1";
+        let arguments = if entry.name() == "deviceshare" { devices } else { "" };
+        let points = plugin(&format!("{} +enableHierarchy {arguments}", entry.name())).points();
         for &(point, name, _) in ALL_POINTS {
             let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name()));
             let expected = match exception(entry.name(), name) {

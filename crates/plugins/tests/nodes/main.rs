@@ -5,6 +5,7 @@ mod against_plain;
 mod bed;
 mod binpack;
 mod default_spread;
+mod deviceshare;
 mod network_topology_aware;
 mod nodegroup;
 mod nodeorder;

@@ -44,6 +44,8 @@ impl Choice {
 pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 /// The places of configurations with nodegroup or resource-strategy-fit.
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
+/// The places of configurations with deviceshare.
+pub(super) const CARDS: std::ops::Range<usize> = 19..24;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -66,6 +68,9 @@ fn make_configs() -> Vec<Config> {
     let quotas = "priority gang conformance | predicates nodeorder cohort{* \
         withinClusterQueue=LowerPriority reclaimWithinCohort=Any}";
     let networks = format!("{chart} network-topology-aware");
+    let cards = "deviceshare{* deviceshare.VGPUEnable=true deviceshare.SchedulePolicy=binpack \
+        deviceshare.ScheduleWeight=10}";
+    let spread = "deviceshare{* deviceshare.VGPUEnable=true deviceshare.SchedulePolicy=spread}";
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
     let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
         nodeorder binpack";
@@ -90,6 +95,14 @@ fn make_configs() -> Vec<Config> {
         conf(all, &ordered),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", groups),
         fits(),
+        conf(all, &format!("{chart} {cards}")),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} {spread}")),
+        conf(all, &format!("{chart} deviceshare{{* deviceshare.GPUSharingEnable=true}}")),
+        conf(all, &format!("{chart} deviceshare{{* deviceshare.GPUNumberEnable=true}}")),
+        conf(
+            all,
+            &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
+        ),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -196,6 +209,29 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
     ),
     ("cdp", 25, &[(1, "")]),
     ("conformance", 55, &[(1, "")]),
+    (
+        "deviceshare",
+        15,
+        &[
+            (1, ""),
+            (2, "deviceshare.VGPUEnable: true"),
+            (2, "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 3"),
+            (
+                2,
+                "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 2, \
+                 deviceshare.SchedulePolicy: binpack, deviceshare.GPUExclusiveRules: [{app: a}]",
+            ),
+            (1, "deviceshare.VGPUEnable: true, deviceshare.GPUExclusiveRules: [{app: a}]"),
+            (1, "deviceshare.GPUSharingEnable: true"),
+            (2, "deviceshare.VGPUEnable: true, deviceshare.NodeLockEnable: true"),
+            (1, "deviceshare.GPUNumberEnable: true, deviceshare.ScheduleWeight: 3"),
+            (
+                2,
+                "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 1, \
+                 deviceshare.SchedulePolicy: spread",
+            ),
+        ],
+    ),
     ("drf", 40, &[(1, "")]),
     ("gang", 88, &[(1, "")]),
     (

@@ -15,6 +15,8 @@ pub(super) enum Theme {
     Networks,
     /// Node groups, and strategies of resources.
     Groups,
+    /// Cards that pods share.
+    Cards,
 }
 
 /// How large a story is, and what it is about.
@@ -169,7 +171,11 @@ fn amounts(size: Size) -> BoxedStrategy<String> {
 }
 
 fn more_of_node(size: Size) -> impl Strategy<Value = &'static str> {
-    size.pick(&[
+    let cards: &[(u32, &str)] = match size.theme {
+        Theme::Cards => &CARDS,
+        _ => &[],
+    };
+    let usual = &[
         (8, ""),
         (1, "taint=dedicated:NoSchedule"),
         (1, "taint=dedicated:PreferNoSchedule"),
@@ -179,7 +185,8 @@ fn more_of_node(size: Size) -> impl Strategy<Value = &'static str> {
         (2, "disk=ssd"),
         (1, "disk=hdd image=web:300"),
         (1, "image=web:900 image=db:200"),
-    ])
+    ];
+    size.pick(&[&usual[..], cards].concat())
 }
 
 fn group_of_node(size: Size) -> impl Strategy<Value = &'static str> {
@@ -208,6 +215,40 @@ fn groups_of_queue(size: Size) -> impl Strategy<Value = &'static str> {
         }
     }
 }
+
+/// Nodes with two cards of 100 MiB, as vGPUs for two or three containers each.
+const CARDS: [(u32, &str); 7] = [
+    (
+        4,
+        "volcano.sh/vgpu-number=4 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200 \
+         annotation.hamivgpu=2026-01-01T01:00:00Z annotation.volcano.sh/node-vgpu-register=\
+         G0,2,100,NVIDIA-A,true,hami-core:G1,2,100,NVIDIA-A,true,hami-core:",
+    ),
+    (6, "volcano.sh/gpu-memory=200 volcano.sh/gpu-number=2"),
+    (
+        2,
+        "volcano.sh/gpu-memory=300 volcano.sh/gpu-number=3 \
+         annotation.volcano.sh/gpu-unhealthy-ids=1",
+    ),
+    (
+        12,
+        "volcano.sh/vgpu-number=6 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200 \
+         annotation.volcano.sh/node-vgpu-register=\
+         G0,3,100,NVIDIA-A,true,hami-core:G1,3,100,NVIDIA-B,true,hami-core:",
+    ),
+    (
+        6,
+        "volcano.sh/vgpu-number=4 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200 \
+         annotation.volcano.sh/node-vgpu-register=\
+         G0,2,100,NVIDIA-A,true,hami-core:G1,2,100,NVIDIA-A,false,hami-core:",
+    ),
+    (
+        2,
+        "volcano.sh/vgpu-number=4 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200 \
+         annotation.volcano.sh/node-vgpu-register=G0,2,100",
+    ),
+    (2, "volcano.sh/vgpu-number=4 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200"),
+];
 
 pub(super) fn node(size: Size) -> impl Strategy<Value = String> {
     let zone = pick(&[(4, "zone=z0"), (4, "zone=z1"), (3, "zone=z2"), (1, "")]);
@@ -268,6 +309,7 @@ fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
         Theme::Neighbours => &NEIGHBOURS,
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
+        Theme::Cards => &SHARES,
     };
     size.pick(&[WANTS, more].concat())
 }
@@ -277,6 +319,20 @@ const STRATEGIES: [(u32, &str); 4] = [
     (8, "strategy=MostAllocated strategy.cpu=2 strategy.gpu=1"),
     (4, "strategy=LeastAllocated strategy.cpu=1 strategy.memory=3"),
     (4, "strategy=MostAllocated"),
+];
+
+const SHARES: [(u32, &str); 11] = [
+    (8, "volcano.sh/gpu-memory=60"),
+    (6, "volcano.sh/gpu-number=1"),
+    (4, "volcano.sh/gpu-memory=50 volcano.sh/gpu-number=1 annotation.volcano.sh/gpu-index=0"),
+    (12, "volcano.sh/vgpu-memory=60"),
+    (8, "volcano.sh/vgpu-memory=30 volcano.sh/vgpu-cores=40"),
+    (6, "volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory=40"),
+    (6, "volcano.sh/vgpu-number=1 volcano.sh/vgpu-cores=100"),
+    (6, "volcano.sh/vgpu-memory=20 annotation.volcano.sh/vgpu-podgroup-policy=spread"),
+    (4, "volcano.sh/vgpu-memory=50 annotation.nvidia.com/use-gputype=b"),
+    (4, "volcano.sh/vgpu-memory=50 annotation.volcano.sh/vgpu-nouse-gpuuuid=G0"),
+    (8, "volcano.sh/vgpu-memory=70 annotation.volcano.sh/vgpu-ids-new=G0,NVIDIA,70,10:"),
 ];
 
 const NEIGHBOURS: [(u32, &str); 9] = [

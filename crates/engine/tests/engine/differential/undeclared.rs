@@ -32,6 +32,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("cdp", 4, &[Inputs::CLOCK, Inputs::CANDIDATE_ROW]),
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
+    ("deviceshare", 19, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     ("network-topology-aware", 13, &[Inputs::QUEUE_OBJECT]),
     (
         "nodegroup",

@@ -276,9 +276,10 @@ impl World {
 
     pub(crate) fn store(&mut self, effect: &Effect) {
         match effect {
-            Effect::Bind { pod, node, .. } => {
+            Effect::Bind { pod, node, annotations, .. } => {
                 let now_micros = self.now_micros;
                 self.change(pod, |pod| {
+                    pod.annotations.extend(annotations.iter().cloned());
                     pod.node_name = Some(node.clone());
                     pod.scheduled_micros = Some(now_micros);
                 });

@@ -1,11 +1,13 @@
 //! A session of its own, for states that no built action leaves behind.
 
+use std::sync::Arc;
+
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
     ActiveJobs, Caches, EvictionHolds, EvictionSides, Opening, Outbox, PluginEntry, PluginSet,
     Session,
 };
-use vc_model::{Cluster, Counts, Node, NodeId, SubJob, TaskId, TaskStatus};
+use vc_model::{Cluster, Counts, Labels, Node, NodeId, SubJob, TaskId, TaskStatus};
 use vc_resource::Resource;
 
 use super::{START_MICROS, World, key};
@@ -93,7 +95,7 @@ pub(crate) fn node(cluster: &Cluster, name: &str) -> NodeId {
 #[derive(Debug, PartialEq)]
 pub(crate) struct State {
     nodes: Vec<Node>,
-    tasks: Vec<(TaskStatus, Option<NodeId>)>,
+    tasks: Vec<(TaskStatus, Option<NodeId>, Option<Arc<Labels>>)>,
     jobs: Vec<(Counts, Vec<SubJob>, Resource, Resource)>,
 }
 
@@ -105,7 +107,11 @@ impl State {
         });
         Self {
             nodes: cluster.nodes.iter().map(|(_, node)| node.clone()).collect(),
-            tasks: cluster.tasks.iter().map(|(_, task)| (task.status, task.node)).collect(),
+            tasks: cluster
+                .tasks
+                .iter()
+                .map(|(_, task)| (task.status, task.node, task.devices.clone()))
+                .collect(),
             jobs: jobs.collect(),
         }
     }

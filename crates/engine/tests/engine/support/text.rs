@@ -3,7 +3,7 @@
 //! server would.
 //!
 //! ```text
-//! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule image=web:300
+//! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule image=web:300 annotation.KEY=text
 //! queue q1 weight=2 cap.cpu=4 parent=root priority=5 state=Closed fifo note.KEY=annotation
 //! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 policy.group=2x1 pending
 //!   task a cpu=2 @n1 running role=ps
@@ -87,7 +87,9 @@ fn micros(seconds: &str) -> i64 {
 /// Enters an amount if the word is one.
 fn amount(list: &mut ResourceList, name: &str, value: &str) -> bool {
     let name = if name == "gpu" { "nvidia.com/gpu" } else { name };
-    let is_extended = name.contains('/') && !name.contains("volcano.sh/");
+    let is_device = ["volcano.sh/vgpu-", "volcano.sh/gpu-"].iter().any(|it| name.starts_with(it));
+    let is_ours = name.contains("volcano.sh/") && !is_device;
+    let is_extended = name.contains('/') && !is_ours && !name.starts_with("annotation.");
     let known = matches!(name, "cpu" | "memory" | "pods") || is_extended;
     if known {
         let quantity: Quantity = value.parse().unwrap_or_else(|error| panic!("{value}: {error}"));
@@ -122,6 +124,10 @@ fn node(name: &str, words: &[(&str, &str)]) -> NodeRecord {
                 node.images.push((format!("{image}:latest").into(), number::<i64>(mib) << 20));
             }
             _ if amount(&mut node.allocatable, name, value) => {}
+            _ if name.starts_with("annotation.") => {
+                let key = name.trim_start_matches("annotation.");
+                node.annotations.insert(key.into(), value.into());
+            }
             _ => {
                 node.labels.insert(name.into(), value.into());
             }
