@@ -98,7 +98,7 @@ fn decode(pods: Vec<String>) -> usize {
     pods.iter().map(record).filter(|(_, problems)| problems.is_empty()).count()
 }
 
-const LIMIT_SCAN: u64 = limit(3_310_000, 11_130_000);
+const LIMIT_SCAN: u64 = limit(3_310_000, 11_400_000);
 const LIMIT_PLACE: u64 = limit(24_200_000, 55_300_000);
 const LIMIT_UNDO: u64 = limit(71_500_000, 195_900_000);
 const LIMIT_APPLY: u64 = limit(9_150_000, 21_400_000);

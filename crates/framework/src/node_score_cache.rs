@@ -111,8 +111,10 @@ impl Session<'_> {
 impl SessionState<'_> {
     /// Returns the queue of the task, if filters or scores of some plugin depend on it.
     fn queue_for_scores(&self, task: TaskId) -> Option<QueueId> {
-        let job = self.tasks[task].job.filter(|_| self.plugins().scores_by_queue())?;
-        Some(self.jobs[job].queue)
+        if !self.plugins().scores_by_queue {
+            return None;
+        }
+        self.tasks[task].job.map(|job| self.jobs[job].queue)
     }
 }
 

@@ -54,6 +54,8 @@ pub struct PluginSet {
     moved_queues: ChangeLog<QueueId>,
     /// Σ [`crate::CacheKeys::revision`] over the plugins, in this session.
     revision: u64,
+    /// True if cached filter results and scores of a task depend on its queue.
+    pub(crate) scores_by_queue: bool,
     pub(crate) meter: Meter,
 }
 
@@ -116,7 +118,9 @@ impl PluginSet {
         let depends: Vec<Depends> = stated.collect();
         let signatures = depends.iter().map(Depends::signature).collect();
         let rest = Self { depends, signatures, ..Self::default() };
-        (Self { plugins, names, calls, static_filters, handlers, filters, ..rest }, warnings)
+        let mut set = Self { plugins, names, calls, static_filters, handlers, filters, ..rest };
+        set.scores_by_queue = set.read_queues_for_scores();
+        (set, warnings)
     }
 
     /// Hands state of the earlier configuration's plugins over to the plugins of the same name.

@@ -70,8 +70,8 @@ impl PluginSet {
         nobody(Points::BEST_NODE) && nobody(Points::NODE_MAP) && remembered(Points::NODE_ORDER)
     }
 
-    /// True if cached filter results and scores of a task depend on its queue.
-    pub(crate) fn scores_by_queue(&self) -> bool {
+    /// True if some plugin reads the queue of a task to filter or score nodes.
+    pub(crate) fn read_queues_for_scores(&self) -> bool {
         [Points::PREDICATE, Points::NODE_ORDER]
             .into_iter()
             .any(|point| self.all_with_inputs(point).any(|(_, reads)| reads.has(Inputs::OWN_QUEUE)))
