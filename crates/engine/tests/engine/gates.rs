@@ -104,3 +104,24 @@ fn jobs_77_capacity_keeps_the_quota_of_a_lifted_gate() {
     world.delete_pod("j-a");
     assert_eq!(world.cycle().only(&["ungate", "bind"]), "bind k-c n1");
 }
+
+/// A gate is handled once, however many HyperNodes are tried.
+#[test]
+fn a_gate_is_handled_before_hyper_nodes_are_tried() {
+    let text = format!(
+        "queue default\nnode n1 cpu=8\nnode n2 cpu=8\njob j min=0 topology=hard
+           task a cpu=1 gate={QUEUE_GATE}\n task unmanaged cpu=1 gate={QUEUE_GATE}\n task w cpu=1 x2"
+    );
+    let options = Settings { queue_gate_admission: true, ..Settings::default() };
+    let config = conf("allocate", "gang predicates proportion network-topology-aware");
+    let mut world = World::with(options, &config, objects(&text));
+    world.edit("j-a", |pod| {
+        pod.annotations.insert(QUEUE_GATE.into(), "true".into());
+    });
+    let racks = "hypernode rack-a node=n1\nhypernode rack-b node=n2";
+    vc_model::fixture::events_of(racks).into_iter().for_each(|event| world.send(event));
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let cycle = world.cycle();
+    assert_eq!(cycle.only(&["ungate", "bind"]), "ungate j-a\nbind j-w-0 n1\nbind j-w-1 n1");
+    assert_eq!(cycle.report.warnings.len(), 1, "{:?}", cycle.report.warnings);
+}

@@ -262,3 +262,16 @@ fn a_plan_that_breaks_the_limit_is_given_up() {
     let done = world.cycle().decisions();
     assert!(!done.contains("bind"), "{done}");
 }
+
+/// What a node is used beyond what it offers is not missing on the other nodes of its rack.
+#[test]
+fn an_overcommitted_node_takes_nothing_from_the_others_of_its_rack() {
+    let text = "job over min=1 priority=9 \n task r cpu=9 @n1 running
+        job low min=0\n task r cpu=3 @n2 running
+        job full min=1 priority=9\n task r cpu=4 @n3 running\n task s cpu=4 @n4 running
+        job j min=1 priority=5 topology=hard\n task p cpu=4";
+    let config =
+        conf("allocate, gangpreempt", "priority gang | predicates binpack network-topology-aware");
+    let done = world(&config, text).cycle().decisions();
+    assert_eq!(done, "evict low-r gangpreempt\npipeline j-p n2");
+}
