@@ -102,6 +102,7 @@ impl EvictionHolds {
     }
 
     /// Ends the hold of a job that found no place although all its victims are gone or have ended.
+    /// After a restart the victims are unknown; then no pod may terminate on the planned nodes.
     /// Returns true if it ended.
     pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) -> bool {
         let key = &cluster.jobs[job].key;
@@ -109,7 +110,15 @@ impl EvictionHolds {
             let task = cluster.task(uid);
             task.is_none_or(|task| cluster.tasks[task].status.is_terminated())
         };
-        let ends = self.by_job.get(key).is_some_and(|hold| hold.victims.iter().all(gone));
+        let terminates = |&task: &TaskId| cluster.tasks[task].status == TaskStatus::Releasing;
+        let is_quiet = |name: &Arc<str>| {
+            let node = cluster.node(name);
+            !node.is_some_and(|node| cluster.nodes[node].tasks.iter().any(terminates))
+        };
+        let ends = self.by_job.get(key).is_some_and(|hold| match hold.victims.is_empty() {
+            true => hold.planned.values().all(is_quiet),
+            false => hold.victims.iter().all(gone),
+        });
         if ends {
             self.by_job.remove(key);
             self.n_changes += 1;

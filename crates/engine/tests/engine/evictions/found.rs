@@ -422,3 +422,30 @@ fn a_gang_for_which_pods_went_is_not_broken() {
           task w0 cpu=1 priority=0";
     check(Run { config: 9, lag: 1, restart: None }, text);
 }
+
+/// After a restart the victims are unknown: as long as pods terminate on the planned nodes, a job whose
+/// queue is overused in this cycle keeps its place (2.11).
+#[test]
+fn a_place_is_kept_over_a_restart_while_the_queue_is_overused() {
+    let text = "node n0 cpu=3 pods=2
+        node n1 cpu=4 pods=2
+        node n2 cpu=2 pods=3
+        queue q0 weight=2 reclaimable=false
+        queue q1 weight=1 reclaimable=false
+        job j0 queue=q1 min=0 priority=0
+          task w0 cpu=1 priority=0  label.app=covered
+        job j1 queue=q0 min=0 priority=0
+          task r0 @n1 running priority=0  label.app=covered
+        job j2 queue=q1 min=3 priority=1
+          task w0 priority=0
+          task w1 priority=0
+          task w2 priority=0
+        job j3 queue=q0 min=0 priority=0
+          task w0 priority=0
+          task w1 cpu=2 priority=0
+          task w2 cpu=4 priority=0
+        job j4 queue=q1 min=0 priority=0
+          task r0 @n2 running priority=0
+          task w0 cpu=1 priority=0";
+    check(Run { config: 0, lag: 3, restart: Some(1) }, text);
+}
