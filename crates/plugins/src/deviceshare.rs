@@ -299,7 +299,7 @@ impl DeviceShare {
     }
 }
 
-/// Returns the question for the devices of a node.
+/// Returns the query that asks which devices of a node the task can have.
 fn query(view: SessionView<'_>, task: TaskId, node: NodeId, after_releases: bool) -> Query<'_> {
     Query { task, at: DeviceNode { cluster: view.cluster, node, after_releases } }
 }

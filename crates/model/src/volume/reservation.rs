@@ -92,7 +92,7 @@ impl Reservation {
         }
     }
 
-    /// Returns both reservations as one, which two plugins have made for a task.
+    /// Returns one reservation with what two plugins have reserved for a task.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
         self.bindings.extend(other.bindings);
