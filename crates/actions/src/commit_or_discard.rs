@@ -12,6 +12,7 @@ use vc_framework::{
 };
 use vc_model::{JobId, NodeId, Reason, TaskId};
 
+use crate::kept_room::find_taken;
 use crate::victims::obstacle;
 pub(crate) use minimize::NodeRooms;
 use minimize::minimize_victims;
@@ -107,13 +108,28 @@ fn below_minimum(session: &SessionState<'_>, job: JobId) -> Cause {
     Cause::BelowMinimum { have, min: row.min_available }
 }
 
-/// Checks that the placements hold one after the other with all victims gone, as the pass for
-/// eviction holds will make them. The queue must not be overused, or allocate would skip it.
-/// Returns the unit in which the victims are minimal.
+/// Checks that the placements hold, with as few victims as the terms say, and that they take no
+/// room that is kept for pods of other jobs. Returns the unit in which the victims are minimal.
 ///
 /// # Errors
 /// What is in the way. The statement has to be discarded then.
 fn certify(
+    statement: &mut Statement<'_, '_>,
+    terms: &CommitTerms<'_>,
+) -> Result<Option<Unit>, Cause> {
+    let minimal = minimize(statement, terms)?;
+    let taken = find_taken(statement, terms.job).filter(|_| statement.evicts());
+    taken.map_or(Ok(minimal), |node| Err(Cause::RoomKept(node)))
+}
+
+/// Checks that the placements hold one after the other with all victims gone, as the pass for
+/// eviction holds will make them. The queue must not be overused, or allocate would skip it.
+/// Victims that are not needed are put back, as the terms say. Returns the unit in which the
+/// victims are minimal.
+///
+/// # Errors
+/// What is in the way. The statement has to be discarded then.
+fn minimize(
     statement: &mut Statement<'_, '_>,
     terms: &CommitTerms<'_>,
 ) -> Result<Option<Unit>, Cause> {

@@ -22,6 +22,7 @@ use vc_resource::Resource;
 
 use crate::eligible::awaits_victims;
 use crate::job_queue::JobQueue;
+use crate::kept_room::find_taken;
 use crate::quota_pass;
 use crate::starving::{Starving, collect, pending};
 use crate::sub_job_tasks::{SubJobTasks, take_first, tasks_by_sub_job};
@@ -192,6 +193,10 @@ fn serve(session: &mut Session<'_>, kind: GangEviction, job: JobId) {
     };
     // A29: placements that idle nodes can hold without evictions are left to allocate.
     if !statement.evicts() && statement.fits_idle_nodes() {
+        return statement.discard();
+    }
+    if let Some(node) = find_taken(&statement, job).filter(|_| statement.evicts()) {
+        statement.outcome().causes.note_job(job, action, Cause::RoomKept(node));
         return statement.discard();
     }
     statement.outcome().causes.served(job);

@@ -12,6 +12,7 @@ mod gang_attempt_cache;
 mod gangpreempt;
 mod gangreclaim;
 mod job_queue;
+mod kept_room;
 mod places;
 mod preempt;
 mod quota_pass;

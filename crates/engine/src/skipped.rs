@@ -129,6 +129,7 @@ fn of_cause(cause: &Cause) -> &'static str {
     match cause {
         Cause::PolicyNever => "give the pods a priority class whose preemptionPolicy is not Never",
         Cause::AwaitsVictims(_) => "nothing to do: the room is being freed",
+        Cause::RoomKept(_) => "nothing to do: the room is kept until those pods are bound",
         Cause::NoCandidate => {
             "add nodes, or let pods be evicted: running, preemptable, of the same queue (preempt) \
              or of another reclaimable one (reclaim)"

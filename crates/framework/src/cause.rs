@@ -14,6 +14,8 @@ pub enum Cause {
     PolicyNever,
     /// Earlier victims have yet to leave this node.
     AwaitsVictims(NodeId),
+    /// The room on this node is kept for pods for which others were evicted.
+    RoomKept(NodeId),
     /// No pod of a node may be a victim of this action.
     NoCandidate,
     /// This plugin left no candidate of a node. `None`: no plugin grants any victim.
@@ -46,6 +48,10 @@ impl Cause {
             Self::PolicyNever => "policy Never".to_owned(),
             Self::AwaitsVictims(node) => {
                 format!("waiting for terminating victims on {}", cluster.nodes[*node].name)
+            }
+            Self::RoomKept(node) => {
+                let name = &cluster.nodes[*node].name;
+                format!("room on {name} is kept for pods for which others were evicted")
             }
             Self::NoCandidate => "no pod passed the victim filter".to_owned(),
             Self::Refused(Some(plugin)) => format!("victims refused by {plugin}"),

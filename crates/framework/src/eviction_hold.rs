@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_model::{Cluster, JobId, ObjectKey, TaskId, TaskStatus};
+use vc_model::{Cluster, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::statement::Op;
 
@@ -99,6 +99,20 @@ impl EvictionHolds {
             Some((cluster.job(key)?, tasks)).filter(|(_, tasks)| !tasks.is_empty())
         };
         self.by_job.iter().filter_map(of_job).collect()
+    }
+
+    /// Returns the Pending tasks of all jobs but this one that have a planned node, each with that
+    /// node.
+    pub fn planned_of_others(&self, cluster: &Cluster, job: JobId) -> Vec<(NodeId, TaskId)> {
+        let own = &cluster.jobs[job].key;
+        let holds = self.by_job.iter().filter(|(key, _)| *key != own);
+        let planned = holds.flat_map(|(_, hold)| &hold.planned);
+        let pending = |(uid, node): (&Arc<str>, &Arc<str>)| {
+            let task = cluster.task(uid)?;
+            let is_pending = cluster.tasks[task].status == TaskStatus::Pending;
+            is_pending.then_some((cluster.node(node)?, task))
+        };
+        planned.filter_map(pending).collect()
     }
 
     /// Ends the hold of a job that found no place although all its victims are gone or have ended.

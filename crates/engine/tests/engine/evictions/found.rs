@@ -449,3 +449,37 @@ fn a_place_is_kept_over_a_restart_while_the_queue_is_overused() {
           task w0 cpu=1 priority=0";
     check(Run { config: 0, lag: 3, restart: Some(1) }, text);
 }
+
+/// The queue of a member has no room for one cycle, so its planned node looks free. No pod is evicted
+/// beside it for another job, which would lose the place again (2.11).
+#[test]
+fn room_is_kept_for_a_member_whose_queue_has_none_for_a_cycle() {
+    let text = "node n0 cpu=3 pods=20
+        node n1 cpu=6 pods=20
+        node n2 cpu=4 pods=20
+        node n3 cpu=6 pods=20
+        node n4 cpu=6 pods=20
+        node n5 cpu=2 pods=20
+        node n6 cpu=4 pods=20
+        node n7 cpu=6 pods=20
+        queue q0 weight=3 reclaimable=false
+        queue q1 weight=1 reclaimable=false
+        job j0 queue=q0 min=0 priority=0
+          task r0 @n4 running cpu=1 priority=0  label.app=covered
+        job j1 queue=q1 min=0 priority=1
+          task r0 @n3 running cpu=2 priority=0  label.app=covered
+          task r1 @n4 running cpu=2 priority=0  label.app=covered
+          task w0 cpu=2 priority=1  label.app=covered x4
+        job j2 queue=q1 min=2 priority=0
+          task r0 @n4 running cpu=2 priority=0 pre=false
+          task r1 @n7 running cpu=3 priority=0
+          task r2 @n7 running cpu=2 priority=0
+        job j3 queue=q0 min=0 priority=0
+        job j4 queue=q0 min=0 priority=0
+          task r0 @n2 running cpu=4 priority=1
+          task r1 @n3 running cpu=1 priority=0
+          task w0 cpu=3 priority=0   x2
+          task w1 cpu=1 priority=0   x3
+          task w2 cpu=4 priority=2   x3";
+    check(Run { config: 4, lag: 2, restart: None }, text);
+}
