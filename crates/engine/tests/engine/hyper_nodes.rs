@@ -53,7 +53,8 @@ fn a_hard_job_takes_the_next_rack_if_the_first_is_short() {
 #[test]
 fn a_hard_job_waits_if_no_rack_has_room_and_says_what_is_short() {
     let short = "network topology: no HyperNode of tier 1 or lower has room for all pods: rack-a of \
-        tier 1 has too little cpu";
+        tier 1 has too little cpu even when empty. Allow a higher tier in spec.networkTopology, or ask \
+        for less";
     for (job, wanted) in [
         ("job j min=1 topology=hard\n task p cpu=5", "In hyperNode rack-a: 0/2 nodes are unavail"),
         ("job j min=3 topology=hard\n task p cpu=4 x3", short),
@@ -323,5 +324,26 @@ fn one_hard_gang_of_a_shape_is_tried_and_the_closest_hyper_node_named() {
         assert_eq!(world.engine.cache_stats().n_failed_alike, n_alike, "{second}: {said}");
         assert!(said.contains("In hyperNode rack-b: 0/3 nodes are unavailable"), "{said}");
         assert!(!said.contains("In hyperNode rack-a"), "{said}");
+    }
+}
+
+/// A sub-group that no allowed HyperNode can hold is told which field sets the limit. One that has to
+/// wait for room is not.
+#[test]
+fn a_sub_group_that_no_hyper_node_can_hold_is_told_which_field_sets_the_limit() {
+    let short = "of tier 1 or lower has room for all pods: rack-a of tier 1 has too little cpu";
+    let remedy = " even when empty. Allow a higher tier in spec.subGroupPolicy[0].networkTopology, \
+        or ask for less\"";
+    for (busy, cpu, end) in [(0, 5, remedy), (1, 4, "\"")] {
+        let text = format!(
+            "job b min=1\n task r cpu={busy} @n1 running\n task s cpu={busy} @n3 running
+             job j min=2 topology=hard:2 policy.g=2x1:hard:1\n task p cpu={cpu} label.g=a x2"
+        );
+        let said = world(&text).cycle().all();
+        for start in ["pod j-p-0 Unschedulable", "event PodGroup j Warning", "group j Inqueue"] {
+            let line = said.lines().find(|line| line.starts_with(start)).unwrap_or_default();
+            assert!(line.contains("sub-group default/j/g-a: no HyperNode"), "{start}: {said}");
+            assert!(line.ends_with(&format!("{short}{end}")), "{start}: {said}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use vc_framework::{Gradient, GradientPurpose, GradientQuery, SessionView};
-use vc_model::{HyperNodeId, HyperNodeTree, JobId, TaskStatus};
+use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, JobId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use super::totals::{HyperNodeTotals, Totals};
@@ -63,7 +63,8 @@ pub(super) fn gradient(
         return Gradient::none(problem);
     }
     if by_tier.is_empty() {
-        return Gradient::none(nothing_allowed(view, from, limit, closest));
+        let asked = Asked { query, from, limit, request: &request };
+        return Gradient::none(asked.problem(view, totals, closest));
     }
     let mut groups: Vec<Vec<HyperNodeId>> = by_tier.into_values().collect();
     groups.iter_mut().for_each(|group| group.sort_unstable());
@@ -134,25 +135,54 @@ fn lacking(view: SessionView<'_>, totals: &Totals, request: &Resource) -> Option
     request.first_lacking(&totals.future_idle, &view.cluster.dims)
 }
 
-fn nothing_allowed(
-    view: SessionView<'_>,
+/// What no HyperNode has room for.
+struct Asked<'a> {
+    query: GradientQuery<'a>,
     from: HyperNodeId,
     limit: i32,
-    closest: Option<(HyperNodeId, Dim)>,
-) -> String {
-    let tree = &*view.info.hyper_nodes;
-    let place = match from == HyperNodeTree::ROOT || closest.is_some_and(|(id, _)| id == from) {
-        true => String::new(),
-        false => format!(" in {}", tree[from].name),
-    };
-    match closest {
-        None => format!("no HyperNode{place} has tier {limit} or a lower one"),
-        Some((id, dim)) => format!(
-            "no HyperNode{place} of tier {limit} or lower has room for all pods: {} of tier {} has \
-             too little {}",
-            tree[id].name,
-            tree[id].tier,
+    request: &'a Resource,
+}
+
+impl Asked<'_> {
+    /// Returns what the HyperNode that comes closest lacks. If no allowed HyperNode would have room
+    /// with all its pods gone, the text says which field to change.
+    fn problem(
+        &self,
+        view: SessionView<'_>,
+        totals: &mut HyperNodeTotals,
+        closest: Option<(HyperNodeId, Dim)>,
+    ) -> String {
+        let (tree, limit) = (&*view.info.hyper_nodes, self.limit);
+        let place = match self.from {
+            from if from == HyperNodeTree::ROOT => String::new(),
+            from if closest.is_some_and(|(id, _)| id == from) => String::new(),
+            from => format!(" in {}", tree[from].name),
+        };
+        let Some((closest, dim)) = closest else {
+            return format!("no HyperNode{place} has tier {limit} or a lower one");
+        };
+        let mut lacking_when_empty =
+            |id| self.request.first_lacking(&totals.of(view, id).allocatable, &view.cluster.dims);
+        let mut allowed = tree.below(self.from).into_iter().filter(|&id| tree[id].tier <= limit);
+        let never = allowed.all(|id| lacking_when_empty(id).is_some());
+        let never = never.then(|| lacking_when_empty(closest)).flatten();
+        let (HyperNode { name, tier, .. }, dim) = (&tree[closest], never.unwrap_or(dim));
+        let text = format!(
+            "no HyperNode{place} of tier {limit} or lower has room for all pods: {name} of tier \
+             {tier} has too little {}",
             view.cluster.dims.name(dim)
-        ),
+        );
+        let Some(_) = never else { return text };
+        let field = topology_field(view, self.query);
+        format!("{text} even when empty. Allow a higher tier in {field}, or ask for less")
+    }
+}
+
+/// Returns the field of the PodGroup that limits the tier.
+fn topology_field(view: SessionView<'_>, query: GradientQuery<'_>) -> String {
+    let job = &view.cluster.jobs[query.job];
+    match query.sub_job.map(|index| job.sub_jobs[index].policy) {
+        Some(Some(policy)) => format!("spec.subGroupPolicy[{policy}].networkTopology"),
+        _ => "spec.networkTopology".to_owned(),
     }
 }

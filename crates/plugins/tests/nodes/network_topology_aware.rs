@@ -207,6 +207,12 @@ fn nodes_133_hyper_nodes_with_too_little_room_are_left_out() {
     let world = World::new(&[], &format!("{TREE}{SIZES}{large}"));
     let none =
         "no HyperNode of tier 1 or lower has room for all pods: s3 of tier 1 has too little cpu";
+    let remedy = "Allow a higher tier in spec.networkTopology, or ask for less";
+    assert_eq!(world.gradient(None), Err(format!("{none} even when empty. {remedy}")));
+    // Enough if it were empty.
+    let busy = "job k\n task r cpu=1 @s4-n1 running\n task s cpu=1 @s6-n1 running";
+    let eight = large.replace("cpu=9", "cpu=8");
+    let world = World::new(&[], &format!("{TREE}{SIZES}{eight}\n{busy}"));
     assert_eq!(world.gradient(None), Err(none.to_owned()));
     // What terminates counts as free.
     let leaving = "job k\n task r cpu=4 @s4-n1 releasing\n task s cpu=4 @s4-n2 releasing";
@@ -292,7 +298,7 @@ fn nodes_132_gradients_for_evictions_begin_with_the_widest() {
     assert_eq!(World::new(&most(1), &text).gradient_for_evictions(&|_| true), names(&[&["d"]]));
     // What the nodes have decides, not what is idle.
     let larger = text.replace("minres.cpu=2", "minres.cpu=5");
-    let short =
-        "no HyperNode of tier 2 or lower has room for all pods: c of tier 2 has too little cpu";
+    let short = "no HyperNode of tier 2 or lower has room for all pods: c of tier 2 has too little \
+        cpu even when empty. Allow a higher tier in spec.networkTopology, or ask for less";
     assert_eq!(World::new(&[], &larger).gradient_for_evictions(&|_| true), Err(short.to_owned()));
 }

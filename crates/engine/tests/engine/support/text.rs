@@ -247,11 +247,7 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
             }
             ("pending", _) => group.status.phase = PodGroupPhase::Pending,
             ("topology", _) => {
-                let (mode, tier) = value.split_once(':').unwrap_or((value, "1"));
-                let (soft, highest_tier_name) = (mode == "soft", "".into());
-                let highest_tier_allowed = Some(number(tier));
-                group.network_topology =
-                    Some(NetworkTopology { soft, highest_tier_allowed, highest_tier_name });
+                group.network_topology = Some(topology(value));
             }
             ("pre", _) => {
                 group.annotations.insert("volcano.sh/preemptable".into(), value.into());
@@ -268,13 +264,21 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
     (class, group)
 }
 
+/// `hard:2`, `soft`; without a tier it is 1.
+fn topology(value: &str) -> NetworkTopology {
+    let (mode, tier) = value.split_once(':').unwrap_or((value, "1"));
+    let (soft, highest_tier_allowed) = (mode == "soft", Some(number(tier)));
+    NetworkTopology { soft, highest_tier_allowed, highest_tier_name: "".into() }
+}
+
 /// `policy.workers=2x3`: of the pods with a label `workers`, each value is a sub-group of size 2;
-/// 3 of them are needed.
+/// 3 of them are needed. `policy.workers=2x3:hard:1` has a topology.
 fn policy(name: &str, value: &str) -> SubGroupPolicy {
-    let (size, minimum) = value.split_once('x').expect("size x minimum");
+    let (counts, own) = value.split_once(':').map_or((value, None), |(l, r)| (l, Some(r)));
+    let (size, minimum) = counts.split_once('x').expect("size x minimum");
     SubGroupPolicy {
         name: name.into(),
-        network_topology: None,
+        network_topology: own.map(topology),
         sub_group_size: Some(number(size)),
         min_sub_groups: number(minimum),
         label_selector: None,
