@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use vc_sim::demo::manifests::Workload;
 use vc_sim::demo::{DemoError, DemoOptions, run};
 
 /// Only so that a demo that never settles fails instead of hanging.
@@ -11,7 +12,7 @@ const HANG: Duration = Duration::from_secs(120);
 
 fn options(scheduler: impl Into<PathBuf>) -> DemoOptions {
     DemoOptions {
-        manifests: None,
+        workload: Workload::Gangs,
         scheduler: Some(scheduler.into()),
         scheduler_conf: None,
         nodes: 12,
@@ -56,6 +57,28 @@ async fn the_demo_runs_to_its_summary() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+/// A gang that is larger than any rack waits for ever; all others have run in a rack or the hall.
+#[tokio::test]
+async fn the_demo_of_the_network_topology_runs_to_its_summary() {
+    let mut out = Vec::new();
+    let workload = Workload::Topology;
+    let options = DemoOptions { workload, ..options(env!("CARGO_BIN_EXE_vc-scheduler")) };
+    let summary = run(&options, &mut out).await.unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(summary.settled, "{text}");
+    assert_eq!((summary.pods_bound, summary.pods), (70, 90), "{text}");
+    assert_eq!((summary.gangs_complete, summary.gangs), (5, 6), "{text}");
+    assert!(summary.refused.is_empty(), "{text}");
+    let [giant] = &summary.waiting[..] else { panic!("{text}") };
+    assert_eq!((giant.what.as_str(), giant.pods), ("gang giant", 20), "{text}");
+    let why = "too little cpu even when empty. Allow a higher tier in spec.networkTopology";
+    assert!(giant.reason.contains(why), "{text}");
+    // Four nodes are a rack, eight are the hall.
+    let line = |part: &str| text.lines().find(|line| line.contains(part)).unwrap_or_default();
+    assert!(line("bound 16 pods of allreduce").contains("to 4 nodes"), "{text}");
+    assert!(line("bound 10 pods of finetune").contains("to 4 nodes"), "{text}");
 }
 
 #[tokio::test]

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use vc_sim::demo::line::{Style, StyledLine};
-use vc_sim::demo::manifests::{EMBEDDED, ManifestPlan};
+use vc_sim::demo::manifests::{ManifestPlan, Workload};
 use vc_sim::demo::picture::{self, DemoPicture};
 use vc_sim::demo::state::DemoState;
 use vc_sim::demo::summary::{DemoSummary, Quantiles, quantiles};
 use vc_sim::demo::view::{self, Screen};
 use vc_sim::input::Input;
-use vc_sim::serve::{Change, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
+use vc_sim::serve::{Change, HYPER_NODES, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
 
 const QUIET: Duration = Duration::from_secs(2);
 const NARROW: Screen = Screen { width: 80, height: 24, unicode: false, color: false };
@@ -99,17 +99,20 @@ fn frame(state: &DemoState, screen: Screen) -> Vec<String> {
 
 #[test]
 fn every_manifest_of_the_directory_is_built_in() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/demo");
-    let files = std::fs::read_dir(directory).unwrap();
-    let files: BTreeSet<PathBuf> = files.map(|file| file.unwrap().path()).collect();
-    let names: Vec<&str> =
-        files.iter().map(|it| it.file_name().unwrap().to_str().unwrap()).collect();
-    assert_eq!(names, EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for workload in [Workload::Gangs, Workload::Topology] {
+        let (directory, embedded) = workload.embedded().unwrap();
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(directory);
+        let files = std::fs::read_dir(directory).unwrap();
+        let files: BTreeSet<PathBuf> = files.map(|file| file.unwrap().path()).collect();
+        let names: Vec<&str> =
+            files.iter().map(|it| it.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, embedded.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    }
 }
 
 #[test]
 fn the_built_in_workload_is_applied_over_time_queues_first() {
-    let plan = ManifestPlan::read(None, 1.0).unwrap();
+    let plan = ManifestPlan::read(&Workload::Gangs, 1.0).unwrap();
     assert_eq!(plan.unreadable, []);
     let kinds: Vec<&str> =
         plan.steps.iter().map(|it| it.object["kind"].as_str().unwrap()).collect();
@@ -154,7 +157,7 @@ fn a_time_that_is_none_is_reported_with_its_place() {
 
 #[test]
 fn a_directory_that_does_not_exist_is_an_error() {
-    let error = ManifestPlan::read(Some(Path::new("/nowhere")), 1.0).unwrap_err();
+    let error = ManifestPlan::read(&Workload::Given("/nowhere".into()), 1.0).unwrap_err();
     assert!(error.to_string().starts_with("cannot read /nowhere: "), "{error}");
 }
 
@@ -251,6 +254,36 @@ node-2   ###########..........   4/8    node-10  .....................   0/8
 ";
     assert!(text.starts_with(wanted), "{text}");
     assert!(text.ends_with("  0.140 s  gang giant waits: no room"), "{text}");
+}
+
+#[test]
+fn the_view_shows_hyper_nodes_with_their_gangs() {
+    let mut state = busy_cluster();
+    let member = |kind: &str, name: &str| json!({ "type": kind, "selector": { "exactMatch": { "name": name } } });
+    let hyper_node = |name: &str, tier: i32, member: Value| {
+        json!({ "apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+            "metadata": { "name": name }, "spec": { "tier": tier, "members": [member] } })
+    };
+    for (name, tier, member) in [
+        ("hall", 2, member("HyperNode", "rack")),
+        ("rack", 1, member("Node", "node-2")),
+        ("spare", 1, member("Node", "node-10")),
+    ] {
+        let object = hyper_node(name, tier, member);
+        state.observe(&HYPER_NODES, Change::Added, &object, ms(0));
+    }
+    let text = frame(&state, NARROW).join("\n");
+    let wanted = "
+HYPERNODE      TIER  CPU IN USE
+hall              2  ########........   4/8    train 2
+  rack            1  ########........   4/8    train 2
+spare             1  ................   0/8
+";
+    assert!(text.contains(wanted), "{text}");
+    let rack = hyper_node("rack", 1, member("Node", "node-2"));
+    state.observe(&HYPER_NODES, Change::Deleted, &rack, ms(1));
+    let names: Vec<String> = state.hyper_nodes().into_iter().map(|load| load.name).collect();
+    assert_eq!(names, ["hall", "spare"]);
 }
 
 #[test]

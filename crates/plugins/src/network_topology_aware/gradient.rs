@@ -63,8 +63,8 @@ pub(super) fn gradient(
         return Gradient::none(problem);
     }
     if by_tier.is_empty() {
-        let asked = Asked { query, from, limit, request: &request };
-        return Gradient::none(asked.problem(view, totals, closest));
+        let unmet = UnmetGradient { query, from, limit, request: &request };
+        return Gradient::none(unmet.problem(view, totals, closest));
     }
     let mut groups: Vec<Vec<HyperNodeId>> = by_tier.into_values().collect();
     groups.iter_mut().for_each(|group| group.sort_unstable());
@@ -136,14 +136,14 @@ fn lacking(view: SessionView<'_>, totals: &Totals, request: &Resource) -> Option
 }
 
 /// What no HyperNode has room for.
-struct Asked<'a> {
+struct UnmetGradient<'a> {
     query: GradientQuery<'a>,
     from: HyperNodeId,
     limit: i32,
     request: &'a Resource,
 }
 
-impl Asked<'_> {
+impl UnmetGradient<'_> {
     /// Returns what the HyperNode that comes closest lacks. If no allowed HyperNode would have room
     /// with all its pods gone, the text says which field to change.
     fn problem(

@@ -13,9 +13,10 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const SHIPPED: [&str; 3] = [
+const SHIPPED: [&str; 4] = [
     "config/volcano-scheduler.conf",
     "config/volcano-scheduler-ci.conf",
+    "config/volcano-scheduler-topology.conf",
     "config/volcano-scheduler-cohort.conf",
 ];
 

@@ -1,7 +1,7 @@
-//! The workload of the demo: the manifests of `config/demo`, or a directory of the user's, and when
-//! each object is applied.
+//! The workload of the demo: manifests that ship, or a directory of the user's, and when each object
+//! is applied.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,14 +14,71 @@ use crate::serve::RUN_SECONDS;
 /// Seconds after the start of the demo at which an object is applied; without it, at the start.
 pub const APPLY_AT: &str = "vcsim/apply-at";
 
-/// What `vcsim demo` shows when no directory is given, by file name.
-pub const EMBEDDED: &[(&str, &str)] = &[
+/// Which workload is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// Gangs in two queues.
+    #[default]
+    Gangs,
+    /// Gangs with a network topology in racks and halls.
+    Topology,
+    /// The manifests of a directory or file.
+    Given(PathBuf),
+}
+
+/// The manifests of a workload that ships, by file name.
+type Embedded = &'static [(&'static str, &'static str)];
+
+/// The manifests of [`Workload::Gangs`].
+const GANGS: Embedded = &[
     ("elastic.yaml", include_str!("../../../../config/demo/elastic.yaml")),
     ("gangs.yaml", include_str!("../../../../config/demo/gangs.yaml")),
     ("never-fits.yaml", include_str!("../../../../config/demo/never-fits.yaml")),
     ("queues.yaml", include_str!("../../../../config/demo/queues.yaml")),
     ("waits-for-room.yaml", include_str!("../../../../config/demo/waits-for-room.yaml")),
 ];
+
+/// The manifests of [`Workload::Topology`].
+const TOPOLOGY: Embedded = &[
+    ("gangs.yaml", include_str!("../../../../config/demo-topology/gangs.yaml")),
+    ("hypernodes.yaml", include_str!("../../../../config/demo-topology/hypernodes.yaml")),
+    ("sub-groups.yaml", include_str!("../../../../config/demo-topology/sub-groups.yaml")),
+    ("too-large.yaml", include_str!("../../../../config/demo-topology/too-large.yaml")),
+];
+
+impl Workload {
+    /// Returns the directory of the repository in which the manifests are, and the manifests by
+    /// file name. `None` for those of a user.
+    pub fn embedded(&self) -> Option<(&'static str, Embedded)> {
+        match self {
+            Self::Gangs => Some(("config/demo", GANGS)),
+            Self::Topology => Some(("config/demo-topology", TOPOLOGY)),
+            Self::Given(_) => None,
+        }
+    }
+
+    /// Returns the configuration of the scheduler that ships for it.
+    pub(super) fn configuration(&self) -> &'static str {
+        match self {
+            Self::Topology => include_str!("../../../../config/volcano-scheduler-topology.conf"),
+            Self::Gangs | Self::Given(_) => {
+                include_str!("../../../../config/volcano-scheduler.conf")
+            }
+        }
+    }
+
+    fn read(&self) -> Result<Input, InputError> {
+        if let Self::Given(path) = self {
+            return input::read(std::slice::from_ref(path));
+        }
+        let mut input = Input::default();
+        let (directory, files) = self.embedded().unwrap_or_default();
+        for (name, text) in files {
+            input.add_text(&Arc::from(format!("{directory}/{name}")), text);
+        }
+        Ok(input)
+    }
+}
 
 /// An object and when it is applied, from the start of the workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,17 +99,12 @@ pub struct ManifestPlan {
 }
 
 impl ManifestPlan {
-    /// The plan of a directory or file, or of the embedded manifests. Times, of pods too, are
-    /// divided by `speed`.
+    /// The plan of a workload. Times, of pods too, are divided by `speed`.
     ///
     /// # Errors
     /// The path does not exist or may not be read.
-    pub fn read(path: Option<&Path>, speed: f64) -> Result<ManifestPlan, InputError> {
-        let input = match path {
-            Some(path) => input::read(&[path.to_owned()])?,
-            None => embedded(),
-        };
-        Ok(ManifestPlan::of(input, speed))
+    pub fn read(workload: &Workload, speed: f64) -> Result<ManifestPlan, InputError> {
+        Ok(ManifestPlan::of(workload.read()?, speed))
     }
 
     /// The plan of what has been read.
@@ -75,14 +127,6 @@ impl ManifestPlan {
     }
 }
 
-fn embedded() -> Input {
-    let mut input = Input::default();
-    for (name, text) in EMBEDDED {
-        input.add_text(&Arc::from(format!("config/demo/{name}")), text);
-    }
-    input
-}
-
 fn apply_at(object: &Value, speed: f64) -> Result<Duration, String> {
     let given = &object["metadata"]["annotations"][APPLY_AT];
     if given.is_null() {
@@ -98,7 +142,7 @@ fn apply_at(object: &Value, speed: f64) -> Result<Duration, String> {
 fn rank(object: &Value) -> u8 {
     match text(object, "/kind") {
         "Namespace" => 0,
-        "Node" | "Queue" | "PriorityClass" => 1,
+        "Node" | "HyperNode" | "Queue" | "PriorityClass" => 1,
         _ => 2,
     }
 }

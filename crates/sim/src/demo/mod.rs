@@ -24,6 +24,7 @@ pub use run::run;
 
 use crate::input::InputError;
 use crate::serve::ServeError;
+use manifests::Workload;
 
 /// How much faster `--fast` is.
 const FAST: f64 = 8.0;
@@ -33,6 +34,7 @@ const INTERRUPTED: u8 = 130;
 const EXAMPLES: &str = "\
 Examples:
   vcsim demo
+  vcsim demo --topology
   vcsim demo --fast --svg /tmp/demo.svg";
 
 /// Show an embedded cluster at work: vc-scheduler as a process, gangs in two queues.
@@ -42,12 +44,16 @@ pub struct DemoArgs {
     /// Apply these manifests (a directory or a file) instead of the built-in ones. The annotation
     /// vcsim/apply-at of an object is the second at which it is applied, vcsim/run-seconds of a pod
     /// how long it runs
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "topology")]
     pub manifests: Option<PathBuf>,
+    /// Show gangs with a network topology, in racks and halls
+    #[arg(long)]
+    pub topology: bool,
     /// The vc-scheduler program [default: the one beside this program]
     #[arg(long, value_name = "PATH")]
     pub scheduler: Option<PathBuf>,
-    /// The scheduler's configuration [default: config/volcano-scheduler.conf, built in]
+    /// The scheduler's configuration [default: config/volcano-scheduler.conf, or with --topology
+    /// config/volcano-scheduler-topology.conf; both are built in]
     #[arg(long, value_name = "FILE")]
     pub scheduler_conf: Option<PathBuf>,
     /// How many simulated nodes of 32 cpu and 128Gi there are
@@ -73,11 +79,11 @@ pub struct DemoArgs {
 /// What a demo is to be.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
-    /// A directory or file; absent, the built-in manifests.
-    pub manifests: Option<PathBuf>,
+    /// What is applied.
+    pub workload: Workload,
     /// The program; absent, `vc-scheduler` beside the running one.
     pub scheduler: Option<PathBuf>,
-    /// Absent, the configuration that ships.
+    /// Absent, the configuration that ships for the workload.
     pub scheduler_conf: Option<PathBuf>,
     /// Simulated nodes.
     pub nodes: u32,
@@ -179,7 +185,11 @@ impl DemoArgs {
 
     fn options(&self) -> DemoOptions {
         DemoOptions {
-            manifests: self.manifests.clone(),
+            workload: match (&self.manifests, self.topology) {
+                (Some(path), _) => Workload::Given(path.clone()),
+                (None, true) => Workload::Topology,
+                (None, false) => Workload::Gangs,
+            },
             scheduler: self.scheduler.clone(),
             scheduler_conf: self.scheduler_conf.clone(),
             nodes: self.nodes,

@@ -33,7 +33,7 @@ const FIRST_QUEUE: &str = "default";
 /// # Errors
 /// The server or the scheduler cannot start, the scheduler ends too early, or a signal came.
 pub async fn run<W: Write>(options: &DemoOptions, out: &mut W) -> Result<DemoSummary, DemoError> {
-    let plan = ManifestPlan::read(options.manifests.as_deref(), options.speed)?;
+    let plan = ManifestPlan::read(&options.workload, options.speed)?;
     let server = serve::start(serve_options(options)).await?;
     let mut scheduler = start_scheduler(options, &server)?;
     let shown = show(options, plan, &server, &mut scheduler, out).await;
@@ -120,6 +120,7 @@ fn start_scheduler(options: &DemoOptions, server: &Server) -> Result<DemoSchedul
         url: &server.url(),
         program: options.scheduler.as_deref(),
         configuration: options.scheduler_conf.as_deref(),
+        default_configuration: options.workload.configuration(),
         verbosity: if options.verbose { 3 } else { 0 },
         directory: std::env::temp_dir().join(name),
         keep_files: options.verbose,

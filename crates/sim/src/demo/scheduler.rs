@@ -10,8 +10,6 @@ use tokio::process::{Child, Command};
 
 use super::DemoError;
 
-/// The configuration that ships, in force unless another is given.
-const CONFIGURATION: &str = include_str!("../../../../config/volcano-scheduler.conf");
 const PROGRAM: &str = "vc-scheduler";
 /// Lines of its log that are shown when it fails.
 const TAIL_LINES: usize = 15;
@@ -22,8 +20,10 @@ pub(super) struct SchedulerStart<'a> {
     pub(super) url: &'a str,
     /// The program; absent, the one beside the running program.
     pub(super) program: Option<&'a Path>,
-    /// A configuration file; absent, the one that ships.
+    /// A configuration file; absent, the text below.
     pub(super) configuration: Option<&'a Path>,
+    /// The configuration of the workload.
+    pub(super) default_configuration: &'a str,
     pub(super) verbosity: u8,
     /// Where its files go; made here, removed at the end unless `keep_files`.
     pub(super) directory: PathBuf,
@@ -50,7 +50,7 @@ impl DemoScheduler {
             Some(path) => path.to_owned(),
             None => {
                 let path = directory.join("volcano-scheduler.conf");
-                fs::write(&path, CONFIGURATION).map_err(unwritten)?;
+                fs::write(&path, start.default_configuration).map_err(unwritten)?;
                 path
             }
         };

@@ -2,6 +2,7 @@
 //! gangs, pods, nodes, and a log of what happened. Times are spans since the start of the workload.
 
 mod gang;
+mod hyper_nodes;
 mod log;
 mod pod;
 
@@ -12,9 +13,11 @@ use serde_json::Value;
 use vc_resource::Quantity;
 
 use crate::field::text;
-use crate::serve::{Change, Key, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
+use crate::serve::{Change, HYPER_NODES, Key, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
 
 pub use gang::{GangView, MemberCounts};
+pub use hyper_nodes::HyperNodeLoad;
+use hyper_nodes::HyperNodesSeen;
 pub use log::{LogNote, Tone};
 pub(super) use log::{count, span};
 pub use pod::PodView;
@@ -31,6 +34,7 @@ pub struct DemoState {
     nodes: BTreeMap<(usize, String), i64>,
     /// Weights of queues.
     queues: BTreeMap<String, i64>,
+    hyper_nodes: HyperNodesSeen,
     gangs: BTreeMap<Key, GangView>,
     pods: BTreeMap<Key, PodView>,
     log: NoteLog,
@@ -75,7 +79,11 @@ impl DemoState {
             kind if *kind == PODS => self.observe_pod(change, object, at),
             kind if *kind == POD_GROUPS => self.observe_gang(change, object, at),
             kind if *kind == QUEUES => self.observe_queue(change, object, at),
-            kind if *kind == NODES => self.observe_node(change, object, at),
+            kind if *kind == NODES => {
+                self.hyper_nodes.observe(kind, change, object);
+                self.observe_node(change, object, at);
+            }
+            kind if *kind == HYPER_NODES => self.hyper_nodes.observe(kind, change, object),
             _ => {}
         }
     }

@@ -35,6 +35,7 @@ const MOST_EVENTS: usize = 12;
 pub fn frame(state: &DemoState, title: &str, now: Duration, screen: Screen) -> Vec<StyledLine> {
     let mut lines = vec![header(title, now, screen)];
     section(&mut lines, queues(state, screen));
+    section(&mut lines, hyper_nodes(state, screen));
     let nodes = nodes(state, screen);
     let rest = lines.len() + nodes.len() + FEWEST_EVENTS + 6;
     section(&mut lines, gangs(state, screen, screen.height.saturating_sub(rest)));
@@ -133,6 +134,29 @@ fn gang_story(gang: &GangView, members: MemberCounts) -> (Style, String) {
         0 => (Style::Good, complete),
         waiting => (Style::Good, format!("{complete}, {waiting} more would start")),
     }
+}
+
+/// HyperNodes, lower ones indented, with the gangs that have pods there. Nothing without HyperNodes.
+fn hyper_nodes(state: &DemoState, screen: Screen) -> Vec<StyledLine> {
+    let loads = state.hyper_nodes();
+    if loads.is_empty() {
+        return Vec::new();
+    }
+    let head = format!("{} TIER  CPU IN USE", column("HYPERNODE", NAME));
+    let mut lines = vec![StyledLine::of(Style::Dim, head)];
+    for load in loads {
+        let name = column(&format!("{}{}", "  ".repeat(load.depth), load.name), NAME);
+        let gangs = load.gangs.iter().map(|(title, n_pods)| format!("{title} {n_pods}"));
+        let figures = format!(" {:>3}/{:<5}", cpu_number(load.used), cpu_number(load.total));
+        lines.push(
+            StyledLine::of(Style::Bold, name)
+                .then(Style::Plain, format!(" {:>4}  ", load.tier))
+                .then(Style::Good, bar(screen, 16, (load.used, load.total), None))
+                .then(Style::Plain, figures)
+                .then(Style::Dim, gangs.collect::<Vec<_>>().join(", ")),
+        );
+    }
+    lines
 }
 
 fn nodes(state: &DemoState, screen: Screen) -> Vec<StyledLine> {

@@ -7,9 +7,9 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::serve::{Change, NODES, POD_GROUPS, PODS, QUEUES, ServedKind, Store};
+use crate::serve::{Change, HYPER_NODES, NODES, POD_GROUPS, PODS, QUEUES, ServedKind, Store};
 
-static WATCHED: [ServedKind; 4] = [NODES, QUEUES, POD_GROUPS, PODS];
+static WATCHED: [ServedKind; 5] = [NODES, HYPER_NODES, QUEUES, POD_GROUPS, PODS];
 /// Events on their way; more wait in the log of the server.
 const CAPACITY: usize = 4096;
 

@@ -102,6 +102,16 @@ pub const PRIORITY_CLASSES: ServedKind =
 /// Volcano PodGroups; their status is part of the object (core.md 3.9).
 pub const POD_GROUPS: ServedKind =
     row(VOLCANO, "v1beta1", "podgroups", "PodGroup", Namespaced, Plain, &["pg"]);
+/// HyperNodes, the domains of the network topology.
+pub const HYPER_NODES: ServedKind = row(
+    "topology.volcano.sh",
+    "v1alpha1",
+    "hypernodes",
+    "HyperNode",
+    Cluster,
+    Subresource,
+    &["hn"],
+);
 /// Volcano Queues.
 pub const QUEUES: ServedKind =
     row(VOLCANO, "v1beta1", "queues", "Queue", Cluster, Subresource, &["q"]);
@@ -170,8 +180,7 @@ pub static KINDS: &[ServedKind] = &[
     POD_GROUPS,
     QUEUES,
     row("batch.volcano.sh", "v1alpha1", "jobs", "Job", Namespaced, Subresource, &["vcjob", "vj"]),
-    row("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", Cluster, Subresource,
-        &["hn"]),
+    HYPER_NODES,
     row("nodeinfo.volcano.sh", "v1alpha1", "numatopologies", "Numatopology", Cluster, Plain,
         &["numatopo"]),
     row("shard.volcano.sh", "v1alpha1", "nodeshards", "NodeShard", Cluster, Subresource, &[]),

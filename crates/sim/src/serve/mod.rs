@@ -46,8 +46,8 @@ pub use delete::DeleteOptions;
 pub use expand::Expander;
 use hosts::Hosts;
 pub use kinds::{
-    BINDINGS, CLAIMS, EVENTS, KINDS, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES,
-    QUEUES, STORAGE_CLASSES, Scope, ServedKind, Status, VOLUMES,
+    BINDINGS, CLAIMS, EVENTS, HYPER_NODES, KINDS, LEASES, NAMESPACES, NODES, POD_GROUPS, PODS,
+    PRIORITY_CLASSES, QUEUES, STORAGE_CLASSES, Scope, ServedKind, Status, VOLUMES,
 };
 pub use kubelet::RUN_SECONDS;
 pub use log::{Change, Event, Subscription};
