@@ -366,12 +366,19 @@ pub(crate) const CASES: &[Case] = &[
         n_nodes: 130_000,
         n_pending: 1_000_000,
         n_pending_plain: 100,
-        gang_size: 50,
-        n_arriving: 1,
-        cycles: &[1, 2, 4],
         conf: Some(topology::ALLOCATE),
-        load: topology::load_gangs,
+        load: topology::load_small_gangs,
         ..allocate("mega/130k")
+    },
+    mega("mega/idle", 0, &[2]),
+    mega("mega/arrival", 1, &[4]),
+    Case {
+        n_pending: 39_000,
+        n_pending_plain: 100,
+        gang_size: 100,
+        conf: Some(topology::GANG_PREEMPT),
+        load: topology::load_urgent_gangs,
+        ..preempt("mega/preempt-39k", 130_000, 100)
     },
     Case {
         n_pending: 500,
@@ -418,6 +425,20 @@ const fn fragments(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
         n_victims: 3,
         load: evictions::load_fragments,
         ..preempt(name, n_nodes, gang_size)
+    }
+}
+
+/// A million pods run on 130,000 nodes in HyperNodes.
+const fn mega(name: &'static str, n_arriving: u64, cycles: &'static [u32]) -> Case {
+    Case {
+        name,
+        n_nodes: 130_000,
+        n_running: 1_000_000,
+        n_arriving,
+        cycles,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_running_gangs,
+        ..IDLE
     }
 }
 

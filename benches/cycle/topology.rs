@@ -24,6 +24,8 @@ const LEAVES: u64 = 8;
 /// More than half of a node.
 const ONE_PER_NODE: Shape = Shape { cpu_milli: 33_000, memory_gi: 4 };
 const QUARTER: Shape = Shape { cpu_milli: 15_500, memory_gi: 62 };
+/// Two gangs of a hundred fit into a HyperNode of tier 1.
+const FOURTEENTH: Shape = Shape { cpu_milli: 4_500, memory_gi: 17 };
 /// A tenth of a node.
 const TENTH: Shape = Shape { cpu_milli: 6_400, memory_gi: 25 };
 
@@ -58,6 +60,38 @@ pub(crate) fn load_sub_groups(case: &Case, engine: &mut Engine) {
 pub(crate) fn load_gangs(case: &Case, engine: &mut Engine) {
     let gangs = pending_gangs(case, PodGroupPhase::Inqueue, |_| QUARTER).map(hard);
     apply(engine, base(case).chain(tree(case.n_nodes)).chain(gangs));
+}
+
+/// Gangs wait of which two fill one HyperNode of tier 1.
+pub(crate) fn load_small_gangs(case: &Case, engine: &mut Engine) {
+    let gangs = pending_gangs(case, PodGroupPhase::Inqueue, |_| FOURTEENTH).map(hard);
+    apply(engine, base(case).chain(tree(case.n_nodes)).chain(gangs));
+}
+
+/// The same gangs run.
+pub(crate) fn load_running_gangs(case: &Case, engine: &mut Engine) {
+    let n_leaves = case.n_nodes / LEAF;
+    let running = (0..case.n_running / 100).flat_map(move |number| {
+        let created_micros = START_MICROS - 86_400_000_000 + number as i64 * 1_000;
+        let gang = gang(number, 100, FOURTEENTH, PodGroupPhase::Running, created_micros);
+        let first = number / n_leaves * 100;
+        events(&gang, |index| Some(number % n_leaves * LEAF + (first + index) % LEAF))
+    });
+    apply(engine, base(case).chain(tree(case.n_nodes)).chain(running.map(hard)));
+}
+
+/// Urgent gangs fit into one HyperNode of tier 1 each, once other pods are gone.
+pub(crate) fn load_urgent_gangs(case: &Case, engine: &mut Engine) {
+    let class = std::iter::once(ClusterEvent::PriorityClassApplied(urgent()));
+    let waiting = (0..case.n_pending / case.gang_size).flat_map(|number| {
+        let created_micros = START_MICROS - 3_600_000_000 + number as i64 * 1_000;
+        let (number, phase) = (10_000_000 + number, PodGroupPhase::Inqueue);
+        let whole = gang(number, case.gang_size, TENTH, phase, created_micros);
+        events(&Gang { is_urgent: true, ..whole }, |_| None)
+    });
+    let running = evictions::running(case);
+    let base = class.chain(base(case)).chain(tree(case.n_nodes));
+    apply(engine, base.chain(running).chain(waiting.map(hard)));
 }
 
 /// One urgent gang fits into a HyperNode once other pods are gone.

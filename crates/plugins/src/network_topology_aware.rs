@@ -193,7 +193,16 @@ impl VectorizedPlugin for NetworkTopologyAware {
 
 impl TopologyPlugin for NetworkTopologyAware {
     fn gradient(&self, view: SessionView<'_>, query: GradientQuery<'_>) -> Gradient {
-        gradient::gradient(view, query, &mut self.totals(), self.max_evict)
+        gradient::gradient(view, query, self.totals().all(view), self.max_evict)
+    }
+
+    fn gradients(
+        &self,
+        view: SessionView<'_>,
+        of_sub_job: (JobId, usize),
+        under: &[HyperNodeId],
+    ) -> Vec<(usize, HyperNodeId)> {
+        gradient::gradients(view, of_sub_job, self.totals().all(view), under)
     }
 
     fn hyper_node_order(

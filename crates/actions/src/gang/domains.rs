@@ -2,6 +2,8 @@
 //! cluster for a job without a network topology.
 //! Specification: actions.md 9.3.
 
+use std::cell::RefCell;
+
 use rustc_hash::FxHashMap;
 use vc_framework::{GradientPurpose, GradientQuery, SessionState};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, NodeId};
@@ -39,10 +41,15 @@ pub(super) fn nodes(session: &SessionState<'_>, id: HyperNodeId) -> Vec<NodeId> 
 fn add_room(session: &SessionState<'_>, node: NodeId, room: &mut Resource) {
     let mut of_node = session.nodes[node].idle.clone();
     of_node.add(&session.nodes[node].releasing);
-    for dim in of_node.dims().filter(|&dim| of_node.get(dim) < 0).collect::<Vec<_>>() {
-        of_node.set(dim, 0);
-    }
+    clamp(&mut of_node);
     room.add(&of_node);
+}
+
+/// Sets negative amounts to 0: a node takes nothing from the others.
+fn clamp(room: &mut Resource) {
+    for dim in room.dims().filter(|&dim| room.get(dim) < 0).collect::<Vec<_>>() {
+        room.set(dim, 0);
+    }
 }
 
 /// Returns the domains to try, each once, widest first.
@@ -56,11 +63,17 @@ pub(super) fn domains(
     if !session.view().is_in_hyper_nodes(attempt.job) {
         return Ok(vec![EvictionDomain::of(session, HyperNodeTree::ROOT)]);
     }
-    let most = most_room(session, attempt);
+    let known: RefCell<FxHashMap<NodeId, Resource>> = RefCell::default();
     let may_suffice = |id: HyperNodeId| {
-        let mut room = Resource::default();
-        let nodes = session.info().hyper_nodes[id].nodes.iter();
-        nodes.filter_map(|node| most.get(node)).for_each(|of_node| room.add(of_node));
+        let (mut known, mut room) = (known.borrow_mut(), Resource::default());
+        let nodes = nodes(session, id);
+        // Mostly this tells already that too much is promised to others, and reads no pods.
+        if !attempt.need.fits(&not_promised(session, &nodes)) {
+            return false;
+        }
+        for node in nodes {
+            room.add(known.entry(node).or_insert_with(|| most_room(session, attempt, node)));
+        }
         attempt.need.fits(&room)
     };
     let gradient = session.plugins().gradient(
@@ -87,20 +100,28 @@ pub(super) fn domains(
     Ok(domains.filter(|domain| !domain.nodes.is_empty()).collect())
 }
 
-/// Returns the room of each node with all its candidates gone.
-fn most_room(
-    session: &SessionState<'_>,
-    attempt: &GangEvictionAttempt,
-) -> FxHashMap<NodeId, Resource> {
-    let room = |node: NodeId| {
-        let mut room = Resource::default();
-        add_room(session, node, &mut room);
-        let tasks = session.nodes[node].tasks.iter();
-        let candidates = tasks.filter(|&&task| attempt.may_lose(session, task));
-        candidates.for_each(|&task| room.add(session.request(task)));
-        (node, room)
-    };
-    nodes(session, HyperNodeTree::ROOT).into_iter().map(room).collect()
+/// Returns what the nodes have in all, without what is promised to pods. Room with all candidates
+/// gone is never more.
+fn not_promised(session: &SessionState<'_>, nodes: &[NodeId]) -> Resource {
+    let mut room = Resource::default();
+    for &node in nodes {
+        let mut of_node = session.nodes[node].allocatable.clone();
+        of_node.sub(&session.nodes[node].pipelined);
+        clamp(&mut of_node);
+        room.add(&of_node);
+    }
+    room
+}
+
+/// Returns the room of a node with all its candidates gone. What is promised to other pods is not
+/// room.
+fn most_room(session: &SessionState<'_>, attempt: &GangEvictionAttempt, node: NodeId) -> Resource {
+    let mut room = session.nodes[node].future_idle();
+    let tasks = session.nodes[node].tasks.iter();
+    let candidates = tasks.filter(|&&task| attempt.may_lose(session, task));
+    candidates.for_each(|&task| room.add(session.request(task)));
+    clamp(&mut room);
+    room
 }
 
 /// Returns the HyperNodes of a domain to try for a sub-job, widest first.

@@ -275,3 +275,20 @@ fn an_overcommitted_node_takes_nothing_from_the_others_of_its_rack() {
     let done = world(&config, text).cycle().decisions();
     assert_eq!(done, "evict low-r gangpreempt\npipeline j-p n2");
 }
+
+/// Room that was promised to the first gang is none for the second, which does not give up at the only
+/// domain that it may try (A49).
+#[test]
+fn urgent_gangs_get_a_domain_each() {
+    let text = "job low min=0
+          task r cpu=4 @n1 running
+          task s cpu=4 @n2 running
+          task t cpu=4 @n3 running
+          task u cpu=4 @n4 running
+        job j min=2 priority=5 topology=hard\n task p cpu=4 x2
+        job k min=2 priority=5 topology=hard created=1\n task p cpu=4 x2";
+    let config = conf("allocate, gangpreempt", PLUGINS);
+    let config = with_arguments(config, "gangpreempt", "{maxDomains: 1}");
+    let done = world(&config, text).cycle().decisions();
+    assert_eq!(evicted(&done), ["low-r", "low-s", "low-t", "low-u"], "{done}");
+}

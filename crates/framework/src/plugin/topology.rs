@@ -67,6 +67,23 @@ pub trait TopologyPlugin {
     /// HyperNodeGradient: the HyperNodes that answer the question.
     fn gradient(&self, view: SessionView<'_>, query: GradientQuery<'_>) -> Gradient;
 
+    /// Returns the HyperNodes of the gradients of a sub-job under each of these, in any order. Each
+    /// comes with the place of the HyperNode that was asked for.
+    fn gradients(
+        &self,
+        view: SessionView<'_>,
+        (job, sub_job): (JobId, usize),
+        under: &[HyperNodeId],
+    ) -> Vec<(usize, HyperNodeId)> {
+        let purpose = GradientPurpose::Allocate;
+        let of_each = under.iter().enumerate().flat_map(|(place, &under)| {
+            let query = GradientQuery { job, sub_job: Some(sub_job), under, purpose };
+            let found = self.gradient(view, query).groups.concat();
+            found.into_iter().map(move |id| (place, id))
+        });
+        of_each.collect()
+    }
+
     /// HyperNodeOrder: the scores of HyperNodes in which a sub-job finds places, in their order.
     fn hyper_node_order(
         &self,

@@ -16,6 +16,28 @@ impl PluginSet {
         decided.unwrap_or_else(|| Gradient::one(query.under))
     }
 
+    /// Returns the highest score of a HyperNode that a sub-job may choose at or below each of these.
+    /// Without one it is negative infinity.
+    pub fn highest_scores(
+        &self,
+        view: SessionView<'_>,
+        (job, sub_job): (JobId, usize),
+        under: &[HyperNodeId],
+    ) -> Vec<f64> {
+        let mut deciding = self.all(Points::HYPER_NODE_GRADIENT).filter_map(Plugin::as_topology);
+        let found = match deciding.next() {
+            Some(plugin) => plugin.gradients(view, (job, sub_job), under),
+            None => under.iter().copied().enumerate().collect(),
+        };
+        let candidates: Vec<HyperNodeId> = found.iter().map(|&(_, id)| id).collect();
+        let scores = self.hyper_node_scores(view, job, sub_job, &candidates);
+        let mut highest = vec![f64::NEG_INFINITY; under.len()];
+        for ((place, _), score) in found.into_iter().zip(scores) {
+            highest[place] = highest[place].max(score.score);
+        }
+        highest
+    }
+
     /// True if a plugin decides which HyperNodes a job may use.
     pub fn places_by_hyper_nodes(&self) -> bool {
         self.all(Points::HYPER_NODE_GRADIENT).any(|plugin| plugin.as_topology().is_some())

@@ -112,6 +112,7 @@ pub struct HyperNodeTree {
     /// root for nodes in no HyperNode.
     smallest: Vec<HyperNodeId>,
     problems: Vec<HyperNodeProblem>,
+    lowest_tier: i32,
     /// True if a node is in HyperNodes of which neither contains the other.
     shares_nodes: bool,
 }
@@ -155,8 +156,9 @@ impl HyperNodeTree {
                 *known = tier.max(*known);
             }
         }
+        let lowest_tier = rows.iter().map(|row| row.tier).min().unwrap_or(1);
         let (smallest, problems) = (Vec::new(), Vec::new());
-        Self { rows, tiers, smallest, problems, shares_nodes: false }
+        Self { rows, tiers, smallest, problems, lowest_tier, shares_nodes: false }
     }
 
     /// Links parents and members. The HyperNode that was created first gets a member that two name,
@@ -302,8 +304,7 @@ impl HyperNodeTree {
 
     /// The lowest tier and the highest one, which is that of the root.
     pub fn tiers(&self) -> (i32, i32) {
-        let lowest = self.rows.iter().map(|row| row.tier).min();
-        (lowest.unwrap_or(1), self[Self::ROOT].tier)
+        (self.lowest_tier, self[Self::ROOT].tier)
     }
 
     /// True if it has no HyperNode but the root.

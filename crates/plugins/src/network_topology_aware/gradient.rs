@@ -1,13 +1,13 @@
 //! HyperNodeGradient: which HyperNodes a job or sub-job may use, in the order of tiers.
 //! Specification: plugins-nodes.md 15.7, actions.md 2.12, A18.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
 
 use vc_framework::{Gradient, GradientPurpose, GradientQuery, SessionView};
 use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, JobId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
-use super::totals::{HyperNodeTotals, Totals};
+use super::totals::Totals;
 
 /// The HyperNodes at or below `under`, lowest tier first, or for evictions highest tier first and at
 /// most `max_evict` of them. A HyperNode qualifies if its tier is allowed and, as long as nothing is
@@ -16,106 +16,137 @@ use super::totals::{HyperNodeTotals, Totals};
 pub(super) fn gradient(
     view: SessionView<'_>,
     query: GradientQuery<'_>,
-    totals: &mut HyperNodeTotals,
+    totals: &[Totals],
     max_evict: usize,
 ) -> Gradient {
-    let GradientQuery { job, under, purpose, .. } = query;
+    let GradientQuery { under, purpose, .. } = query;
     let tree = &*view.info.hyper_nodes;
-    let (limit, allocated, request) = match query.sub_job {
-        None => (
-            view.highest_tier(job),
-            view.allocated_hyper_node_of_job(job),
-            view.cluster.jobs[job].min_resources(),
-        ),
-        Some(index) => (
-            view.highest_tier_of_sub_job(job, index),
-            view.allocated_hyper_node(job, index),
-            pending_request(view, job, index),
-        ),
+    let Some(terms) = Terms::of(view, query.job, query.sub_job) else {
+        return Gradient::one(under);
     };
-    let Some(limit) = limit else { return Gradient::one(under) };
-    let from = match search_root(tree, under, allocated, limit) {
+    let from = match terms.search_root(tree, under) {
         Ok(from) => from,
         Err(problem) => return Gradient::none(problem),
     };
-    let mut by_tier: BTreeMap<i32, Vec<HyperNodeId>> = BTreeMap::new();
-    let mut closest: Option<(HyperNodeId, Dim)> = None;
-    let mut lacks_candidates = false;
-    for id in tree.below(from).into_iter().filter(|&id| tree[id].tier <= limit) {
-        let lacking = match purpose {
-            _ if allocated.is_some() => None,
-            GradientPurpose::Allocate => lacking(view, totals.of(view, id), &request),
-            GradientPurpose::Evict { .. } => {
-                request.first_lacking(&totals.of(view, id).allocatable, &view.cluster.dims)
-            }
-        };
-        match (lacking, purpose) {
-            (Some(dim), _) => closest = closest.or(Some((id, dim))),
-            (None, GradientPurpose::Evict { may_suffice }) if !may_suffice(id) => {
-                lacks_candidates = true;
-            }
-            (None, _) => by_tier.entry(tree[id].tier).or_default().push(id),
+    let mut allowed = tree.below(from);
+    allowed.retain(|&id| tree[id].tier <= terms.limit);
+    let lacking = |id: HyperNodeId| terms.lacking(view, &totals[id.index()], purpose);
+    let mut found: Vec<HyperNodeId> = match purpose {
+        GradientPurpose::Allocate => {
+            allowed.iter().copied().filter(|&id| lacking(id).is_none()).collect()
         }
+        GradientPurpose::Evict { may_suffice } => {
+            // The last ones of the highest tiers. The others are not looked at.
+            allowed.sort_unstable_by_key(|&id| Reverse((tree[id].tier, id)));
+            let suffices = |id: &HyperNodeId| lacking(*id).is_none() && may_suffice(*id);
+            allowed.iter().copied().filter(suffices).take(max_evict).collect()
+        }
+    };
+    if found.is_empty() {
+        let unmet = UnmetGradient { query, from, terms: &terms };
+        return Gradient::none(unmet.problem(view, totals));
     }
-    if by_tier.is_empty() && lacks_candidates {
-        let problem =
-            format!("evictions make room for all pods in no HyperNode of tier {limit} or lower");
-        return Gradient::none(problem);
-    }
-    if by_tier.is_empty() {
-        let unmet = UnmetGradient { query, from, limit, request: &request };
-        return Gradient::none(unmet.problem(view, totals, closest));
-    }
-    let mut groups: Vec<Vec<HyperNodeId>> = by_tier.into_values().collect();
-    groups.iter_mut().for_each(|group| group.sort_unstable());
+    found.sort_unstable_by_key(|&id| (tree[id].tier, id));
+    let tiers = found.chunk_by(|&l, &r| tree[l].tier == tree[r].tier);
+    let mut groups: Vec<Vec<HyperNodeId>> = tiers.map(<[HyperNodeId]>::to_vec).collect();
     if let GradientPurpose::Evict { .. } = purpose {
-        groups = widest_first(groups, max_evict);
+        groups.reverse();
     }
     Gradient { groups, problem: None }
 }
 
-/// Reverses the groups, and keeps so many HyperNodes in total: the last ones of a group that does
-/// not fit.
-fn widest_first(groups: Vec<Vec<HyperNodeId>>, max_evict: usize) -> Vec<Vec<HyperNodeId>> {
-    let mut n_left = max_evict;
-    let mut kept = Vec::new();
-    for mut group in groups.into_iter().rev() {
-        if n_left == 0 {
-            break;
-        }
-        group.drain(..group.len().saturating_sub(n_left));
-        n_left -= group.len();
-        kept.push(group);
-    }
-    kept
-}
-
-/// Returns the HyperNode below which to search: `under`, but near the pods that are placed.
-fn search_root(
-    tree: &HyperNodeTree,
-    under: HyperNodeId,
-    allocated: Option<HyperNodeId>,
-    limit: i32,
-) -> Result<HyperNodeId, String> {
-    let Some(allocated) = allocated else { return Ok(under) };
-    let allowed = tree.ancestors(allocated).filter(|&id| tree[id].tier <= limit).last();
-    let Some(highest) = allowed else {
-        let row = &tree[allocated];
-        return Err(format!(
-            "its placed pods need HyperNode {} of tier {}, and tier {limit} is the highest allowed",
-            row.name, row.tier
-        ));
+/// The HyperNodes of the gradients of a sub-job under each of these, with its place.
+pub(super) fn gradients(
+    view: SessionView<'_>,
+    (job, sub_job): (JobId, usize),
+    totals: &[Totals],
+    under: &[HyperNodeId],
+) -> Vec<(usize, HyperNodeId)> {
+    let tree = &*view.info.hyper_nodes;
+    let under = under.iter().copied().enumerate();
+    let Some(terms) = Terms::of(view, job, Some(sub_job)) else { return under.collect() };
+    let qualifies = |id: HyperNodeId| {
+        let totals = &totals[id.index()];
+        tree[id].tier <= terms.limit
+            && terms.lacking(view, totals, GradientPurpose::Allocate).is_none()
     };
-    match tree.lca(under, highest) {
-        both if both == highest => Ok(under),
-        both if both == under => Ok(highest),
-        _ => {
-            let (placed, asked) = (&tree[highest].name, &tree[under].name);
-            Err(format!("its placed pods are in HyperNode {placed}, not in {asked}"))
+    let mut found = Vec::new();
+    for (place, under) in under {
+        let Ok(from) = terms.search_root(tree, under) else { continue };
+        let below = tree.below(from).into_iter().filter(|&id| qualifies(id));
+        found.extend(below.map(|id| (place, id)));
+    }
+    found
+}
+
+/// What decides which HyperNodes a job or a sub-job may use.
+struct Terms {
+    /// The highest tier that is allowed.
+    limit: i32,
+    /// The smallest HyperNode with all pods that are placed.
+    allocated: Option<HyperNodeId>,
+    /// The least request.
+    request: Resource,
+}
+
+impl Terms {
+    /// `None` if every HyperNode is allowed.
+    fn of(view: SessionView<'_>, id: JobId, sub_job: Option<usize>) -> Option<Self> {
+        let job = &view.cluster.jobs[id];
+        let Some(index) = sub_job else {
+            let (limit, request) = (view.highest_tier(id)?, job.min_resources());
+            return Some(Self { limit, allocated: view.allocated_hyper_node_of_job(id), request });
+        };
+        let request = match job.sub_jobs.len() {
+            1 => Resource::clone(&job.pending_request),
+            _ => pending_request(view, id, index),
+        };
+        let limit = view.highest_tier_of_sub_job(id, index)?;
+        Some(Self { limit, allocated: view.allocated_hyper_node(id, index), request })
+    }
+
+    /// Returns a dimension of which the HyperNode has too little: idle and with what is being
+    /// released, or for evictions all that its nodes have. `None` if the request may fit, or if
+    /// pods are placed already.
+    fn lacking(
+        &self,
+        view: SessionView<'_>,
+        totals: &Totals,
+        purpose: GradientPurpose<'_>,
+    ) -> Option<Dim> {
+        let room = match purpose {
+            _ if self.allocated.is_some() => return None,
+            GradientPurpose::Allocate if self.request.fits(&totals.idle) => return None,
+            GradientPurpose::Allocate => &totals.future_idle,
+            GradientPurpose::Evict { .. } => &totals.allocatable,
+        };
+        self.request.first_lacking(room, &view.cluster.dims)
+    }
+
+    /// Returns the HyperNode below which to search: `under`, but near the pods that are placed.
+    fn search_root(&self, tree: &HyperNodeTree, under: HyperNodeId) -> Result<HyperNodeId, String> {
+        let (limit, Some(allocated)) = (self.limit, self.allocated) else { return Ok(under) };
+        let allowed = tree.ancestors(allocated).filter(|&id| tree[id].tier <= limit).last();
+        let Some(highest) = allowed else {
+            let row = &tree[allocated];
+            return Err(format!(
+                "its placed pods need HyperNode {} of tier {}, and tier {limit} is the highest \
+                 allowed",
+                row.name, row.tier
+            ));
+        };
+        match tree.lca(under, highest) {
+            both if both == highest => Ok(under),
+            both if both == under => Ok(highest),
+            _ => {
+                let (placed, asked) = (&tree[highest].name, &tree[under].name);
+                Err(format!("its placed pods are in HyperNode {placed}, not in {asked}"))
+            }
         }
     }
 }
 
+/// Returns the sum of the requests of the Pending tasks of a sub-job.
 fn pending_request(view: SessionView<'_>, job: JobId, sub_job: usize) -> Resource {
     let mut sum = Resource::default();
     for &task in &view.cluster.jobs[job].sub_jobs[sub_job].tasks {
@@ -126,45 +157,43 @@ fn pending_request(view: SessionView<'_>, job: JobId, sub_job: usize) -> Resourc
     sum
 }
 
-/// Returns a dimension of which the HyperNode has too little, idle and with what is being released.
-/// `None` if the request may fit.
-fn lacking(view: SessionView<'_>, totals: &Totals, request: &Resource) -> Option<Dim> {
-    if request.fits(&totals.idle) {
-        return None;
-    }
-    request.first_lacking(&totals.future_idle, &view.cluster.dims)
-}
-
-/// What no HyperNode has room for.
+/// A question for which no HyperNode is left.
 struct UnmetGradient<'a> {
     query: GradientQuery<'a>,
     from: HyperNodeId,
-    limit: i32,
-    request: &'a Resource,
+    terms: &'a Terms,
 }
 
 impl UnmetGradient<'_> {
-    /// Returns what the HyperNode that comes closest lacks. If no allowed HyperNode would have room
-    /// with all its pods gone, the text says which field to change.
-    fn problem(
-        &self,
-        view: SessionView<'_>,
-        totals: &mut HyperNodeTotals,
-        closest: Option<(HyperNodeId, Dim)>,
-    ) -> String {
-        let (tree, limit) = (&*view.info.hyper_nodes, self.limit);
+    /// Returns what the first allowed HyperNode with too little lacks. If no allowed HyperNode would
+    /// have room with all its pods gone, the text says which field to change.
+    fn problem(&self, view: SessionView<'_>, totals: &[Totals]) -> String {
+        let (tree, limit) = (&*view.info.hyper_nodes, self.terms.limit);
+        let mut allowed = tree.below(self.from);
+        allowed.retain(|&id| tree[id].tier <= limit);
+        let lacking = |id: HyperNodeId| {
+            self.terms.lacking(view, &totals[id.index()], self.query.purpose).map(|dim| (id, dim))
+        };
+        let closest = allowed.iter().find_map(|&id| lacking(id));
         let place = match self.from {
             from if from == HyperNodeTree::ROOT => String::new(),
             from if closest.is_some_and(|(id, _)| id == from) => String::new(),
             from => format!(" in {}", tree[from].name),
         };
+        // Those that lack nothing have too few candidates for evictions.
+        if allowed.iter().any(|&id| lacking(id).is_none()) {
+            return format!(
+                "evictions make room for all pods in no HyperNode of tier {limit} or lower"
+            );
+        }
         let Some((closest, dim)) = closest else {
             return format!("no HyperNode{place} has tier {limit} or a lower one");
         };
-        let mut lacking_when_empty =
-            |id| self.request.first_lacking(&totals.of(view, id).allocatable, &view.cluster.dims);
-        let mut allowed = tree.below(self.from).into_iter().filter(|&id| tree[id].tier <= limit);
-        let never = allowed.all(|id| lacking_when_empty(id).is_some());
+        let lacking_when_empty = |id: HyperNodeId| {
+            let allocatable = &totals[id.index()].allocatable;
+            self.terms.request.first_lacking(allocatable, &view.cluster.dims)
+        };
+        let never = allowed.iter().all(|&id| lacking_when_empty(id).is_some());
         let never = never.then(|| lacking_when_empty(closest)).flatten();
         let (HyperNode { name, tier, .. }, dim) = (&tree[closest], never.unwrap_or(dim));
         let text = format!(

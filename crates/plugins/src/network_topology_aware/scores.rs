@@ -7,6 +7,7 @@ use vc_framework::{HyperNodeScore, SessionView};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, NodeId, TaskId};
 use vc_resource::Resource;
 
+use super::totals::Totals;
 use super::{BEST, NetworkTopologyAware};
 
 impl NetworkTopologyAware {
@@ -17,12 +18,20 @@ impl NetworkTopologyAware {
         (job, sub_job): (JobId, usize),
         candidates: &[HyperNodeId],
     ) -> Vec<HyperNodeScore> {
-        let tasks = &view.cluster.jobs[job].sub_jobs[sub_job].tasks;
+        let row = &view.cluster.jobs[job];
+        let tasks = &row.sub_jobs[sub_job].tasks;
         let mut request = Resource::default();
-        tasks.iter().for_each(|&task| request.add(view.cluster.request(task)));
+        match row.sub_jobs.len() {
+            1 => request = row.total_request(),
+            _ => tasks.iter().for_each(|&task| request.add(view.cluster.request(task))),
+        }
+        let placed: Vec<NodeId> =
+            tasks.iter().filter_map(|&task| view.cluster.tasks[task].node).collect();
+        let mut totals = self.totals();
+        let totals = totals.all(view);
         let score = |&id: &HyperNodeId| HyperNodeScore {
-            score: self.fullness(view, id, &request) * BEST * self.weight,
-            share: share_of_tasks(view, tasks, id),
+            score: self.fullness(&totals[id.index()], &request) * BEST * self.weight,
+            share: share(view, &placed, tasks.len(), id),
         };
         candidates.iter().map(score).collect()
     }
@@ -50,10 +59,12 @@ impl NetworkTopologyAware {
         by_hyper_node(tree, nodes, out, closeness);
         let best = out.iter().copied().fold(0.0, f64::max);
         let tasks = &view.cluster.jobs[job].sub_jobs[sub_job].tasks;
+        let placed: Vec<NodeId> =
+            tasks.iter().filter_map(|&task| view.cluster.tasks[task].node).collect();
         let mut shares: BTreeMap<HyperNodeId, f64> = BTreeMap::new();
         for (score, &node) in out.iter_mut().zip(nodes).filter(|(score, _)| **score == best) {
             let id = tree.smallest(node);
-            let share = shares.entry(id).or_insert_with(|| share_of_tasks(view, tasks, id));
+            let share = shares.entry(id).or_insert_with(|| share(view, &placed, tasks.len(), id));
             *score += if id == HyperNodeTree::ROOT { 0.0 } else { *share };
         }
     }
@@ -71,9 +82,11 @@ impl NetworkTopologyAware {
         let request = view.cluster.request(task);
         let (lowest, highest) = tree.tiers();
         let weight = |tier: i32| self.fading.powi(tier - 1);
-        let mut fullness: Vec<Option<f64>> = vec![None; tree.len()];
+        let mut totals = self.totals();
+        let totals = totals.all(view);
+        let mut known: Vec<Option<f64>> = vec![None; tree.len()];
         let mut fullness = |id: HyperNodeId| {
-            *fullness[id.index()].get_or_insert_with(|| self.fullness(view, id, request))
+            *known[id.index()].get_or_insert_with(|| self.fullness(&totals[id.index()], request))
         };
         by_hyper_node(tree, nodes, out, |smallest| {
             let above: Vec<HyperNodeId> = tree.ancestors(smallest).collect();
@@ -89,10 +102,8 @@ impl NetworkTopologyAware {
 
     /// Returns how full the HyperNode is with the request, as a weighted mean over the resources
     /// that are asked for. Returns 0 if it has too little of one.
-    fn fullness(&self, view: SessionView<'_>, id: HyperNodeId, request: &Resource) -> f64 {
+    fn fullness(&self, totals: &Totals, request: &Resource) -> f64 {
         let (mut sum, mut weights) = (0.0, 0.0);
-        let mut all = self.totals();
-        let totals = all.of(view, id);
         for &(dim, weight) in self.weights.iter().filter(|(dim, _)| !request.is_zero(*dim)) {
             let used = request.to_f64(dim) + totals.used.to_f64(dim);
             let allocatable = totals.allocatable.to_f64(dim);
@@ -120,11 +131,9 @@ fn by_hyper_node(
     }
 }
 
-/// Returns the share of the tasks that have a node in the HyperNode.
-fn share_of_tasks(view: SessionView<'_>, tasks: &[TaskId], id: HyperNodeId) -> f64 {
-    let is_there = |task: &&TaskId| {
-        let node = view.cluster.tasks[**task].node;
-        node.is_some_and(|node| view.info.hyper_nodes.contains(id, node))
-    };
-    tasks.iter().filter(is_there).count() as f64 / tasks.len().max(1) as f64
+/// Returns the share of the tasks that have a node in the HyperNode. `placed` has the node of each
+/// task with a node.
+fn share(view: SessionView<'_>, placed: &[NodeId], n_tasks: usize, id: HyperNodeId) -> f64 {
+    let is_there = |node: &&NodeId| view.info.hyper_nodes.contains(id, **node);
+    placed.iter().filter(is_there).count() as f64 / n_tasks.max(1) as f64
 }

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use vc_framework::SessionView;
-use vc_model::{ChangeReader, Cluster, HyperNodeId, HyperNodeTree, Id, NodeId};
+use vc_model::{ChangeReader, Cluster, HyperNodeTree, Id, NodeId};
 use vc_resource::Resource;
 
 /// What nodes have together.
@@ -62,10 +62,10 @@ pub(super) struct HyperNodeTotals {
 }
 
 impl HyperNodeTotals {
-    /// Returns the totals of a HyperNode in the present state.
-    pub(super) fn of(&mut self, view: SessionView<'_>, id: HyperNodeId) -> &Totals {
+    /// Returns the totals of all HyperNodes in the present state, by index.
+    pub(super) fn all(&mut self, view: SessionView<'_>) -> &[Totals] {
         self.follow(view);
-        &self.totals[id.index()]
+        &self.totals
     }
 
     /// Reads the nodes that changed since the last call.
@@ -109,7 +109,7 @@ impl HyperNodeTotals {
 mod tests {
     use proptest::prelude::*;
     use vc_framework::SessionInfo;
-    use vc_model::{TaskStatus, fixture};
+    use vc_model::{HyperNodeId, TaskStatus, fixture};
     use vc_resource::Dim;
 
     use super::*;
@@ -159,7 +159,7 @@ mod tests {
                 let tree = &info.hyper_nodes;
                 for id in tree.below(HyperNodeTree::ROOT) {
                     let wanted = plain(&cluster, tree, id);
-                    prop_assert_eq!(amounts(totals.of(view, id)), amounts(&wanted));
+                    prop_assert_eq!(amounts(&totals.all(view)[id.index()]), amounts(&wanted));
                 }
             }
         }

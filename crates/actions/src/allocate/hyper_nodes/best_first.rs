@@ -7,7 +7,7 @@
 //!
 //! Specification: actions.md 12.2 S13.
 
-use vc_framework::{GradientPurpose, GradientQuery, SessionState, Statement};
+use vc_framework::{SessionState, Statement};
 use vc_model::{HyperNodeId, JobId};
 
 use crate::sub_job_tasks::SubJobTasks;
@@ -80,23 +80,9 @@ pub(super) fn by_bound(
     let (true, [entry]) = (stops_early, pending) else {
         return group.into_iter().map(|id| (id, f64::INFINITY)).collect();
     };
-    let bound = |id: HyperNodeId| (id, highest_score(session, job, entry.sub_job, id));
-    let mut order: Vec<(HyperNodeId, f64)> = group.into_iter().map(bound).collect();
+    let of_sub_job = (job, entry.sub_job);
+    let bounds = session.plugins().highest_scores(session.view(), of_sub_job, &group);
+    let mut order: Vec<(HyperNodeId, f64)> = group.into_iter().zip(bounds).collect();
     order.sort_by(|l, r| r.1.total_cmp(&l.1).then(l.0.cmp(&r.0)));
     order
-}
-
-/// Returns the highest score of a HyperNode that a sub-job may choose at or below `under`. Without
-/// one it is negative infinity.
-fn highest_score(
-    session: &SessionState<'_>,
-    job: JobId,
-    sub_job: usize,
-    under: HyperNodeId,
-) -> f64 {
-    let purpose = GradientPurpose::Allocate;
-    let query = GradientQuery { job, sub_job: Some(sub_job), under, purpose };
-    let groups = session.plugins().gradient(session.view(), query).groups.concat();
-    let scores = session.plugins().hyper_node_scores(session.view(), job, sub_job, &groups);
-    scores.iter().map(|score| score.score).fold(f64::NEG_INFINITY, f64::max)
 }
