@@ -157,6 +157,7 @@ impl Promises {
                 self.owed.insert(pod, (node, number));
             }
         }
+        let planned_before = self.planned.clone();
         self.plan(cluster, cycle, number);
         for (pod, node) in bound(cycle) {
             self.planned.remove(&pod);
@@ -166,6 +167,7 @@ impl Promises {
                 return Err(format!("{pod} was to get {planned}, it got {node}"));
             }
         }
+        self.forget_displaced(cycle, before, &planned_before);
         self.forget_refused(cluster);
         self.forget_broken(cluster, cycle);
         match self.owed.iter().find(|(_, (_, since))| since + lag < number) {
@@ -184,6 +186,21 @@ impl Promises {
                 self.planned.insert(it.pod.name.to_string(), (it.node.to_string(), number));
             }
         }
+    }
+
+    /// Nothing is owed to a pod that has no place or another one because its queue had no room for it as
+    /// the cycle began, even if evictions of the cycle have made room in the queue again: its hold has
+    /// ended (2.11).
+    fn forget_displaced(&mut self, cycle: &Cycle, before: &PreviousAttempt<'_>, planned: &Owed) {
+        let keeps_place = |pod: &str, node: &str| {
+            let mut placed = cycle.report.pipelined.iter();
+            placed.any(|it| *it.pod.name == *pod && *it.node == *node)
+        };
+        let displaced = self.owed.iter().filter(|(pod, (node, _))| !keeps_place(pod, node));
+        let displaced = displaced.map(|(pod, _)| pod.clone());
+        let refused: BTreeSet<String> =
+            displaced.filter(|pod| before.is_refused(planned, pod)).collect();
+        self.forget(|pod| refused.contains(pod));
     }
 
     /// Nothing is owed once the limit of the queue is lower than it was (11.2): who replaces a

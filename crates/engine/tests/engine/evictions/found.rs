@@ -483,3 +483,37 @@ fn room_is_kept_for_a_member_whose_queue_has_none_for_a_cycle() {
           task w2 cpu=4 priority=2   x3";
     check(Run { config: 4, lag: 2, restart: None }, text);
 }
+
+/// The queue of a member has no room as a cycle begins, so its hold ends; a reclaim of that cycle makes
+/// room in the queue, and the member gets another node.
+#[test]
+fn a_place_is_not_owed_once_the_queue_had_no_room_for_a_cycle() {
+    let text = "node n0 cpu=5 pods=20
+        node n1 cpu=3 pods=20
+        node n2 cpu=6 pods=20
+        node n3 cpu=2 pods=20
+        node n4 cpu=3 pods=20
+        node n5 cpu=4 pods=20
+        node n6 cpu=4 pods=20
+        queue q0 weight=1 reclaimable=false
+        queue q1 weight=1 reclaimable=true
+        job j0 queue=q1 min=0 priority=2
+          task r0 @n2 running cpu=1 priority=0  label.app=covered
+          task r1 @n3 running cpu=1 priority=0  label.app=covered
+          task r2 @n4 running cpu=2 priority=0  label.app=covered
+          task r3 @n5 running cpu=1 priority=0  label.app=covered
+          task r4 @n6 running cpu=2 priority=0  label.app=covered
+        job j1 queue=q1 min=0 priority=1
+          task r0 @n3 running cpu=1 priority=0  label.app=covered
+          task w0 cpu=4 priority=0  label.app=covered
+        job j2 queue=q1 min=0 priority=0
+          task r0 @n4 running cpu=1 priority=0
+          task w0 cpu=1 priority=1   x2
+          task w1 cpu=2 priority=0
+        job j3 queue=q0 min=0 priority=0
+          task r0 @n0 running cpu=1 priority=0
+          task r1 @n5 running cpu=3 priority=0
+          task w0 cpu=3 priority=1   x3
+        job j4 queue=q0 min=0 priority=0";
+    check(Run { config: 5, lag: 2, restart: None }, text);
+}
