@@ -2,7 +2,7 @@
 //! jobs for which pods were evicted.
 //! Specification: actions.md 2.11.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_framework::{Op, Statement};
 use vc_model::{JobId, NodeId};
@@ -35,10 +35,13 @@ pub(crate) fn find_taken(statement: &Statement<'_, '_>, job: JobId) -> Option<No
     kept.iter().find_map(taken)
 }
 
-/// Returns per node what the waiting members of other jobs request that are planned there.
+/// Returns what the waiting members of other jobs request that are planned on the nodes where the
+/// statement places tasks, per node.
 fn by_node(statement: &Statement<'_, '_>, job: JobId) -> BTreeMap<NodeId, Resource> {
+    let placed = statement.ops().iter().filter(|op| matches!(op, Op::Pipeline { .. }));
+    let nodes: BTreeSet<NodeId> = placed.filter_map(|op| statement.tasks[op.task()].node).collect();
     let mut kept: BTreeMap<NodeId, Resource> = BTreeMap::new();
-    for (node, task) in statement.eviction_holds.planned_of_others(statement, job) {
+    for (node, task) in statement.eviction_holds.planned_by_others(statement, job, &nodes) {
         kept.entry(node).or_default().add(statement.request(task));
     }
     kept

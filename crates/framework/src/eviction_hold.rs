@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use vc_model::{Cluster, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::statement::Op;
@@ -101,16 +102,23 @@ impl EvictionHolds {
         self.by_job.iter().filter_map(of_job).collect()
     }
 
-    /// Returns the Pending tasks of all jobs but this one that have a planned node, each with that
-    /// node.
-    pub fn planned_of_others(&self, cluster: &Cluster, job: JobId) -> Vec<(NodeId, TaskId)> {
+    /// Returns the Pending tasks of all jobs but this one that are planned on one of these nodes, each
+    /// with its node.
+    pub fn planned_by_others(
+        &self,
+        cluster: &Cluster,
+        job: JobId,
+        nodes: &BTreeSet<NodeId>,
+    ) -> Vec<(NodeId, TaskId)> {
         let own = &cluster.jobs[job].key;
+        let named = nodes.iter().map(|&node| (&*cluster.nodes[node].name, node));
+        let nodes: FxHashMap<&str, NodeId> = named.collect();
         let holds = self.by_job.iter().filter(|(key, _)| *key != own);
         let planned = holds.flat_map(|(_, hold)| &hold.planned);
-        let pending = |(uid, node): (&Arc<str>, &Arc<str>)| {
+        let pending = |(uid, name): (&Arc<str>, &Arc<str>)| {
+            let node = *nodes.get(&**name)?;
             let task = cluster.task(uid)?;
-            let is_pending = cluster.tasks[task].status == TaskStatus::Pending;
-            is_pending.then_some((cluster.node(node)?, task))
+            (cluster.tasks[task].status == TaskStatus::Pending).then_some((node, task))
         };
         planned.filter_map(pending).collect()
     }
