@@ -337,6 +337,7 @@ fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
         },
         bare_pods: flags.bare_pods,
         dynamic_resources: flags.gate(gates::DEVICES).unwrap_or(server.serves_devices()),
+        consumable_capacity: default(gates::DEVICE_CAPACITY, 36),
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate(gates::QUEUE_ADMISSION).unwrap_or(false),
