@@ -15,13 +15,14 @@
 //! quota q1 hard.cpu=2 used.requests.cpu=1
 //! ```
 //!
-//! Lines of volumes and claims are described in `volumes`, those of HyperNodes in `hyper_nodes`,
-//! words about node groups in `node_groups`.
+//! Lines of volumes and their claims are described in `volumes`, those of ResourceClaims in
+//! `devices`, those of HyperNodes in `hyper_nodes`, words about node groups in `node_groups`.
 //!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
 //! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
 
+mod devices;
 mod hyper_nodes;
 pub mod node_groups;
 pub mod parts;
@@ -159,6 +160,7 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "budget" => vec![ClusterEvent::BudgetApplied(Box::new(budget(head)))],
         "quota" => vec![ClusterEvent::QuotaApplied(Box::new(quota(head)))],
         "hypernode" => vec![hyper_nodes::event(head)],
+        "claim" => vec![devices::event(head)],
         kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }
@@ -484,6 +486,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "pvc" => {
             pod.volumes.push(PodVolume::Claim(PodClaim { name: value.into(), ephemeral: false }))
         }
+        "claim" => devices::add_to_pod(pod, value),
         "ephemeral" => {
             let name = format!("{}-{value}", pod.key.name).into();
             pod.volumes.push(PodVolume::Claim(PodClaim { name, ephemeral: true }));

@@ -4,6 +4,7 @@ mod admission;
 mod budgets;
 mod capacity;
 mod capacity_ancestors;
+mod capacity_devices;
 mod capacity_gates;
 mod capacity_tree;
 mod cohort_queues;
