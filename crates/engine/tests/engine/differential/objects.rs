@@ -210,6 +210,13 @@ fn groups_of_queue(size: Size) -> impl Strategy<Value = &'static str> {
             (1, "limit.g0.cpu=1"),
             (2, ""),
         ]),
+        Theme::Devices => pick(&[
+            (4, ""),
+            (3, "cap.deviceclass/gpu=1"),
+            (3, "cap.deviceclass/gpu=2"),
+            (1, "cap.deviceclass/gpu=0"),
+            (1, "cap.deviceclass/nic=1"),
+        ]),
         _ => {
             pick(&[(12, ""), (1, "groups.required=g0"), (1, "groups.preferred=g0 limit.g0.cpu=2")])
         }

@@ -28,7 +28,16 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("binpack", 1, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     ("pdb", 3, &[Inputs::BUDGETS, Inputs::CANDIDATE_ROW]),
     ("sla", 3, &[Inputs::CLOCK, Inputs::JOB_ROW]),
-    ("capacity", 3, &[Inputs::OWN_QUEUE_USAGE, Inputs::CANDIDATE_QUEUE_USAGE, Inputs::IDENTITY]),
+    (
+        "capacity",
+        3,
+        &[
+            Inputs::OWN_QUEUE_USAGE,
+            Inputs::CANDIDATE_QUEUE_USAGE,
+            Inputs::IDENTITY,
+            Inputs::OTHER_OBJECTS,
+        ],
+    ),
     ("cdp", 4, &[Inputs::CLOCK, Inputs::CANDIDATE_ROW]),
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
