@@ -17,6 +17,8 @@ pub(super) enum Theme {
     Groups,
     /// Cards that pods share.
     Cards,
+    /// What monitoring says of nodes.
+    Loads,
 }
 
 /// How large a story is, and what it is about.
@@ -366,6 +368,7 @@ const WANTS: &[(u32, &str)] = &[
     (1, "port=80"),
     (1, "gpu=1"),
     (1, "memory=2Gi"),
+    (1, "memory=1Gi limit.memory=3Gi limit.cpu=4"),
     (1, "selector.disk=ssd"),
     (1, "require.zone=z0"),
     (1, "require.disk=ssd,hdd"),
@@ -395,6 +398,8 @@ fn place(size: Size) -> impl Strategy<Value = String> {
     prop_oneof![
         10 => Just(String::new()),
         6 => (0..size.nodes).prop_map(|node| format!("@n{node} running")),
+        2 => (0..size.nodes, 3500_u32..3600)
+            .prop_map(|(node, started)| format!("@n{node} running started={started}")),
         1 => (0..size.nodes).prop_map(|node| format!("@n{node} bound")),
         2 => (0..size.nodes).prop_map(|node| format!("@n{node} running deleting")),
         2 => (0..size.nodes).prop_map(|node| format!("nominated=n{node}")),
