@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use vc_conf::AllowMissing;
 
 use crate::conf::parse;
+use crate::loads;
 
 /// Prints what is in force, what is missing and every warning, or on stderr why the file cannot be
 /// read. 1: an error, also a plugin that is missing and not `allowed` to be.
@@ -21,6 +22,7 @@ pub fn check(path: &Path, allowed: &AllowMissing, out: &mut impl Write) -> ExitC
     loaded.allow(allowed);
     let (_, warnings) = vc_engine::Engine::new(Default::default(), &loaded.config);
     loaded.warn(warnings);
+    loaded.warn(loads::source(&loaded.config).err());
     let mut text = vc_conf::render(&loaded);
     let caches = vc_engine::caches_off(&loaded.config);
     if !caches.is_empty() {

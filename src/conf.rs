@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
-use vc_kube::{EngineMessage, EngineVisit};
+use vc_kube::{EngineMessage, EngineVisit, LoadSource};
 
 use crate::fatal::Fatal;
 use crate::flags::Flags;
+use crate::loads::source_in_force;
 use crate::meter::Meter;
 
 /// How often the file is read. A mounted ConfigMap changes by a swap of symlinks, which only its
@@ -181,6 +182,8 @@ pub(crate) struct ConfigFollower {
     seen: Option<String>,
     /// The last good one; `None`: the built-in configuration is in force.
     in_force: Option<String>,
+    /// The load source in force.
+    loads: watch::Sender<Option<LoadSource>>,
     meter: Arc<Meter>,
 }
 
@@ -188,7 +191,13 @@ impl ConfigFollower {
     pub(crate) fn new(flags: &Flags, start: &StartConfig, meter: Arc<Meter>) -> Self {
         let (path, allowed) = (flags.scheduler_conf.clone(), flags.allow_missing.clone());
         let (seen, in_force) = (start.text.clone(), start.in_force.clone());
-        Self { path, allowed, seen, in_force, meter }
+        let loads = watch::Sender::new(source_in_force(&start.loaded.config));
+        Self { path, allowed, seen, in_force, loads, meter }
+    }
+
+    /// The load source of the configuration in force, now and after a change.
+    pub(crate) fn load_source(&self) -> watch::Receiver<Option<LoadSource>> {
+        self.loads.subscribe()
     }
 
     /// Hands every good change to the engine, until nobody listens.
@@ -230,6 +239,12 @@ impl ConfigFollower {
                 accepted(self.seen.as_deref().unwrap_or_default());
                 say(&loaded, &self.path);
                 self.in_force.clone_from(&self.seen);
+                let source = source_in_force(&loaded.config);
+                self.loads.send_if_modified(|known| {
+                    let is_another = *known != source;
+                    *known = source;
+                    is_another
+                });
                 let meter = self.meter.clone();
                 Some(EngineVisit::change(move |engine| configure(engine, &loaded, &meter)))
             }

@@ -312,6 +312,7 @@ fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
         Theme::Cards => &SHARES,
+        Theme::Loads => &LIMITS,
     };
     size.pick(&[WANTS, more].concat())
 }
@@ -322,6 +323,9 @@ const STRATEGIES: [(u32, &str); 4] = [
     (4, "strategy=LeastAllocated strategy.cpu=1 strategy.memory=3"),
     (4, "strategy=MostAllocated"),
 ];
+
+const LIMITS: [(u32, &str); 3] =
+    [(9, "memory=1Gi"), (9, "memory=2Gi limit.memory=3Gi"), (9, "memory=1Gi limit.cpu=4")];
 
 const SHARES: [(u32, &str); 11] = [
     (8, "volcano.sh/gpu-memory=60"),
