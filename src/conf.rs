@@ -13,7 +13,7 @@ use vc_kube::{EngineMessage, EngineVisit, LoadSource};
 
 use crate::fatal::Fatal;
 use crate::flags::Flags;
-use crate::loads::source_in_force;
+use crate::loads::{self, source_in_force};
 use crate::meter::Meter;
 
 /// How often the file is read. A mounted ConfigMap changes by a swap of symlinks, which only its
@@ -164,6 +164,9 @@ fn say(loaded: &LoadedConfig, path: &Path) {
         tracing::error!("configuration: {}", missing.in_file(&name));
     }
     warn(&loaded.warnings);
+    loads::warning(&loaded.config).iter().for_each(|warning| {
+        tracing::warn!("configuration: {warning}");
+    });
     for cache in vc_engine::caches_off(&loaded.config) {
         tracing::info!("configuration: a cache is switched off: {cache}");
     }
@@ -319,7 +322,7 @@ mod tests {
         let path = file("missing", MISSING);
         let with =
             |args: &[&str]| flags(&[&["--scheduler-conf", path.to_str().unwrap()], args].concat());
-        for refused in [&[][..], &["--allow-missing-plugins=usage"]] {
+        for refused in [&[][..], &["--allow-missing-plugins=task-topology"]] {
             let error = before_start(&with(refused)).unwrap_err();
             assert_eq!(error.code(), 255);
             let expected = format!("configuration: {}:4: tiers[0].plugins[0]: ", path.display());
@@ -332,7 +335,7 @@ mod tests {
             assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
         }
         let all = ["--allow-missing-plugins"];
-        for allowed in [&all[..], &["--allow-missing-plugins=usage,rescheduling"]] {
+        for allowed in [&all[..], &["--allow-missing-plugins=task-topology,rescheduling"]] {
             let good = before_start(&with(allowed)).unwrap().unwrap();
             assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
         }

@@ -47,11 +47,28 @@ pub(crate) fn source(config: &Config) -> Result<Option<LoadSource>, Warning> {
     Ok(Some(LoadSource { kind, interval: Duration::from_micros(micros).max(SHORTEST) }))
 }
 
-/// The source for a configuration that is put in force. A bad one is logged, and nothing is read.
+/// The source for a configuration that is put in force. `None`: nothing is read.
 pub(crate) fn source_in_force(config: &Config) -> Option<LoadSource> {
-    source(config).unwrap_or_else(|warning| {
-        tracing::warn!("configuration: {warning}");
-        None
+    source(config).unwrap_or(None)
+}
+
+/// The plugin that reads the loads of nodes.
+const READER: &str = "usage";
+
+/// Returns what is wrong with the source: its address is of no use, or a plugin needs one and there is
+/// none. The loader has warned of the rest.
+pub(crate) fn warning(config: &Config) -> Option<Warning> {
+    let source = match source(config) {
+        Ok(source) => source,
+        Err(warning) => return Some(warning),
+    };
+    let mut plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
+    let has_reader = plugins.any(|plugin| plugin.name == READER);
+    let is_named = config.metrics.get("type").is_some_and(|kind| !kind.is_empty());
+    (has_reader && source.is_none() && !is_named).then(|| {
+        let message = format!("plugin {READER} has no source of node loads, it decides nothing");
+        let remedy = "name one, as in metrics: {type: prometheus, address: http://prometheus:9090}";
+        Warning::new(None, "metrics.type", message, remedy)
     })
 }
 
@@ -72,6 +89,20 @@ pub(crate) async fn follow(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plugin_without_a_source_is_told() {
+        let told = |text: &str| {
+            let loaded = vc_conf::parse("test.conf", text, &vc_engine::KNOWN).unwrap();
+            warning(&loaded.config).map(|warning| warning.to_string())
+        };
+        let usage = "actions: allocate\ntiers:\n- plugins: [{name: usage}]\n";
+        let expected = "metrics.type: plugin usage has no source of node loads, it decides nothing\n\
+            hint: name one, as in metrics: {type: prometheus, address: http://prometheus:9090}";
+        assert_eq!(told(usage).as_deref(), Some(expected));
+        assert_eq!(told(&format!("{usage}metrics: {{type: prometheus_adaptor}}\n")), None);
+        assert_eq!(told(&usage.replace("usage", "gang")), None);
+    }
 
     fn of(section: &[(&str, &str)]) -> Result<Option<LoadSource>, Warning> {
         let text = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());

@@ -59,7 +59,6 @@ impl<'a> Loader<'a> {
             }
         }
         self.warnings.extend(advice::enqueue_voters(&config, self.known, actions_line));
-        self.warnings.extend(advice::load_source(&config));
         for action in config.actions.iter().collect::<BTreeSet<_>>() {
             let arguments = config.action_arguments(action);
             self.find_unbuilt(action, settings::arguments_of(action), &arguments);
