@@ -24,6 +24,7 @@ mod rules;
 mod scorers;
 mod sla;
 mod tdm;
+mod usage;
 
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;
@@ -50,4 +51,5 @@ pub const ALL: &[PluginEntry] = &[
     resourcequota::ENTRY,
     sla::ENTRY,
     tdm::ENTRY,
+    usage::ENTRY,
 ];

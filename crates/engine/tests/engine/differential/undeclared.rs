@@ -42,6 +42,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
     ("deviceshare", 19, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("usage", 25, &[Inputs::NODE_ROW, Inputs::CLOCK]),
     ("network-topology-aware", 13, &[Inputs::QUEUE_OBJECT]),
     (
         "nodegroup",
