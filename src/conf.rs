@@ -314,7 +314,7 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
-    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: rescheduling\n";
+    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: task-topology\n";
     const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
             assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
         }
         let all = ["--allow-missing-plugins"];
-        for allowed in [&all[..], &["--allow-missing-plugins=task-topology,rescheduling"]] {
+        for allowed in [&all[..], &["--allow-missing-plugins=extender,task-topology"]] {
             let good = before_start(&with(allowed)).unwrap().unwrap();
             assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
         }

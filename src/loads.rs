@@ -52,8 +52,8 @@ pub(crate) fn source_in_force(config: &Config) -> Option<LoadSource> {
     source(config).unwrap_or(None)
 }
 
-/// The plugin that reads the loads of nodes.
-const READER: &str = "usage";
+/// The plugins that read the loads of nodes.
+const READERS: [&str; 2] = ["rescheduling", "usage"];
 
 /// Returns what is wrong with the source: its address is of no use, or a plugin needs one and there is
 /// none. The loader has warned of the rest.
@@ -63,10 +63,11 @@ pub(crate) fn warning(config: &Config) -> Option<Warning> {
         Err(warning) => return Some(warning),
     };
     let mut plugins = config.tiers.iter().flat_map(|tier| &tier.plugins);
-    let has_reader = plugins.any(|plugin| plugin.name == READER);
+    let reader = plugins.find(|plugin| READERS.contains(&plugin.name.as_str()));
     let is_named = config.metrics.get("type").is_some_and(|kind| !kind.is_empty());
-    (has_reader && source.is_none() && !is_named).then(|| {
-        let message = format!("plugin {READER} has no source of node loads, it decides nothing");
+    reader.filter(|_| source.is_none() && !is_named).map(|reader| {
+        let name = &reader.name;
+        let message = format!("plugin {name} has no source of node loads, it decides nothing");
         let remedy = "name one, as in metrics: {type: prometheus, address: http://prometheus:9090}";
         Warning::new(None, "metrics.type", message, remedy)
     })

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{Argument, EnqueueVote, PluginOption, QueueRule, Switch, Warning};
 use vc_framework::{
-    About, Admission, AdmissionKey, AdmissionMark, CacheKeys, Depends, Effect, GangEviction, Inputs, LimitOwner,
-    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, QueueUsageStamp,
-    QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
+    About, Admission, AdmissionKey, AdmissionMark, CacheKeys, Depends, Effect, GangEviction,
+    Inputs, LimitOwner, LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare,
+    QueueUsageStamp, QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -246,9 +246,9 @@ impl Plugin for Capacity {
         self.limit_in_chain(view, row.queue, |id, quota| {
             let asked = min_resources(row);
             let amounts = asked.map(|asked| quota.amounts_for_admission(asked, dims));
-            amounts.filter(|amounts| !amounts.is_empty()).unwrap_or_else(|| {
-                self.device_quotas.amounts_for_admission(view.cluster, id, job)
-            })
+            amounts
+                .filter(|amounts| !amounts.is_empty())
+                .unwrap_or_else(|| self.device_quotas.amounts_for_admission(view.cluster, id, job))
         })
     }
 

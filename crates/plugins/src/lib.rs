@@ -18,6 +18,7 @@ mod pdb;
 mod predicates;
 mod priority;
 mod proportion;
+mod rescheduling;
 mod resource_strategy_fit;
 mod resourcequota;
 mod rules;
@@ -47,6 +48,7 @@ pub const ALL: &[PluginEntry] = &[
     predicates::ENTRY,
     priority::ENTRY,
     proportion::ENTRY,
+    rescheduling::ENTRY,
     resource_strategy_fit::ENTRY,
     resourcequota::ENTRY,
     sla::ENTRY,

@@ -3,8 +3,7 @@
 //! Specification: core.md 2.3 (C-40), plugins-nodes.md, plugins-jobs-queues.md.
 
 use vc_conf::{
-    Argument, ArgumentShape, DeclaredArgument, DurationRule, EnqueueVote, FreeForm,
-    PluginDeclaration,
+    Argument, ArgumentShape, DeclaredArgument, DurationRule, EnqueueVote, PluginDeclaration,
 };
 
 /// The plugins of Volcano that this version lacks, by name.
@@ -14,7 +13,6 @@ pub const NOT_BUILT: &[PluginDeclaration] = &[
         ..plugin("extender", EXTENDER)
     },
     plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
-    plugin("rescheduling", RESCHEDULING),
     plugin("task-topology", &[&argument("task-topology.weight", 1, "weight of the score")]),
 ];
 
@@ -63,11 +61,4 @@ const EXTENDER: Arguments = &[
     &hook("extender.jobReadyVerb"),
     &hook("extender.allocateFuncVerb"),
     &hook("extender.deallocateFuncVerb"),
-];
-
-const RESCHEDULING: Arguments = &[
-    &duration("interval", "5m", "time between runs"),
-    &argument("metricsPeriod", "5m", "period of the load averages"),
-    &argument("strategies", FreeForm("list of `{name, params}`", &["array"]), "what to run")
-        .shown_as("`lowNodeUtilization`"),
 ];

@@ -19,7 +19,8 @@ pub(super) fn counts(
     for job in session.view().all_jobs() {
         let row = &session.jobs[job];
         let placed = row.tasks.iter().filter(|&&task| session.tasks[task].status.is_allocated());
-        let of_job: Vec<ObjectKey> = placed.flat_map(|&task| session.resource_claims(task)).collect();
+        let of_job: Vec<ObjectKey> =
+            placed.flat_map(|&task| session.resource_claims(task)).collect();
         let above = chains.get(&row.queue).into_iter().flatten();
         for &queue in std::iter::once(&row.queue).chain(above) {
             claims.entry(queue).or_default().extend(of_job.iter().cloned());
@@ -36,7 +37,9 @@ fn list(session: &SessionState<'_>, claims: &BTreeSet<ObjectKey>) -> Vec<(String
         *sum = sum.saturating_add(amount);
     };
     let claims = claims.iter().filter_map(|key| session.devices.claim(key));
-    for (exact, count) in claims.flat_map(|claim| &claim.requests).filter_map(DeviceRequest::counted) {
+    for (exact, count) in
+        claims.flat_map(|claim| &claim.requests).filter_map(DeviceRequest::counted)
+    {
         let class = format!("deviceclass/{}", exact.class);
         for (dim, quantity) in &exact.capacity {
             let amount = quantity.value().saturating_mul(i64::from(count));

@@ -16,10 +16,7 @@ impl Cluster {
             return BTreeSet::new();
         }
         let namespace = &self.tasks[task].key.namespace;
-        let key = |name: &Arc<str>| ObjectKey {
-            namespace: namespace.clone(),
-            name: name.clone(),
-        };
+        let key = |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
         entries.iter().filter_map(|entry| entry.claim_name().map(key)).collect()
     }
 

@@ -31,7 +31,8 @@ pub(super) const CAPACITY: Argument<bool> = Argument::new(
 
 /// What a queue refuses an admission with when its quota of devices is used up, in place of the
 /// names of resources (section 6.6).
-pub(super) const EXCEEDED: &str = "queue resource quota insufficient: insufficient dra-resource-exceeded";
+pub(super) const EXCEEDED: &str =
+    "queue resource quota insufficient: insufficient dra-resource-exceeded";
 
 /// The quotas of device classes of all queues, and what is charged to them.
 #[derive(Default)]
@@ -249,7 +250,12 @@ impl DeviceQuotas {
 
     /// Returns the limits of one queue that the claims of these pods together exceed. Claims that
     /// are charged to the queue already are left out.
-    fn shortages(&self, cluster: &Cluster, queue: QueueId, tasks: &[TaskId]) -> Vec<DeviceShortage> {
+    fn shortages(
+        &self,
+        cluster: &Cluster,
+        queue: QueueId,
+        tasks: &[TaskId],
+    ) -> Vec<DeviceShortage> {
         let Some(ledger) = self.ledger(queue) else { return Vec::new() };
         let claims: BTreeSet<ObjectKey> =
             tasks.iter().flat_map(|&task| cluster.resource_claims(task)).collect();

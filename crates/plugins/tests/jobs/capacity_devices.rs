@@ -59,17 +59,22 @@ fn jobs_68_a_claim_fits_up_to_the_count() {
     let settings = Settings { dynamic_resources: false, ..Settings::default() };
     let mut cluster = Cluster::new(settings);
     fixture::apply(&mut cluster, &text(1, 2));
-    in_session_of(cluster, "capacity capacity.DynamicResourceAllocationEnable=true", 0, |session| {
-        assert_eq!(lacks(session, "j/t"), [""; 0]);
-        session.close_plugins();
-        assert_eq!(
-            session.outcome.out.warnings,
-            [format!(
-                "queue q: spec.capability {GPU} limits nobody: the feature gate \
+    in_session_of(
+        cluster,
+        "capacity capacity.DynamicResourceAllocationEnable=true",
+        0,
+        |session| {
+            assert_eq!(lacks(session, "j/t"), [""; 0]);
+            session.close_plugins();
+            assert_eq!(
+                session.outcome.out.warnings,
+                [format!(
+                    "queue q: spec.capability {GPU} limits nobody: the feature gate \
                  DynamicResourceAllocation is off"
-            )]
-        );
-    });
+                )]
+            );
+        },
+    );
 }
 
 #[test]

@@ -46,8 +46,8 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with deviceshare.
 pub(super) const CARDS: std::ops::Range<usize> = 19..24;
-/// The places of configurations with usage.
-pub(super) const LOADS: std::ops::Range<usize> = 24..27;
+/// The places of configurations with usage or rescheduling.
+pub(super) const LOADS: std::ops::Range<usize> = 24..28;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -108,8 +108,31 @@ fn make_configs() -> Vec<Config> {
         conf(all, &format!("{chart} usage")),
         conf(all, &format!("priority gang usage | {}", without_scores(chart))),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} usage")),
+        rescheduling(),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
+}
+
+/// Pods leave hot nodes every minute.
+fn rescheduling() -> Config {
+    let text = "actions: \"enqueue, allocate, preempt, backfill, shuffle\"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: pdb
+  - name: rescheduling
+    arguments:
+      interval: 1m
+      strategies:
+      - name: lowNodeUtilization
+        params: {thresholds: {cpu: 40, memory: 60}, targetThresholds: {cpu: 50, memory: 70}}
+- plugins:
+  - name: predicates
+  - name: proportion
+  - name: usage
+";
+    parse("rescheduling.conf", text, &known()).expect("a configuration").config
 }
 
 /// The second tier without scorers, so that other scores decide.

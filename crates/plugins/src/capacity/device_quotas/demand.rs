@@ -101,9 +101,8 @@ impl DeviceAmounts {
             let row = &cluster.tasks[task];
             (row.key.clone(), row.uid.clone())
         });
-        let amounts = |claims: &BTreeSet<ObjectKey>| {
-            Self::of_claims(cluster, claims, counts_capacity)
-        };
+        let amounts =
+            |claims: &BTreeSet<ObjectKey>| Self::of_claims(cluster, claims, counts_capacity);
         let mut claims: Vec<(TaskId, BTreeSet<ObjectKey>)> = Vec::new();
         for task in tasks {
             let of_task = cluster.resource_claims(task);

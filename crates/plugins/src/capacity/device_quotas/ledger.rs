@@ -82,7 +82,8 @@ impl DeviceLedger {
     /// Returns the names of the dimensions of the quota.
     pub(super) fn names<'a>(&'a self, dims: &'a Dims) -> impl Iterator<Item = &'a str> {
         let limits = self.quota.values();
-        limits.flat_map(|class| class.count.iter().chain(class.capacity.values()))
+        limits
+            .flat_map(|class| class.count.iter().chain(class.capacity.values()))
             .map(|limit| dims.name(limit.dim))
     }
 
@@ -125,7 +126,11 @@ impl DeviceLedger {
 
     /// Returns the limits that the demand exceeds. At admission the devices that other admitted
     /// jobs wait for count as used.
-    pub(super) fn shortages(&self, demand: &DeviceAmounts, at_admission: bool) -> Vec<DeviceShortage> {
+    pub(super) fn shortages(
+        &self,
+        demand: &DeviceAmounts,
+        at_admission: bool,
+    ) -> Vec<DeviceShortage> {
         let mut found = Vec::new();
         for (class, asked) in demand.classes() {
             let Some(quota) = self.quota.get(class) else { continue };
