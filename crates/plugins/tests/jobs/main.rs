@@ -17,5 +17,6 @@ mod points;
 mod priority;
 mod proportion;
 mod quotas;
+mod rescheduling;
 mod support;
 mod tdm;

@@ -42,6 +42,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
     ("deviceshare", 19, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("usage", 25, &[Inputs::NODE_ROW, Inputs::CLOCK]),
     ("network-topology-aware", 13, &[Inputs::QUEUE_OBJECT]),
     (
         "nodegroup",
@@ -49,6 +50,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("rescheduling", 27, &[Inputs::NODE_ROW, Inputs::CANDIDATE_ROW]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
 
