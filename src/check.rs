@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use vc_conf::AllowMissing;
 
 use crate::conf::parse;
+use crate::loads;
 
 /// Prints what is in force, what is missing and every warning, or on stderr why the file cannot be
 /// read. 1: an error, also a plugin that is missing and not `allowed` to be.
@@ -21,6 +22,7 @@ pub fn check(path: &Path, allowed: &AllowMissing, out: &mut impl Write) -> ExitC
     loaded.allow(allowed);
     let (_, warnings) = vc_engine::Engine::new(Default::default(), &loaded.config);
     loaded.warn(warnings);
+    loaded.warn(loads::warning(&loaded.config));
     let mut text = vc_conf::render(&loaded);
     let caches = vc_engine::caches_off(&loaded.config);
     if !caches.is_empty() {
@@ -56,9 +58,19 @@ mod tests {
         let allow = |names: &str| AllowMissing::of([names]);
         for (plugins, allowed, is_good, reported) in [
             ("{name: gang}", "", true, "no warnings"),
-            ("{name: gang}, {name: usage}", "", false, "1 error, the file is refused:\n  line 3"),
-            ("{name: gang}, {name: usage}", "magic", false, "1 error, the file is refused:"),
-            ("{name: gang}, {name: usage}", "usage", true, "1 warning:\n  line 3"),
+            (
+                "{name: gang}, {name: task-topology}",
+                "",
+                false,
+                "1 error, the file is refused:\n  line 3",
+            ),
+            (
+                "{name: gang}, {name: task-topology}",
+                "magic",
+                false,
+                "1 error, the file is refused:",
+            ),
+            ("{name: gang}, {name: task-topology}", "task-topology", true, "1 warning:\n  line 3"),
             ("{name: gang}, {name: magic}", "", false, "1 error:\n  line 3"),
             ("{name: gang}, {name: magic}", "*", true, "1 warning:"),
         ] {

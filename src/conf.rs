@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
-use vc_kube::{EngineMessage, EngineVisit};
+use vc_kube::{EngineMessage, EngineVisit, LoadSource};
 
 use crate::fatal::Fatal;
 use crate::flags::Flags;
+use crate::loads::{self, source_in_force};
 use crate::meter::Meter;
 
 /// How often the file is read. A mounted ConfigMap changes by a swap of symlinks, which only its
@@ -163,6 +164,9 @@ fn say(loaded: &LoadedConfig, path: &Path) {
         tracing::error!("configuration: {}", missing.in_file(&name));
     }
     warn(&loaded.warnings);
+    loads::warning(&loaded.config).iter().for_each(|warning| {
+        tracing::warn!("configuration: {warning}");
+    });
     for cache in vc_engine::caches_off(&loaded.config) {
         tracing::info!("configuration: a cache is switched off: {cache}");
     }
@@ -181,6 +185,8 @@ pub(crate) struct ConfigFollower {
     seen: Option<String>,
     /// The last good one; `None`: the built-in configuration is in force.
     in_force: Option<String>,
+    /// The load source in force.
+    loads: watch::Sender<Option<LoadSource>>,
     meter: Arc<Meter>,
 }
 
@@ -188,7 +194,13 @@ impl ConfigFollower {
     pub(crate) fn new(flags: &Flags, start: &StartConfig, meter: Arc<Meter>) -> Self {
         let (path, allowed) = (flags.scheduler_conf.clone(), flags.allow_missing.clone());
         let (seen, in_force) = (start.text.clone(), start.in_force.clone());
-        Self { path, allowed, seen, in_force, meter }
+        let loads = watch::Sender::new(source_in_force(&start.loaded.config));
+        Self { path, allowed, seen, in_force, loads, meter }
+    }
+
+    /// The load source of the configuration in force, now and after a change.
+    pub(crate) fn load_source(&self) -> watch::Receiver<Option<LoadSource>> {
+        self.loads.subscribe()
     }
 
     /// Hands every good change to the engine, until nobody listens.
@@ -230,6 +242,12 @@ impl ConfigFollower {
                 accepted(self.seen.as_deref().unwrap_or_default());
                 say(&loaded, &self.path);
                 self.in_force.clone_from(&self.seen);
+                let source = source_in_force(&loaded.config);
+                self.loads.send_if_modified(|known| {
+                    let is_another = *known != source;
+                    *known = source;
+                    is_another
+                });
                 let meter = self.meter.clone();
                 Some(EngineVisit::change(move |engine| configure(engine, &loaded, &meter)))
             }
@@ -296,7 +314,7 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
-    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: rescheduling\n";
+    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: task-topology\n";
     const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
 
     #[test]
@@ -304,7 +322,7 @@ mod tests {
         let path = file("missing", MISSING);
         let with =
             |args: &[&str]| flags(&[&["--scheduler-conf", path.to_str().unwrap()], args].concat());
-        for refused in [&[][..], &["--allow-missing-plugins=usage"]] {
+        for refused in [&[][..], &["--allow-missing-plugins=task-topology"]] {
             let error = before_start(&with(refused)).unwrap_err();
             assert_eq!(error.code(), 255);
             let expected = format!("configuration: {}:4: tiers[0].plugins[0]: ", path.display());
@@ -317,7 +335,7 @@ mod tests {
             assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
         }
         let all = ["--allow-missing-plugins"];
-        for allowed in [&all[..], &["--allow-missing-plugins=usage,rescheduling"]] {
+        for allowed in [&all[..], &["--allow-missing-plugins=extender,task-topology"]] {
             let good = before_start(&with(allowed)).unwrap().unwrap();
             assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
         }

@@ -12,6 +12,7 @@ pub mod fatal;
 pub mod flags;
 #[cfg(feature = "heap-profiles")]
 pub mod heap;
+mod loads;
 pub mod log;
 pub mod meter;
 pub mod run;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 use vc_conf::LoadedConfig;
@@ -185,6 +185,22 @@ impl Observer for Meter {
 
     fn stage(&self, stage: &'static str, took: Duration) {
         self.metrics.stage_duration(stage, took.as_secs_f64() * 1e3);
+    }
+
+    fn loads_read(&self, source: &'static str, n_read: usize, n_missing: usize) {
+        let [n_read, n_missing] =
+            [n_read, n_missing].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let at_seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+        self.metrics.loads_read(source, n_read, n_missing, at_seconds);
+    }
+
+    fn loads_failed(&self, source: &'static str, cause: &'static str) {
+        self.metrics.loads_failed(source, cause);
+    }
+
+    fn loads_stopped(&self) {
+        self.metrics.loads_stopped();
     }
 
     fn malformed(&self, kind: &'static str) {

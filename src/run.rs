@@ -20,6 +20,7 @@ use crate::dump::Dumper;
 use crate::environment::Environment;
 use crate::fatal::Fatal;
 use crate::flags::{Flags, component, gates};
+use crate::loads;
 use crate::log::Level;
 use crate::meter::{Meter, State};
 use crate::serve;
@@ -232,7 +233,10 @@ impl LeaderWork {
             observer,
         };
         let mut aside = JoinSet::new();
-        aside.spawn(ConfigFollower::new(flags, &start, meter.clone()).run(inbox.clone()));
+        let follower = ConfigFollower::new(flags, &start, meter.clone());
+        let source = follower.load_source();
+        aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));
+        aside.spawn(follower.run(inbox.clone()));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         meter.devices(server.serves_devices());
         if let Some(before) = server.devices.filter(|found| !found.are_served()) {
@@ -337,6 +341,7 @@ fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
         },
         bare_pods: flags.bare_pods,
         dynamic_resources: flags.gate(gates::DEVICES).unwrap_or(server.serves_devices()),
+        consumable_capacity: default(gates::DEVICE_CAPACITY, 36),
         division: process.environment.division.clone(),
         sharding: flags.sharding.clone(),
         queue_gate_admission: flags.gate(gates::QUEUE_ADMISSION).unwrap_or(false),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use vc_model::{
-    Cluster, Gates, HyperNodeTree, Job, JobBudget, JobId, Labels, Node, NodeId, PodGroup, Portion,
-    TaskId,
+    Cluster, Gates, HyperNodeTree, Job, JobBudget, JobId, Labels, Node, NodeId, NodeLoad, PodGroup,
+    Portion, TaskId,
 };
 use vc_resource::{Dim, Resource};
 use vc_wire::format_time;
@@ -30,6 +30,7 @@ pub(super) fn node(cluster: &Cluster, id: NodeId) -> (String, Value) {
         "Allocatable": amounts(&node.allocatable),
         "Capacity": amounts(&node.capacity),
         "Tasks": tasks.collect::<Map<_, _>>(),
+        "Load": node.load.map(load),
         "RevocableZone": &*node.revocable_zone,
         "OversubscriptionNode": flag(&node.labels, "volcano.sh/oversubscription"),
         "ImageStates": images(cluster, node),
@@ -38,6 +39,15 @@ pub(super) fn node(cluster: &Cluster, id: NodeId) -> (String, Value) {
         "OversubscriptionResource": amounts(&Resource::default()),
     });
     (node.name.to_string(), record)
+}
+
+/// What monitoring said last.
+fn load(load: NodeLoad) -> Value {
+    json!({
+        "CPUPercent": load.cpu_percent(),
+        "MemoryPercent": load.memory_percent(),
+        "Time": format_time(load.read_micros),
+    })
 }
 
 /// The v1.Node, as far as it is kept.

@@ -19,6 +19,7 @@ pub(crate) const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
 pub(crate) const RESIZE: &str = "InPlacePodVerticalScaling";
 pub(crate) const POD_LEVEL: &str = "PodLevelResources";
 pub(crate) const DEVICES: &str = "DynamicResourceAllocation";
+pub(crate) const DEVICE_CAPACITY: &str = "DRAConsumableCapacity";
 pub(crate) const STORAGE_SCORING: &str = "StorageCapacityScoring";
 pub(super) const ALL_ALPHA: &str = "AllAlpha";
 
@@ -48,6 +49,8 @@ pub(super) const GATES: &[Gate] = &[
     gate(POD_LEVEL, "on from 1.34", false, "requests of a pod as a whole count"),
     gate(DEVICES, "on where the server has resource.k8s.io/v1", false,
         "off: claims for devices are neither watched nor looked at"),
+    gate(DEVICE_CAPACITY, "on from 1.36", false,
+        "quotas of devices in `capacity` count the capacity that claims consume"),
     gate(STORAGE_SCORING, "off", false,
         "on: `predicates` scores nodes by how full their storage gets (`volumebinding.weight`, \
         `volumebinding.shape`)"),

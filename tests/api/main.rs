@@ -12,6 +12,7 @@ mod cluster;
 mod election;
 #[path = "../common/guard.rs"]
 mod guard;
+mod node_loads;
 mod options;
 mod reload;
 mod volumes;

@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::cluster::{Cluster, folder, gang, no_fault, poll};
 
-const FILE: &str = "volcano-scheduler.conf";
+pub(crate) const FILE: &str = "volcano-scheduler.conf";
 
 /// A folder as the kubelet makes it: the file is a link through `..data`, which is swapped.
-struct Mounted(PathBuf);
+pub(crate) struct Mounted(pub(crate) PathBuf);
 
 impl Mounted {
-    fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let mounted = Self(folder("configmap"));
         symlink(Path::new("..data").join(FILE), mounted.0.join(FILE)).unwrap();
         mounted.write("..v1", text);
         mounted
     }
 
-    fn write(&self, version: &str, text: &str) {
+    pub(crate) fn write(&self, version: &str, text: &str) {
         fs::create_dir(self.0.join(version)).unwrap();
         fs::write(self.0.join(version).join(FILE), text).unwrap();
         symlink(version, self.0.join("..data_tmp")).unwrap();

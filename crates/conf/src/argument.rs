@@ -23,6 +23,7 @@ pub struct Argument<T> {
     pub about: &'static str,
     // Each of the others is described at the method that sets it.
     pub(crate) least: Option<T>,
+    pub(crate) most: Option<T>,
     pub(crate) takes_decimal_text: bool,
     pub(crate) alias: Option<&'static str>,
     pub(crate) shown_default: Option<&'static str>,
@@ -38,6 +39,7 @@ impl<T: Copy> Argument<T> {
             default,
             about,
             least: None,
+            most: None,
             takes_decimal_text: false,
             alias: None,
             shown_default: None,
@@ -54,6 +56,11 @@ impl<T: Copy> Argument<T> {
     /// Sets the lower bound: a smaller number gives a warning and leaves the default.
     pub const fn at_least(self, least: T) -> Self {
         Argument { least: Some(least), ..self }
+    }
+
+    /// Sets the upper bound: a larger number gives a warning and leaves the default.
+    pub const fn at_most(self, most: T) -> Self {
+        Argument { most: Some(most), ..self }
     }
 
     /// Sets the remedy for a number that is too small, in place of the usual one.

@@ -71,13 +71,23 @@ impl<'a> ArgumentReader<'a> {
         default
     }
 
-    /// A number below the bound of the argument gives a warning and the default.
+    /// A number beyond a bound of the argument gives a warning and the default.
     fn bounded<T: PartialOrd + Copy + ToString>(
         &mut self,
         argument: &Argument<T>,
         value: T,
         remedy: &str,
     ) -> T {
+        if let Some(most) = argument.most.filter(|most| *most < value) {
+            let (most, default) = (most.to_string(), argument.default.to_string());
+            let range = match argument.least {
+                Some(least) => format!("{} to {most}", least.to_string()),
+                None => format!("{most} or less"),
+            };
+            let remedy = format!("write {range}; until then the default {default} is in force");
+            self.warn(&format!("{} is more than {most}", value.to_string()), &remedy);
+            return argument.default;
+        }
         let Some(least) = argument.least.filter(|least| value < *least) else { return value };
         let (least, default) = (least.to_string(), argument.default.to_string());
         let remedy = argument.remedy.unwrap_or(remedy);
@@ -105,7 +115,7 @@ impl ArgumentType for i64 {
             true => json!({"type": ["integer", "string"], "pattern": "^[+-]?[0-9]+$"}),
             false => json!({"type": "integer"}),
         };
-        with_bound("int", schema, argument.least)
+        with_bounds("int", schema, argument)
     }
 }
 
@@ -121,18 +131,28 @@ impl ArgumentType for f64 {
     }
 
     fn describe(argument: &Argument<Self>) -> (String, Value) {
-        with_bound("float", json!({"type": "number"}), argument.least)
+        with_bounds("float", json!({"type": "number"}), argument)
     }
 }
 
-fn with_bound<T: ToString + Into<Value>>(
+fn with_bounds<T: Copy + ToString + Into<Value>>(
     name: &str,
     mut schema: Value,
-    least: Option<T>,
+    argument: &Argument<T>,
 ) -> (String, Value) {
-    let Some(least) = least else { return (name.to_owned(), schema) };
-    let text = format!("{name}, {} or more", least.to_string());
-    schema["minimum"] = least.into();
+    if let Some(least) = argument.least {
+        schema["minimum"] = least.into();
+    }
+    if let Some(most) = argument.most {
+        schema["maximum"] = most.into();
+    }
+    let bounds = [argument.least, argument.most].map(|bound| bound.map(|it| it.to_string()));
+    let text = match bounds {
+        [Some(least), Some(most)] => format!("{name}, {least} to {most}"),
+        [Some(least), None] => format!("{name}, {least} or more"),
+        [None, Some(most)] => format!("{name}, {most} or less"),
+        [None, None] => name.to_owned(),
+    };
     (text, schema)
 }
 

@@ -68,6 +68,17 @@ impl Arguments {
         Some(records.iter().map(pair).collect())
     }
 
+    /// The entries of a map under a key, for arguments with a [`crate::Section`]. Empty where the key
+    /// is absent or no map. A warning about an entry names the line of the key.
+    pub fn section(&self, key: &str) -> Arguments {
+        let mut section = Arguments::at(self.field_of(key));
+        let entries = self.get(key).and_then(Value::as_object).into_iter().flatten();
+        for (name, value) in entries {
+            section.insert(name.clone(), value.clone(), self.line(key));
+        }
+        section
+    }
+
     /// The value of a structured argument, to be read part by part.
     pub fn structured(&self, key: &str) -> StructuredPart<'_> {
         StructuredPart::new(self.get(key))

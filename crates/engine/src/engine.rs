@@ -14,6 +14,7 @@ use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
+use crate::load_source::interval_warning;
 use crate::metric_samples::MetricSamples;
 use crate::overwrites::ConditionOverwrites;
 use crate::phase_timer::PhaseTimer;
@@ -173,7 +174,8 @@ impl Engine {
         // `vc_conf::parse` has already reported faults in action arguments.
         self.config = config.clone();
         self.settings = ActionSettings::from(config, &mut Vec::new());
-        let (plugin_set, warnings) = PluginSet::new(config, self.plugins);
+        let (plugin_set, mut warnings) = PluginSet::new(config, self.plugins);
+        warnings.extend(interval_warning(config));
         let earlier = std::mem::replace(&mut self.plugin_set, plugin_set);
         self.plugin_set.succeed(earlier);
         self.plugin_set.set_stopwatch(self.stopwatch);

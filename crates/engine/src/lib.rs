@@ -5,6 +5,7 @@ mod engine;
 mod hyper_node_problems;
 mod idle_cycle;
 mod known;
+mod load_source;
 mod metric_samples;
 mod overwrites;
 mod pauses;
@@ -24,6 +25,7 @@ mod wait_cause;
 
 pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
 pub use known::{KNOWN, caches_off};
+pub use load_source::load_interval_micros;
 pub use vc_framework::{
     About, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect, Evaluator,
     EvaluatorPaths, EvictReason, EvictionRule, GangState, NodeDevices, NodeLock, Nomination,

@@ -43,6 +43,15 @@ pub trait Observer: Send + Sync {
     /// A stage of the scheduling of a pod took so long.
     fn stage(&self, _stage: &'static str, _took: Duration) {}
 
+    /// A load source gave the loads of so many nodes, and none of so many others.
+    fn loads_read(&self, _source: &'static str, _n_read: usize, _n_missing: usize) {}
+
+    /// A round of a load source brought nothing.
+    fn loads_failed(&self, _source: &'static str, _cause: &'static str) {}
+
+    /// The load source is no longer read.
+    fn loads_stopped(&self) {}
+
     /// Something in an object of the kind could not be read.
     fn malformed(&self, _kind: &'static str) {}
 

@@ -50,6 +50,8 @@ pub struct Shape {
     /// CPU and memory with the scoring defaults for containers that request nothing
     /// (plugins-nodes.md 7.1).
     pub non_zero: NonZero,
+    /// Limits of cpu and memory.
+    pub limits: Limits,
     /// `spec.nodeSelector`. `None` if it is absent.
     pub node_selector: Option<Labels>,
     /// `spec.affinity.nodeAffinity`.
@@ -88,6 +90,15 @@ pub struct NonZero {
     /// Millicores; a container without a CPU request counts 100.
     pub cpu_milli: i64,
     /// Bytes; a container without a memory request counts 200 Mi.
+    pub memory_bytes: i64,
+}
+
+/// Limits of a pod, with its overhead where it has a limit (core.md 3.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Millicores. 0 if no container has a limit.
+    pub cpu_milli: i64,
+    /// Bytes. 0 if no container has a limit.
     pub memory_bytes: i64,
 }
 

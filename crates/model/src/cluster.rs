@@ -78,6 +78,9 @@ pub struct Settings {
     /// True if the API server serves ResourceClaims, ResourceSlices and DeviceClasses
     /// (plugins-nodes.md 2.1).
     pub dynamic_resources: bool,
+    /// True with the feature gate `DRAConsumableCapacity` (plugins-jobs-queues.md 6.1): quotas of
+    /// devices count the capacity that claims consume.
+    pub consumable_capacity: bool,
     /// `--ignored-provisioners`: CSI drivers whose volumes are not counted (core.md 3.5.1).
     pub ignored_provisioners: Vec<Arc<str>>,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
@@ -99,6 +102,7 @@ impl Default for Settings {
             sharding: Sharding::default(),
             queue_gate_admission: false,
             dynamic_resources: true,
+            consumable_capacity: false,
             ignored_provisioners: Vec::new(),
             storage_capacity_scoring: false,
             utc_offset_seconds: |_| 0,

@@ -74,6 +74,16 @@ pub struct DeviceRequest {
     pub kind: RequestKind,
 }
 
+impl DeviceRequest {
+    /// Returns the request with its number of devices, as queues count it (plugins-jobs-queues.md
+    /// 6.10). Returns `None` if it is not counted: alternatives, mode `All`, no class.
+    pub fn counted(&self) -> Option<(&ExactRequest, u32)> {
+        let RequestKind::Exactly(exact) = &self.kind else { return None };
+        let AllocationMode::Count(count) = exact.mode else { return None };
+        (!exact.class.is_empty()).then_some((exact, count.max(1)))
+    }
+}
+
 /// The devices that a request asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RequestKind {
@@ -101,9 +111,12 @@ pub struct ExactRequest {
     pub tolerations: Vec<DeviceToleration>,
     /// The tolerations as JSON text, which allocation results repeat; empty if there are none.
     pub tolerations_json: Arc<str>,
-    /// True if the request has capacity requirements. These are not implemented (plugins-nodes.md
-    /// 6.1).
+    /// True if the request has capacity requirements. The search for devices does not implement
+    /// them (plugins-nodes.md 6.1).
     pub has_capacity: bool,
+    /// `capacity.requests`: what the request consumes of each device, by capacity dimension. Only
+    /// quotas of queues count it.
+    pub capacity: BTreeMap<Arc<str>, Quantity>,
 }
 
 /// Number of devices that a request asks for.
@@ -289,6 +302,17 @@ pub enum ClaimSource {
     NotMade,
     /// The entry names neither a claim nor a template.
     Unset,
+}
+
+impl PodResourceClaim {
+    /// Returns the name of the claim. Returns `None` if the pod needs none, or if none was created
+    /// yet.
+    pub fn claim_name(&self) -> Option<&Arc<str>> {
+        match &self.source {
+            ClaimSource::Named(name) | ClaimSource::Made(name) => Some(name),
+            ClaimSource::NotNeeded | ClaimSource::NotMade | ClaimSource::Unset => None,
+        }
+    }
 }
 
 /// An object of dynamic resource allocation.

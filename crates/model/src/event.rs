@@ -6,6 +6,7 @@ use crate::budget::BudgetRecord;
 use crate::default_spread::{SelectorKind, SelectorObject};
 use crate::device::{DeviceKind, DeviceObject, ResourceClaim};
 use crate::hyper_node::HyperNodeRecord;
+use crate::node_load::NodeLoad;
 use crate::quota::QuotaRecord;
 use crate::record::{
     NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
@@ -61,6 +62,8 @@ pub enum ClusterEvent {
         /// `metadata.name`.
         name: Arc<str>,
     },
+    /// A load source was read. Nodes that are not listed keep what was read before.
+    NodeLoadsRead(Vec<(Arc<str>, NodeLoad)>),
     /// A PodGroup was added or changed.
     PodGroupApplied(Box<PodGroupRecord>),
     /// A PodGroup is gone; its pods may still exist.

@@ -13,15 +13,17 @@
 //! pod kube-system/dns cpu=1 @n1 running
 //! budget b1 app=x allowed=1 healthy=3 disrupted=p1
 //! quota q1 hard.cpu=2 used.requests.cpu=1
+//! load n1 cpu=62.5 memory=40 at=5 interval=60   # what monitoring said of node n1
 //! ```
 //!
-//! Lines of volumes and claims are described in `volumes`, those of HyperNodes in `hyper_nodes`,
-//! words about node groups in `node_groups`.
+//! Lines of volumes and their claims are described in `volumes`, those of ResourceClaims in
+//! `devices`, those of HyperNodes in `hyper_nodes`, words about node groups in `node_groups`.
 //!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
 //! `nvidia.com/gpu`; other keys of a node are labels; times are in seconds after [`START_MICROS`].
 
+mod devices;
 mod hyper_nodes;
 pub mod node_groups;
 pub mod parts;
@@ -35,6 +37,7 @@ use crate::budget::{BudgetRecord, Covers};
 use crate::cluster::{Cluster, Settings};
 use crate::event::ClusterEvent;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
+use crate::node_load::NodeLoad;
 use crate::quota::QuotaRecord;
 use crate::record::{
     ContainerRecord, NodeRecord, ObjectKey, PodGroupPhase, PodGroupRecord, PodGroupStatus,
@@ -158,7 +161,9 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "job" => job_events(head, members),
         "budget" => vec![ClusterEvent::BudgetApplied(Box::new(budget(head)))],
         "quota" => vec![ClusterEvent::QuotaApplied(Box::new(quota(head)))],
+        "load" => vec![ClusterEvent::NodeLoadsRead(vec![(head.name.into(), load(head))])],
         "hypernode" => vec![hyper_nodes::event(head)],
+        "claim" => vec![devices::event(head)],
         kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }
@@ -296,6 +301,22 @@ fn priority_class(line: &Line<'_>) -> PriorityClassRecord {
         }
     }
     class
+}
+
+fn load(line: &Line<'_>) -> NodeLoad {
+    let (mut percent, mut times) = ([0.0; 2], [START_MICROS, crate::LOAD_INTERVAL_MICROS]);
+    for word in &line.words {
+        match split(word) {
+            ("cpu", value) => percent[0] = line.number(value),
+            ("memory", value) => percent[1] = line.number(value),
+            ("at", value) => times[0] = line.micros(value),
+            ("interval", value) => times[1] = line.number::<i64>(value) * 1_000_000,
+            _ => line.unknown(word),
+        }
+    }
+    let [read_micros, interval_micros] = times;
+    let load = NodeLoad::new(percent[0], percent[1], read_micros, interval_micros);
+    load.unwrap_or_else(|| panic!("not a percentage: {}", line.text))
 }
 
 /// Returns the budget of a line. Words that are not fields of the status are labels of the
@@ -450,12 +471,13 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
     if let Some(job) = job {
         pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
-    let mut requests = ResourceList::new();
+    let [mut requests, mut limits] = [(); 2].map(|()| ResourceList::new());
     for word in &line.words {
         let (name, value) = split(word);
         match (name.split_once('.'), name) {
             (Some(("label", name)), _) => insert(&mut pod.labels, name, value),
             (Some(("annotation", name)), _) => insert(&mut pod.annotations, name, value),
+            (Some(("limit", name)), _) if amount(&mut limits, name, value) => {}
             (Some(("selector", name)), _) => {
                 insert(pod.node_selector.get_or_insert_default(), name, value);
             }
@@ -465,7 +487,12 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
             _ => {}
         }
     }
-    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
+    pod.containers.push(ContainerRecord {
+        name: "main".into(),
+        requests,
+        limits,
+        ..Default::default()
+    });
     pod
 }
 
@@ -476,6 +503,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "priority" => pod.priority = Some(line.number(value)),
         "class" => pod.priority_class_name = value.into(),
         "created" => pod.created_micros = line.micros(value),
+        "started" => pod.started_micros = Some(line.micros(value)),
         "scheduled" => pod.scheduled_micros = Some(line.micros(value)),
         "gate" if value == "queue" => {
             pod.scheduling_gates.push("scheduling.volcano.sh/queue-allocation-gate".into());
@@ -484,6 +512,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "pvc" => {
             pod.volumes.push(PodVolume::Claim(PodClaim { name: value.into(), ephemeral: false }))
         }
+        "claim" => devices::add_to_pod(pod, value),
         "ephemeral" => {
             let name = format!("{}-{value}", pod.key.name).into();
             pod.volumes.push(PodVolume::Claim(PodClaim { name, ephemeral: true }));

@@ -24,6 +24,7 @@ mod job;
 mod lru_cache;
 mod node;
 mod node_group;
+mod node_load;
 pub mod node_selector;
 mod pod_affinity;
 mod queue;
@@ -43,7 +44,7 @@ mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use change_log::{ChangeLog, ChangeReader, ChangedRows, Revision};
-pub use class::{Class, Classes, NonZero, NonZeroSum, Shape};
+pub use class::{Class, Classes, Limits, NonZero, NonZeroSum, Shape};
 pub use cluster::{Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{
@@ -71,6 +72,7 @@ pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob};
 pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
 pub use node_group::{NodeGroupAffinity, NodeGroupLimits};
+pub use node_load::{LOAD_INTERVAL_MICROS, NodeLoad};
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
     Unsatisfiable,

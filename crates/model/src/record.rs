@@ -87,6 +87,8 @@ pub struct ContainerRecord {
     pub image: Arc<str>,
     /// `resources.requests`.
     pub requests: ResourceList,
+    /// `resources.limits` of cpu and memory.
+    pub limits: ResourceList,
     /// True for an init container with `restartPolicy: Always`.
     pub restartable: bool,
     /// `ports` that have a host port.
@@ -154,6 +156,8 @@ pub struct PodRecord {
     pub overhead: ResourceList,
     /// `spec.resources.requests`.
     pub pod_requests: ResourceList,
+    /// `spec.resources.limits` of cpu and memory.
+    pub pod_limits: ResourceList,
     /// `spec.nodeSelector`. `None` if absent, which differs from an empty map (plugins-nodes.md
     /// 4.2).
     pub node_selector: Option<Labels>,

@@ -3,7 +3,7 @@
 
 use vc_resource::{Dim, Dims, Resource, amount};
 
-use crate::class::NonZero;
+use crate::class::{Limits, NonZero};
 use crate::record::{ContainerRecord, InPlace, PodRecord, ResourceList};
 
 /// Kubernetes feature gates of the API server that change a request (core.md 1.3).
@@ -57,6 +57,20 @@ pub fn non_zero_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -
     });
     complete(&mut total, pod, gates, dims);
     NonZero { cpu_milli: total.get(Dim::CPU), memory_bytes: total.get(Dim::MEMORY) }
+}
+
+/// Returns the limits of a pod. The overhead counts only where there is a limit.
+pub(crate) fn pod_limits(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> Limits {
+    let mut total = aggregate(pod, |container, _| to_resource(&container.limits, dims));
+    if gates.pod_level_resources {
+        replace_pod_level(&mut total, &pod.pod_limits, dims);
+    }
+    let overhead = to_resource(&pod.overhead, dims);
+    let limit = |dim| match total.get(dim) {
+        0 => 0,
+        limit => limit.saturating_add(overhead.get(dim)),
+    };
+    Limits { cpu_milli: limit(Dim::CPU), memory_bytes: limit(Dim::MEMORY) }
 }
 
 /// Scoring defaults of a container without a request, in millicores and bytes.
@@ -140,13 +154,13 @@ fn aggregate(
 /// Replaces container sums by pod-level requests, and adds the overhead.
 fn complete(total: &mut Resource, pod: &PodRecord, gates: RequestGates, dims: &mut Dims) {
     if gates.pod_level_resources {
-        replace_pod_level(total, pod, dims);
+        replace_pod_level(total, &pod.pod_requests, dims);
     }
     total.add(&to_resource(&pod.overhead, dims));
 }
 
-fn replace_pod_level(total: &mut Resource, pod: &PodRecord, dims: &mut Dims) {
-    for (name, quantity) in &pod.pod_requests {
+fn replace_pod_level(total: &mut Resource, of_pod: &ResourceList, dims: &mut Dims) {
+    for (name, quantity) in of_pod {
         let supported = matches!(&**name, "cpu" | "memory") || name.starts_with("hugepages-");
         if supported
             && let Some(value) = amount(name, *quantity)

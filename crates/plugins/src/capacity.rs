@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{Argument, EnqueueVote, PluginOption, QueueRule, Switch, Warning};
 use vc_framework::{
-    About, Admission, AdmissionKey, CacheKeys, Depends, Effect, GangEviction, Inputs, LimitOwner,
-    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, QueueUsageStamp,
-    QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
+    About, Admission, AdmissionKey, AdmissionMark, CacheKeys, Depends, Effect, GangEviction,
+    Inputs, LimitOwner, LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare,
+    QueueUsageStamp, QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -34,7 +34,7 @@ use reservations::Reservations;
 
 pub(crate) const ENTRY: PluginEntry =
     PluginEntry::new("capacity", |option, warnings| Box::new(capacity(option, warnings)))
-        .arguments(&[&LEVEL, &DRA, &CONSUMABLE])
+        .arguments(&[&LEVEL, &device_quotas::DEVICES, &device_quotas::CAPACITY])
         .enqueue_vote(EnqueueVote::IgnoresEvictions)
         .queue_rule(QueueRule::Quota);
 
@@ -58,17 +58,6 @@ const LEVEL: Argument<i64> = Argument::new(
 )
 .at_least(0)
 .with_remedy("write an integer of at least 0; until then 0 is in force");
-const DRA: Argument<bool> =
-    Argument::new("capacity.DynamicResourceAllocationEnable", true, "enforce quotas of devices")
-        .shown_as("the feature gate")
-        .not_built("quotas of device classes are");
-const CONSUMABLE: Argument<bool> = Argument::new(
-    "capacity.DRAConsumableCapacityEnable",
-    false,
-    "also enforce their capacity dimensions",
-)
-.shown_as("the feature gate")
-.not_built("quotas of the capacity of devices are");
 
 #[derive(Default)]
 struct Capacity {
@@ -102,9 +91,7 @@ struct Capacity {
 fn capacity(option: &PluginOption, warnings: &mut Vec<Warning>) -> Capacity {
     let arguments = &option.arguments;
     let level = LEVEL.read(arguments, warnings);
-    // `vc_conf` refuses a file in which one of the two is true, because neither feature is built.
-    let device_quotas = DeviceQuotas::new(!DRA.read(arguments, warnings));
-    CONSUMABLE.read(arguments, warnings);
+    let device_quotas = DeviceQuotas::new(arguments, warnings);
     let hierarchy = option.switches.on(Switch::Hierarchy);
     let level = if hierarchy { usize::try_from(level).unwrap_or(0) } else { 0 };
     Capacity { hierarchy, level, device_quotas, ..Capacity::default() }
@@ -126,16 +113,25 @@ impl Plugin for Capacity {
             false => reads,
         };
         let own = above(OWN, self.hierarchy);
+        let devices = |reads: Inputs| match self.device_quotas.may_be_enforced() {
+            true => own.and(reads).and(Inputs::OTHER_OBJECTS),
+            false => own,
+        };
         let reads = [
             (Points::QUEUE_ORDER, own),
             (Points::VICTIM_QUEUE_ORDER, Inputs::QUEUE_OBJECT.and(Inputs::POD_ROW)),
             (Points::RECLAIMABLE, above(VICTIMS.and(Inputs::POD_SIGNATURE), 0 < self.level)),
             (Points::UNIFIED_EVICTABLE, above(VICTIMS.and(Inputs::JOB_COUNTS), 0 < self.level)),
             (Points::PREEMPTIVE, own.and(Inputs::POD_SHAPE)),
-            (Points::ALLOCATABLE, own.and(Inputs::POD_SHAPE).and(Inputs::IDENTITY)),
-            (Points::JOB_ENQUEUEABLE, own.and(Inputs::JOB_REQUEST)),
+            (
+                Points::ALLOCATABLE,
+                devices(Inputs::NONE).and(Inputs::POD_SHAPE).and(Inputs::IDENTITY),
+            ),
+            (Points::JOB_ENQUEUEABLE, devices(Inputs::JOB_COUNTS).and(Inputs::JOB_REQUEST)),
             (Points::EVENT_HANDLERS, Inputs::NONE),
         ];
+        // Not so for pods with claims: a claim that the last pod gives back is charged anew. Caches
+        // treat such pods on their own.
         Depends::of(&reads).eased_by_evictions(Points::ALLOCATABLE)
     }
 
@@ -175,6 +171,8 @@ impl Plugin for Capacity {
 
     fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
         self.change(view, task, Resource::add);
+        let path = self.path_of(view, task);
+        self.device_quotas.charge(view.cluster, &path, task);
         if self.reservations.end(task) {
             self.reserve(view, task, Resource::sub);
         }
@@ -182,6 +180,8 @@ impl Plugin for Capacity {
 
     fn on_deallocate(&mut self, view: SessionView<'_>, task: TaskId) {
         self.change(view, task, Resource::sub);
+        let path = self.path_of(view, task);
+        self.device_quotas.release(view.cluster, &path, task);
         self.on_gate_lifted(view, task);
     }
 
@@ -232,15 +232,24 @@ impl Plugin for Capacity {
             }
         }
         let dims = &view.cluster.dims;
-        self.limit_in_chain(view, queue, |quota| {
-            quota.amounts_for_tasks((&request, &reserved), dims)
+        self.limit_in_chain(view, queue, |id, quota| {
+            let devices = self.device_quotas.amounts_for_tasks(view.cluster, id, tasks);
+            match devices.is_empty() {
+                true => quota.amounts_for_tasks((&request, &reserved), dims),
+                false => devices,
+            }
         })
     }
 
     fn admission_limit(&self, view: SessionView<'_>, job: JobId) -> Option<QueueLimit> {
-        let (job, dims) = (&view.cluster.jobs[job], &view.cluster.dims);
-        let asked = min_resources(job)?;
-        self.limit_in_chain(view, job.queue, |quota| quota.amounts_for_admission(asked, dims))
+        let (row, dims) = (&view.cluster.jobs[job], &view.cluster.dims);
+        self.limit_in_chain(view, row.queue, |id, quota| {
+            let asked = min_resources(row);
+            let amounts = asked.map(|asked| quota.amounts_for_admission(asked, dims));
+            amounts
+                .filter(|amounts| !amounts.is_empty())
+                .unwrap_or_else(|| self.device_quotas.amounts_for_admission(view.cluster, id, job))
+        })
     }
 
     fn preemptive(&self, view: SessionView<'_>, queue: QueueId, tasks: &[TaskId]) -> bool {
@@ -270,29 +279,34 @@ impl Plugin for Capacity {
     }
 
     fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
-        let job = &view.cluster.jobs[job];
-        if !self.serves(view, job.queue) {
+        let row = &view.cluster.jobs[job];
+        if !self.serves(view, row.queue) {
             return Admission::Reject(None);
         }
-        let Some(asked) = min_resources(job) else {
-            return Admission::Permit;
-        };
-        let dims = &view.cluster.dims;
-        for quota in self.chain(job.queue) {
-            let (lacking, clamped) = quota.lacks_for_admission(asked, dims);
-            self.n_clamped.fetch_add(u32::from(clamped), Memory::Relaxed);
-            if !lacking.is_empty() {
-                return Admission::Reject(Some(quota_insufficient(&lacking, dims)));
+        let (asked, dims) = (min_resources(row), &view.cluster.dims);
+        for &id in self.queue_tree.path(row.queue) {
+            if let Some((asked, quota)) = asked.zip(self.quotas.get(id)) {
+                let (lacking, clamped) = quota.lacks_for_admission(asked, dims);
+                self.n_clamped.fetch_add(u32::from(clamped), Memory::Relaxed);
+                if !lacking.is_empty() {
+                    return Admission::Reject(Some(quota_insufficient(&lacking, dims)));
+                }
+            }
+            if !self.device_quotas.amounts_for_admission(view.cluster, id, job).is_empty() {
+                return Admission::Reject(Some(device_quotas::EXCEEDED.to_owned()));
             }
         }
         Admission::Permit
     }
 
     fn job_enqueued(&mut self, view: SessionView<'_>, job: JobId) {
-        let job = &view.cluster.jobs[job];
-        if let Some(asked) = min_resources(job) {
-            let asked = job.minus_gated(asked);
-            self.each_in_chain(job.queue, |quota| quota.inqueue.add(&asked));
+        let row = &view.cluster.jobs[job];
+        let path = self.queue_tree.path(row.queue);
+        self.device_quotas.enqueued(view.cluster, path, job);
+        let asked = min_resources(row).map(|asked| row.minus_gated(asked));
+        if asked.is_some() || self.device_quotas.concern(path) {
+            let asked = asked.unwrap_or_default();
+            self.each_in_chain(row.queue, |quota| quota.inqueue.add(&asked));
         }
     }
 }
@@ -306,23 +320,30 @@ impl CacheKeys for Capacity {
         Some(self.stake_in(view, task))
     }
 
-    /// Returns `AdmissionKey::None` where an amount is clamped. The clamp is counted once per
-    /// asking job, so its answer cannot be shared.
+    /// Returns `AdmissionKey::None` where an answer cannot be shared:
+    ///
+    /// - An amount is clamped. The clamp is counted once per asking job.
+    /// - Pods of the job have claims that a quota of devices counts.
     fn admission_mark(&self, view: SessionView<'_>, job: JobId) -> AdmissionKey {
         let row = &view.cluster.jobs[job];
         let clamps = |quota: &CapacityQuota| {
             min_resources(row)
                 .is_some_and(|asked| quota.lacks_for_admission(asked, &view.cluster.dims).1)
         };
-        match self.chain(row.queue).any(clamps) {
+        let has_devices = self.device_quotas.concern(self.queue_tree.path(row.queue))
+            && device_quotas::has_claims(view.cluster, job);
+        match has_devices || self.chain(row.queue).any(clamps) {
             true => AdmissionKey::None,
-            false => AdmissionKey::AsDeclared,
+            false => AdmissionKey::Marked(AdmissionMark::default()),
         }
     }
 
-    /// True if quota is reserved for the task.
-    fn has_own_state(&self, _view: SessionView<'_>, task: TaskId) -> bool {
-        self.reservations.has(task)
+    /// True if quota is reserved for the task, or a quota of devices counts its claims.
+    fn has_own_state(&self, view: SessionView<'_>, task: TaskId) -> bool {
+        let has_claims = !view.cluster.class(task).resource_claims.is_empty();
+        let is_counted = |queue| self.device_quotas.concern(self.queue_tree.path(queue));
+        let job = session_job(view.cluster, task).filter(|_| has_claims);
+        job.is_some_and(|(_, job)| is_counted(job.queue)) || self.reservations.has(task)
     }
 
     /// True if QueueOrder compares this queue by its own priority and share.
@@ -359,10 +380,10 @@ impl Capacity {
         &self,
         view: SessionView<'_>,
         queue: QueueId,
-        amounts: impl Fn(&CapacityQuota) -> Vec<LimitedAmount>,
+        amounts: impl Fn(QueueId, &CapacityQuota) -> Vec<LimitedAmount>,
     ) -> Option<QueueLimit> {
         self.queue_tree.path(queue).iter().find_map(|&id| {
-            let amounts = amounts(self.quotas.get(id)?);
+            let amounts = amounts(id, self.quotas.get(id)?);
             let owner = LimitOwner::Queue(view.cluster.queues[id].name.clone());
             (!amounts.is_empty()).then_some(QueueLimit { owner, amounts })
         })
@@ -400,6 +421,12 @@ impl Capacity {
         });
     }
 
+    /// Returns the queue of the task and its ancestors. Returns nothing for an orphan.
+    fn path_of(&self, view: SessionView<'_>, task: TaskId) -> Vec<QueueId> {
+        let job = session_job(view.cluster, task);
+        job.map_or_else(Vec::new, |(_, job)| self.queue_tree.path(job.queue).to_vec())
+    }
+
     /// Changes the reserved amount of the task's queue. D17: ancestors count it too.
     fn reserve(
         &mut self,
@@ -420,8 +447,13 @@ impl Capacity {
         let request = view.cluster.request(task);
         let is_reserved = self.reservations.has(task);
         let dims = &view.cluster.dims;
-        let lacking =
-            self.chain(queue).map(|quota| quota.lacks_for_task(request, is_reserved, dims));
+        let lacking = self.queue_tree.path(queue).iter().map(|&id| {
+            let devices = self.device_quotas.lacks_for_task(view.cluster, id, task);
+            match self.quotas.get(id).filter(|_| devices.is_empty()) {
+                Some(quota) => quota.lacks_for_task(request, is_reserved, dims),
+                None => devices,
+            }
+        });
         lacking.into_iter().find(|lacking| !lacking.is_empty()).unwrap_or_default()
     }
 

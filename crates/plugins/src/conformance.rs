@@ -3,7 +3,7 @@
 //! Specification: plugins-jobs-queues.md 9, D1.
 
 use vc_framework::{Depends, Inputs, Plugin, PluginEntry, Points, SessionView, VictimFilter};
-use vc_model::TaskId;
+use vc_model::{Task, TaskId};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("conformance", |_, _| Box::new(Conformance));
 
@@ -35,8 +35,12 @@ impl Plugin for Conformance {
 
 impl VictimFilter for Conformance {
     fn protects(&self, view: SessionView<'_>, candidate: TaskId) -> bool {
-        let task = &view.cluster.tasks[candidate];
-        CRITICAL_CLASSES.contains(&&*task.priority_class_name)
-            || &*task.key.namespace == SYSTEM_NAMESPACE
+        is_critical(&view.cluster.tasks[candidate])
     }
+}
+
+/// True if the pod is critical: it is never evicted.
+pub(crate) fn is_critical(task: &Task) -> bool {
+    CRITICAL_CLASSES.contains(&&*task.priority_class_name)
+        || &*task.key.namespace == SYSTEM_NAMESPACE
 }

@@ -18,12 +18,14 @@ mod pdb;
 mod predicates;
 mod priority;
 mod proportion;
+mod rescheduling;
 mod resource_strategy_fit;
 mod resourcequota;
 mod rules;
 mod scorers;
 mod sla;
 mod tdm;
+mod usage;
 
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;
@@ -46,8 +48,10 @@ pub const ALL: &[PluginEntry] = &[
     predicates::ENTRY,
     priority::ENTRY,
     proportion::ENTRY,
+    rescheduling::ENTRY,
     resource_strategy_fit::ENTRY,
     resourcequota::ENTRY,
     sla::ENTRY,
     tdm::ENTRY,
+    usage::ENTRY,
 ];

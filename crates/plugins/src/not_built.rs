@@ -3,8 +3,7 @@
 //! Specification: core.md 2.3 (C-40), plugins-nodes.md, plugins-jobs-queues.md.
 
 use vc_conf::{
-    Argument, ArgumentShape, DeclaredArgument, DurationRule, EnqueueVote, FreeForm,
-    PluginDeclaration, Section,
+    Argument, ArgumentShape, DeclaredArgument, DurationRule, EnqueueVote, PluginDeclaration,
 };
 
 /// The plugins of Volcano that this version lacks, by name.
@@ -14,16 +13,7 @@ pub const NOT_BUILT: &[PluginDeclaration] = &[
         ..plugin("extender", EXTENDER)
     },
     plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
-    plugin("rescheduling", RESCHEDULING),
     plugin("task-topology", &[&argument("task-topology.weight", 1, "weight of the score")]),
-    PluginDeclaration {
-        moved_arguments: &[
-            ("thresholds.cpu", "write a map, as in thresholds: {cpu: 80}"),
-            ("thresholds.mem", "write a map, as in thresholds: {mem: 80}"),
-            ("estimator.*", "write a map, as in estimator: {request_ratio: 0.7}"),
-        ],
-        ..plugin("usage", USAGE)
-    },
 ];
 
 type Arguments = &'static [&'static dyn DeclaredArgument];
@@ -49,8 +39,6 @@ const fn duration(
     argument(key, rule, about).shown_as(default)
 }
 
-const AMOUNT: FreeForm = FreeForm("int or string", &["integer", "string"]);
-
 const EXTENDER: Arguments = &[
     &argument("extender.urlPrefix", "", "base URL of the service"),
     &duration("extender.httpTimeout", "1s", "longest time of an exchange"),
@@ -73,39 +61,4 @@ const EXTENDER: Arguments = &[
     &hook("extender.jobReadyVerb"),
     &hook("extender.allocateFuncVerb"),
     &hook("extender.deallocateFuncVerb"),
-];
-
-const RESCHEDULING: Arguments = &[
-    &duration("interval", "5m", "time between runs"),
-    &argument("metricsPeriod", "5m", "period of the load averages"),
-    &argument("strategies", FreeForm("list of `{name, params}`", &["array"]), "what to run")
-        .shown_as("`lowNodeUtilization`"),
-];
-
-const USAGE: Arguments = &[
-    &argument("usage.weight", 5, "weight of the score"),
-    &argument("cpu.weight", 1, "weight of the load of cpu"),
-    &argument("memory.weight", 1, "weight of the load of memory"),
-    &argument(
-        "thresholds",
-        Section(&[
-            &argument("cpu", 80, "percent of cpu"),
-            &argument("mem", 80, "percent of memory"),
-        ]),
-        "load in percent above which a node is full",
-    ),
-    &argument(
-        "estimator",
-        Section(&[
-            &argument("request_ratio", 0.7, "part of its request"),
-            &argument("burst_ratio", 0.0, "part of the room up to its limit"),
-            &argument("risk_threshold", 0.6, "load from which the risk factor counts"),
-            &argument("risk_factor", 1.2, "factor on the load").at_least(1.0),
-            &argument("be_cpu", AMOUNT, "a container without requests: millicores or a quantity")
-                .shown_as("250m"),
-            &argument("be_mem", AMOUNT, "a container without requests: MiB or a quantity")
-                .shown_as("200Mi"),
-        ]),
-        "what a new pod is taken to use until monitoring sees it",
-    ),
 ];

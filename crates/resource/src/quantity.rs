@@ -46,6 +46,11 @@ impl Quantity {
         self.rounded_up(NANO_PER_MILLI)
     }
 
+    /// Returns the units as a float.
+    pub fn to_f64(self) -> f64 {
+        self.nano as f64 / NANO_PER_UNIT as f64
+    }
+
     /// True if the quantity is below zero.
     pub fn is_negative(self) -> bool {
         self.nano < 0

@@ -7,6 +7,7 @@ mod effects;
 mod field;
 pub mod input;
 pub mod load;
+mod node_metrics;
 pub mod run;
 pub mod scenario;
 pub mod serve;

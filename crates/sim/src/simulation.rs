@@ -11,6 +11,7 @@ use vc_wire::{DecodedEvent, Kind, kind_of};
 use crate::effects;
 use crate::field::{object_mut, text};
 use crate::input::{InputObject, Source};
+use crate::node_metrics::{self, LoadTimes, is_node_metrics};
 use crate::storage;
 
 /// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
@@ -91,9 +92,14 @@ impl Simulation {
             verifies: false,
         };
         let mut findings = Vec::new();
-        for object in setup.objects {
+        let is_metrics = |object: &InputObject| is_node_metrics(&object.value);
+        let (metrics, objects): (Vec<_>, Vec<_>) = setup.objects.into_iter().partition(is_metrics);
+        for object in objects {
             simulation.add(object, &mut findings);
         }
+        let interval_micros = vc_engine::load_interval_micros(setup.config);
+        let times = LoadTimes { now_micros: setup.now_micros, interval_micros };
+        simulation.add_loads(&metrics, times, &mut findings);
         // A file holds all of them.
         simulation.changes.push(ClusterEvent::HyperNodesListed { is_complete: true });
         simulation.add_queue("root", false);
@@ -251,6 +257,29 @@ impl Simulation {
                 self.changes.push(decoded.event);
                 self.objects.insert(id_of(kind, &value), value);
             }
+        }
+    }
+
+    /// Takes in what monitoring says of the nodes.
+    fn add_loads(
+        &mut self,
+        metrics: &[InputObject],
+        times: LoadTimes,
+        findings: &mut Vec<Finding>,
+    ) {
+        let mut loads = Vec::new();
+        for object in metrics {
+            let node = self.object(Kind::Node, "", text(&object.value, "/metadata/name"));
+            match node_metrics::load(object, node, times) {
+                Ok(load) => loads.push(load),
+                Err(message) => {
+                    let source = object.source.clone();
+                    findings.push(Finding { source, message, usable: false });
+                }
+            }
+        }
+        if !loads.is_empty() {
+            self.changes.push(ClusterEvent::NodeLoadsRead(loads));
         }
     }
 

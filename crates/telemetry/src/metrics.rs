@@ -229,6 +229,26 @@ impl Metrics {
         self.families.reload_failures.inc();
     }
 
+    /// A load source gave the loads of so many nodes and none of so many others, at this second since
+    /// 1970.
+    pub fn loads_read(&self, source: &str, n_read: i64, n_missing: i64, at_seconds: i64) {
+        let Families { load_reads, loaded_nodes, .. } = &self.families;
+        load_reads.with_label_values(&[source]).set(at_seconds);
+        loaded_nodes.with_label_values(&[source, "read"]).set(n_read);
+        loaded_nodes.with_label_values(&[source, "missing"]).set(n_missing);
+    }
+
+    /// A round of a load source gave nothing.
+    pub fn loads_failed(&self, source: &str, cause: &str) {
+        self.families.load_failures.with_label_values(&[source, cause]).inc();
+    }
+
+    /// The load source is no longer read.
+    pub fn loads_stopped(&self) {
+        self.families.load_reads.reset();
+        self.families.loaded_nodes.reset();
+    }
+
     /// Something in an object of the kind could not be read.
     pub fn malformed_object(&self, kind: &str) {
         self.families.malformed_objects.with_label_values(&[kind]).inc();

@@ -255,6 +255,16 @@ pub const TABLE: &[MetricRow] = &[
     ours(counter("volcano_config_reload_failures_total", &[],
         "Configurations that could not be used; the last good one stays", "each of them")),
 
+    ours(counter("volcano_node_load_failures_total", &["source", "cause"],
+        "Rounds in which a load source gave nothing",
+        "each of them; `cause` is `timeout`, `connection`, `status`, `too_large`, `unreadable` or \
+         `no_nodes`")),
+    ours(gauge("volcano_node_load_last_read_timestamp_seconds", &["source"],
+        "When the load source was read last, in seconds since 1970", "each round that gave something")),
+    ours(gauge("volcano_node_load_nodes", &["source", "state"],
+        "Nodes of which the load source gave a load (`read`), and of which it gave none (`missing`)",
+        "each round that gave something")),
+
     ours(counter("volcano_malformed_objects_total", &["kind"],
         "Fields and objects that could not be read; the rest is in effect", "each of them")),
     ours(counter("volcano_foreign_binds_total", &[],

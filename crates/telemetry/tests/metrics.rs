@@ -316,6 +316,8 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.unknown_plugins(["gone"].into_iter());
     metrics.unknown_plugins(["magic"].into_iter());
     metrics.reload_failure();
+    metrics.loads_read("prometheus", 1, 1, 1);
+    metrics.loads_failed("prometheus", "timeout");
     metrics.malformed_object("podgroups");
     metrics.internal_error("check");
     metrics.task_stage("Bound", 12.0);
@@ -449,6 +451,9 @@ fn what_the_edge_counts() {
         "volcano_objects{kind=\"pods\"} 5",
         "volcano_config_warnings 2",
         "volcano_config_unknown_plugins{plugin=\"magic\"} 1",
+        "volcano_node_load_failures_total{cause=\"timeout\",source=\"prometheus\"} 1",
+        "volcano_node_load_last_read_timestamp_seconds{source=\"prometheus\"} 1",
+        "volcano_node_load_nodes{source=\"prometheus\",state=\"missing\"} 1",
         "volcano_malformed_objects_total{kind=\"podgroups\"} 1",
         "volcano_foreign_binds_total 1",
         "volcano_clock_skew_seconds -60",
@@ -466,7 +471,9 @@ fn what_the_edge_counts() {
     }
     assert!(!text.contains("plugin=\"gone\""), "a reload has taken it away");
     metrics.unreadable_kind("nodes", "watch", 403, true, false);
+    metrics.loads_stopped();
     let again = metrics.encode();
+    assert!(!again.contains("volcano_node_load_nodes{"), "{again}");
     assert!(!again.contains("volcano_unreadable_kinds{"), "{again}");
     assert!(again.contains("promhttp_metric_handler_requests_total{code=\"200\"} 1"));
 }

@@ -27,6 +27,7 @@ pub struct SlimContainer {
 #[serde(default)]
 pub struct SlimResources {
     pub requests: LenientField<LenientMap<Quantity>>,
+    pub limits: LenientField<LenientMap<Quantity>>,
 }
 
 /// A port of a container.
@@ -56,7 +57,7 @@ object!(
         "restartPolicy" => restart_policy,
         "ports" => ports,
     },
-    SlimResources { "requests" => requests },
+    SlimResources { "requests" => requests, "limits" => limits },
     SlimPort { "hostPort" => host_port, "hostIP" => host_ip, "protocol" => protocol },
     SlimContainerStatus {
         "name" => name,
@@ -72,10 +73,12 @@ pub(crate) fn all(
 ) -> Vec<ContainerRecord> {
     problems.list(slim, path, |problems, slim, path| {
         let policy = problems.or_default(slim.restart_policy, &path.field("restartPolicy"));
+        let (requests, limits) = amounts(slim.resources, &path.field("resources"), problems);
         ContainerRecord {
             name: problems.text(slim.name, &path.field("name")),
             image: problems.text(slim.image, &path.field("image")),
-            requests: requests(slim.resources, &path.field("resources"), problems),
+            requests,
+            limits,
             restartable: &*policy == "Always",
             host_ports: host_ports(slim.ports, &path.field("ports"), problems),
             in_place: None,
@@ -83,13 +86,46 @@ pub(crate) fn all(
     })
 }
 
-pub(crate) fn requests(
+/// The requests, and the limits of cpu and memory.
+pub(crate) fn amounts(
     slim: LenientField<SlimResources>,
     path: &FieldPath<'_>,
     problems: &mut Problems,
-) -> ResourceList {
+) -> (ResourceList, ResourceList) {
     let slim = problems.or_default(slim, path);
-    problems.resources(slim.requests, &path.field("requests"))
+    let limits = limits(slim.limits, &path.field("limits"), problems);
+    (problems.resources(slim.requests, &path.field("requests")), limits)
+}
+
+/// The limits of cpu and memory. A limit decides no more than how a pod is scored, so one that cannot
+/// be read is noted and left out.
+fn limits(
+    slim: LenientField<LenientMap<Quantity>>,
+    path: &FieldPath<'_>,
+    problems: &mut Problems,
+) -> ResourceList {
+    let LenientMap(entries) = match slim {
+        LenientField::Good(entries) => entries,
+        LenientField::Absent => return ResourceList::new(),
+        LenientField::Bad(message) => {
+            problems.note(path, &message);
+            return ResourceList::new();
+        }
+    };
+    let mut limits = ResourceList::new();
+    for (name, limit) in entries.into_iter().filter(|(name, _)| matches!(&**name, "cpu" | "memory"))
+    {
+        match limit {
+            LenientField::Good(limit) if !limit.is_negative() => limits.push((name, limit)),
+            LenientField::Good(limit) => {
+                let text = limit.text(&name);
+                problems.note(&path.key(&name), &format!("is below zero, it is ignored: {text}"));
+            }
+            LenientField::Absent => {}
+            LenientField::Bad(message) => problems.note(&path.key(&name), &message),
+        }
+    }
+    limits
 }
 
 fn host_ports(

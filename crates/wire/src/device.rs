@@ -64,7 +64,14 @@ pub struct SlimExact {
     pub count: LenientField<i32>,
     pub admin_access: LenientField<bool>,
     pub tolerations: LenientList<RawJson>,
-    pub capacity: LenientField<RawJson>,
+    pub capacity: LenientField<SlimCapacityRequests>,
+}
+
+/// `capacity` of a request.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct SlimCapacityRequests {
+    pub requests: LenientField<LenientMap<Quantity>>,
 }
 
 /// A selector of devices.
@@ -240,6 +247,7 @@ object!(
     SlimDeviceClaim,
     SlimDeviceRequest,
     SlimExact,
+    SlimCapacityRequests,
     SlimDeviceSelector,
     SlimCel,
     SlimConstraint,
@@ -334,6 +342,11 @@ fn exact(
         },
         tolerations: tolerations.iter().map(toleration).collect(),
         has_capacity: !matches!(slim.capacity, LenientField::Absent),
+        capacity: {
+            let path = path.field("capacity");
+            let capacity = problems.or_default(slim.capacity, &path);
+            problems.map(capacity.requests, &path.field("requests")).into_iter().collect()
+        },
     };
     (name, request)
 }

@@ -20,6 +20,7 @@ mod metadata;
 mod namespace;
 mod node;
 mod node_group;
+mod node_metric;
 mod node_shard;
 mod pod;
 mod pod_group;
@@ -54,6 +55,7 @@ pub use metadata::{Metadata, SlimMetadata, SlimOwner};
 pub use namespace::SlimNamespace;
 pub use node::{SlimNode, SlimNodeSpec, SlimNodeStatus, node_record};
 pub use node_group::{SlimNodeGroups, SlimQueueAffinity};
+pub use node_metric::{NodeMetric, node_metrics};
 pub use node_shard::{SlimNodeShard, SlimNodeShardSpec, SlimNodeShardStatus};
 pub use pod::{SlimNamed, SlimPod, SlimPodCondition, SlimPodSpec, SlimPodStatus, pod_record};
 pub use pod_group::{

@@ -198,7 +198,7 @@ fn read_spec(
     pod.init_containers = container::all(spec.init_containers, &init, problems);
     pod.overhead = problems.resources(spec.overhead, &path.field("overhead"));
     let resources = path.field("resources");
-    pod.pod_requests = container::requests(spec.resources, &resources, problems);
+    (pod.pod_requests, pod.pod_limits) = container::amounts(spec.resources, &resources, problems);
     let selector = path.field("nodeSelector");
     pod.node_selector = match spec.node_selector {
         LenientField::Absent => None,

@@ -56,7 +56,7 @@ fn a_pod_with_everything_that_is_read() {
             "schedulerName": "volcano", "nodeName": "n1", "priority": 5,
             "priorityClassName": "high", "preemptionPolicy": "Never", "unknown": {"x": [1]},
             "nodeSelector": {}, "overhead": {"cpu": "10m"},
-            "resources": {"requests": {"cpu": 4}},
+            "resources": {"requests": {"cpu": 4}, "limits": {"memory": "2Gi"}},
             "schedulingGates": [{"name": "g"}],
             "containers": [{
                 "name": "main", "image": "busybox",
@@ -97,6 +97,8 @@ fn a_pod_with_everything_that_is_read() {
     assert_eq!(pod.node_selector, Some(Default::default()));
     let main = &pod.containers[0];
     assert_eq!(main.requests[0].1.milli(), 1000);
+    assert_eq!((&*main.limits[0].0, main.limits[0].1.milli()), ("cpu", 2000));
+    assert_eq!((&*pod.pod_limits[0].0, pod.pod_limits[0].1.value()), ("memory", 2 << 30));
     let ports: Vec<_> = main.host_ports.iter().map(|port| (port.port, &*port.ip)).collect();
     assert_eq!(ports, [(8080, "0.0.0.0"), (53, "10.0.0.1")]);
     assert_eq!(main.in_place.as_ref().unwrap().allocated[0].1.milli(), 3000);
@@ -123,6 +125,34 @@ fn ecosystem_05_nulls_are_absent() {
     assert_eq!(problems, [] as [&str; 0]);
     assert!(!pod.deleting && pod.node_selector.is_none() && pod.labels.is_empty());
     assert_eq!(pod.phase, PodPhase::Pending);
+}
+
+/// A limit only changes a score: one that cannot be read does not keep the pod from being placed.
+#[test]
+fn a_malformed_limit_is_named_and_left_out() {
+    let limits = json!({"cpu": "many", "memory": -1, "nvidia.com/gpu": {}, "ephemeral-storage": 1});
+    let (pod, problems) = pod(&json!({
+        "metadata": {"name": "p1", "namespace": "c1", "uid": "u1"},
+        "spec": {"containers": [
+            {"name": "a", "resources": {"limits": limits}},
+            {"name": "b", "resources": {"limits": {"cpu": null, "memory": "1Mi"}}},
+            {"name": "c", "resources": {"limits": "none"}},
+        ]},
+    }));
+    let limits = |at: usize| -> Vec<&str> {
+        pod.containers[at].limits.iter().map(|(name, _)| &**name).collect()
+    };
+    assert_eq!((limits(0), limits(1), limits(2)), (vec![], vec!["memory"], vec![]));
+    assert_eq!(pod.invalid, None);
+    let path = "pod c1/p1: spec.containers";
+    for (problem, expected) in problems.iter().zip([
+        "[0].resources.limits.cpu: ",
+        "[0].resources.limits.memory: is below zero, it is ignored: -1",
+        "[2].resources.limits: must be a map",
+    ]) {
+        assert!(problem.starts_with(&format!("{path}{expected}")), "{problem}");
+    }
+    assert_eq!(problems.len(), 3, "{problems:?}");
 }
 
 #[test]

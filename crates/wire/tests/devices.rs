@@ -97,7 +97,10 @@ fn requests_of_later_features_are_marked() {
     let plain = exact(json!({"deviceClassName": "gpu"}));
     assert_eq!((plain.has_capacity, plain.mode), (false, AllocationMode::Count(1)));
     let capacity = json!({"deviceClassName": "gpu", "capacity": {"requests": {"memory": "1Gi"}}});
-    assert!(exact(capacity).has_capacity);
+    let capacity = exact(capacity);
+    assert!(capacity.has_capacity);
+    let memory = capacity.capacity.get("memory").map(|quantity| quantity.value());
+    assert_eq!(memory, Some(1 << 30));
     let mode = exact(json!({"deviceClassName": "gpu", "allocationMode": "Some"})).mode;
     assert_eq!(mode, AllocationMode::Unknown);
     let newer = claim(&json!({"requests": [{"name": "r", "someday": {}}]}));

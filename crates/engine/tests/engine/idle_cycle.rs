@@ -150,6 +150,22 @@ fn a_plugin_that_reads_the_clock_is_asked_in_every_cycle() {
     assert!(runs(&mut world));
 }
 
+/// The first session starts the clock.
+#[test]
+fn rescheduling_is_asked_when_a_run_is_due() {
+    for (arguments, seconds) in [("", 300), ("interval=2m", 120)] {
+        let config = conf("allocate, shuffle", &format!("gang rescheduling{{* {arguments}}}"));
+        let mut world = settled(&config, TEXT);
+        for _run in 0..2 {
+            world.tick(seconds - 1);
+            assert!(!runs(&mut world), "{arguments}");
+            world.tick(1);
+            assert!(runs(&mut world), "{arguments}");
+            assert!(!runs(&mut world), "{arguments}");
+        }
+    }
+}
+
 /// It is 1:00 in the morning.
 #[test]
 fn tdm_is_asked_when_a_window_turns_or_a_round_is_due() {

@@ -52,10 +52,14 @@ impl SessionState<'_> {
     /// them holds without any part of them.
     pub fn stands_by_nodes(&self, tasks: impl Iterator<Item = TaskId>) -> bool {
         let (plugins, view) = (self.plugins(), self.view());
+        // A pod that shares a claim may depend on a pod of another node.
+        let reads_rows = |task: TaskId| {
+            self.class(task).resource_claims.is_empty() && plugins.filters_read_rows(view, task)
+        };
         let mut tasks = tasks;
         self.is_fast
             && plugins.pipelines_rows()
             && plugins.ease_by_evictions()
-            && tasks.all(|task| plugins.filters_read_rows(view, task))
+            && tasks.all(reads_rows)
     }
 }

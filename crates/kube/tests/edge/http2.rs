@@ -39,7 +39,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/tls").join(name)
 }
 
-fn acceptor(alpn: &[&str]) -> TlsAcceptor {
+pub(crate) fn acceptor(alpn: &[&str]) -> TlsAcceptor {
     let chain = CertificateDer::pem_file_iter(file("server.pem")).unwrap();
     let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
     let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();

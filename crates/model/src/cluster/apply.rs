@@ -21,6 +21,7 @@ impl Cluster {
                 known.is_some() && self.put_pod(*pod, known, false)
             }
             ClusterEvent::NodeApplied(node) => self.node_applied(*node),
+            ClusterEvent::NodeLoadsRead(loads) => self.node_loads_read(loads),
             ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),
             ClusterEvent::PodGroupWritten { key, resource_version } => {
                 self.pod_group_written(&key, &resource_version)
@@ -40,6 +41,7 @@ impl Cluster {
             ClusterEvent::PodApplied(_)
             | ClusterEvent::PodResynced(_)
             | ClusterEvent::NodeApplied(_)
+            | ClusterEvent::NodeLoadsRead(_)
             | ClusterEvent::PodGroupApplied(_)
             | ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::HyperNodeApplied(_)

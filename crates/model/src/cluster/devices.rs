@@ -1,9 +1,25 @@
 //! Events of ResourceClaims, DeviceClasses and ResourceSlices. Specification: plugins-nodes.md 6.7.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use crate::cluster::Cluster;
 use crate::device::{DeviceObject, ResourceClaim};
+use crate::ids::TaskId;
+use crate::record::ObjectKey;
 
 impl Cluster {
+    /// Returns the ResourceClaims of a pod. A claim that the pod lists twice is returned once.
+    pub fn resource_claims(&self, task: TaskId) -> BTreeSet<ObjectKey> {
+        let entries = &self.class(task).resource_claims;
+        if entries.is_empty() {
+            return BTreeSet::new();
+        }
+        let namespace = &self.tasks[task].key.namespace;
+        let key = |name: &Arc<str>| ObjectKey { namespace: namespace.clone(), name: name.clone() };
+        entries.iter().filter_map(|entry| entry.claim_name().map(key)).collect()
+    }
+
     pub(super) fn device_applied(&mut self, object: DeviceObject) {
         if let DeviceObject::Claim(claim) = &object
             && self.devices.claim(&claim.key).is_some_and(|stored| is_newer(stored, claim))

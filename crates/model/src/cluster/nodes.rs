@@ -10,6 +10,7 @@ use crate::device_share::devices_of_node;
 use crate::domains::Domains;
 use crate::ids::{ClassId, NodeId};
 use crate::node::Node;
+use crate::node_load::NodeLoad;
 use crate::record::NodeRecord;
 use crate::request::to_resource;
 use crate::selector::Labels;
@@ -80,6 +81,21 @@ impl Cluster {
         }
         self.change_allocatable(id, allocatable);
         true
+    }
+
+    /// Applies the loads that a source has sent. Names of nodes that do not exist are skipped.
+    /// Returns true if something changed.
+    pub(super) fn node_loads_read(&mut self, loads: Vec<(Arc<str>, NodeLoad)>) -> bool {
+        let mut is_news = false;
+        for (name, load) in loads {
+            let Some(id) = self.node(&name).filter(|&id| self.nodes[id].present) else { continue };
+            if self.nodes[id].load != Some(load) {
+                self.nodes[id].load = Some(load);
+                self.node_changes.push(id);
+                is_news = true;
+            }
+        }
+        is_news
     }
 
     pub(super) fn node_deleted(&mut self, name: &str) {

@@ -19,7 +19,7 @@ use crate::cluster::apply::go_bool;
 use crate::device_share::demand_of;
 use crate::images::normalized;
 use crate::record::{ContainerRecord, PodRecord, ResourceList};
-use crate::request::{RequestGates, non_zero_request, pod_request};
+use crate::request::{RequestGates, non_zero_request, pod_limits, pod_request};
 use crate::selector::HostPort;
 
 /// The inputs and the result for the pod that came last.
@@ -29,6 +29,7 @@ pub(super) struct LastShape {
     init_containers: Vec<ContainerRecord>,
     overhead: ResourceList,
     pod_requests: ResourceList,
+    pod_limits: ResourceList,
     resize_infeasible: bool,
     gates: RequestGates,
     shape: Arc<Shape>,
@@ -44,6 +45,7 @@ impl LastShape {
             && self.init_containers == pod.init_containers
             && self.overhead == pod.overhead
             && self.pod_requests == pod.pod_requests
+            && self.pod_limits == pod.pod_limits
             && shape.tolerations == pod.tolerations
             && shape.node_selector == pod.node_selector
             && shape.node_affinity == pod.node_affinity
@@ -64,6 +66,7 @@ impl Cluster {
         let shape = Arc::new(Shape {
             request: pod_request(pod, gates, &mut self.dims),
             non_zero: non_zero_request(pod, gates, &mut self.dims),
+            limits: pod_limits(pod, gates, &mut self.dims),
             host_ports: host_ports(pod),
             images: images(pod),
             node_selector: take(&mut pod.node_selector),
@@ -79,6 +82,7 @@ impl Cluster {
             init_containers: take(&mut pod.init_containers),
             overhead: take(&mut pod.overhead),
             pod_requests: take(&mut pod.pod_requests),
+            pod_limits: take(&mut pod.pod_limits),
             resize_infeasible: pod.resize_infeasible,
             gates,
             shape: shape.clone(),

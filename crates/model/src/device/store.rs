@@ -25,6 +25,8 @@ pub struct Devices {
     taken: BTreeMap<DeviceId, u32>,
     /// Number of changes of slices and classes.
     version: u64,
+    /// Number of changes of what claims ask for.
+    request_version: u64,
     /// Number of times that a device became free.
     n_freed: u64,
 }
@@ -84,6 +86,11 @@ impl Devices {
         self.version
     }
 
+    /// Returns a counter that increases when a claim appears, disappears or asks for something else.
+    pub fn request_version(&self) -> u64 {
+        self.request_version
+    }
+
     /// Returns a counter that increases when a device becomes free. While it is unchanged, a failed
     /// search for devices need not be repeated.
     pub fn n_freed(&self) -> u64 {
@@ -94,6 +101,8 @@ impl Devices {
         match object {
             DeviceObject::Claim(claim) => {
                 let key = claim.key.clone();
+                let known = self.claims.get(&key).map(|known| &known.requests);
+                self.request_version += u64::from(known != Some(&claim.requests));
                 self.change(&key, |all| drop(all.claims.insert(key.clone(), claim)));
             }
             DeviceObject::Class(class) => {
@@ -109,7 +118,10 @@ impl Devices {
 
     pub(crate) fn remove(&mut self, kind: DeviceKind, key: &ObjectKey) {
         match kind {
-            DeviceKind::Claim => self.change(key, |all| drop(all.claims.remove(key))),
+            DeviceKind::Claim => {
+                self.request_version += 1;
+                self.change(key, |all| drop(all.claims.remove(key)));
+            }
             DeviceKind::Class => {
                 self.version += 1;
                 self.classes.remove(&key.name);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use vc_model::fixture::parts::{fields, toleration};
 use vc_model::{
     Cluster, ClusterEvent, ContainerRecord, InPlace, NonZero, ObjectKey, PodRecord, RequestGates,
-    TolerationOperator, non_zero_request, pod_request,
+    Settings, TolerationOperator, non_zero_request, pod_request,
 };
 use vc_resource::{Dim, Dims};
 
@@ -81,6 +81,38 @@ fn core_33_pod_level_replaces_only_cpu_memory_and_huge_pages() {
     let amount = |name: &str| request.get(dims.get(name).unwrap());
     assert_eq!((amount("cpu"), amount("memory")), (1_000, 1_000_000_000));
     assert_eq!((amount("nvidia.com/gpu"), amount("hugepages-2Mi")), (1_000, 4_194_304_000));
+}
+
+/// Limits of cpu in millicores and of memory in bytes, of the pod as a task.
+fn limits(record: PodRecord, gates: RequestGates) -> (i64, i64) {
+    let mut cluster = Cluster::new(Settings { gates, ..Settings::default() });
+    cluster.apply(ClusterEvent::PodApplied(Box::new(record)));
+    let task = cluster.tasks.ids().next().expect("the pod");
+    let limits = cluster.class(task).limits;
+    (limits.cpu_milli, limits.memory_bytes)
+}
+
+#[test]
+fn nodes_106_limits_are_summed_like_requests() {
+    let limited = |limits: &str| ContainerRecord { limits: list(limits), ..container("cpu=1") };
+    let start = ContainerRecord { limits: list("cpu=5"), ..container("") };
+    let side = ContainerRecord { limits: list("cpu=1 memory=1Mi"), ..sidecar("") };
+    let record = PodRecord {
+        scheduler_name: "volcano".into(),
+        containers: vec![limited("cpu=2"), limited("cpu=1"), limited("")],
+        init_containers: vec![side, start],
+        ..pod("p")
+    };
+    assert_eq!(limits(record.clone(), GATES), (6_000, 1 << 20));
+    // The overhead counts where there is a limit.
+    let overhead = list("cpu=250m memory=1Mi");
+    let unlimited = PodRecord { containers: vec![limited("memory=1Mi")], overhead, ..pod("p") };
+    let unlimited = PodRecord { scheduler_name: "volcano".into(), ..unlimited };
+    assert_eq!(limits(unlimited, GATES), (0, 2 << 20));
+    let whole = PodRecord { pod_limits: list("cpu=9 nvidia.com/gpu=1"), ..record };
+    assert_eq!(limits(whole.clone(), GATES), (9_000, 1 << 20));
+    let gates = RequestGates { pod_level_resources: false, ..GATES };
+    assert_eq!(limits(whole, gates), (6_000, 1 << 20));
 }
 
 #[test]

@@ -19,9 +19,13 @@ impl Capacity {
         let is_same = self.basis == basis;
         self.basis = basis;
         match view.info.active_jobs.changed_queues().filter(|_| is_same) {
-            Some(changed) => self.renew_sums(view, changed),
+            Some(changed) => {
+                self.device_quotas.renew(view, &self.queue_tree, Some(changed), &self.moved);
+                self.renew_sums(view, changed);
+            }
             None => {
                 self.begin(view);
+                self.device_quotas.renew(view, &self.queue_tree, None, &[]);
                 self.renew_sums(view, &view.info.queues);
             }
         }
@@ -45,7 +49,7 @@ impl Capacity {
         }
         self.listed.clone_from(&view.info.queues);
         self.moved.clone_from(&view.info.queues);
-        self.device_quotas.look(view);
+        self.device_quotas.begin(view);
     }
 
     fn renew_sums(&mut self, view: SessionView<'_>, changed: &[QueueId]) {

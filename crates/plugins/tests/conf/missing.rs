@@ -1,6 +1,8 @@
 //! What a file names and this process lacks (core.md 2.3, 2.6; C-40), and keys of older versions.
 
-use vc_conf::{AllowMissing, KnownNames, LoadedConfig, MissingKind, parse, render};
+use vc_conf::{
+    AllowMissing, Argument, KnownNames, LoadedConfig, MissingKind, PluginDeclaration, parse, render,
+};
 
 fn known() -> KnownNames<'static> {
     let plugins = ["gang", "capacity", "predicates", "usage"];
@@ -19,20 +21,32 @@ fn names(loaded: &LoadedConfig) -> Vec<&str> {
     loaded.missing.iter().map(|entry| entry.name.as_str()).collect()
 }
 
+const SWITCH: Argument<bool> =
+    Argument::new("vendor.Enable", true, "").not_built("cards of the vendor are");
+const OTHER: Argument<bool> =
+    Argument::new("vendor.OtherEnable", false, "").not_built("other cards of the vendor are");
+
+/// A plugin two of whose arguments switch on what is not built.
+fn with_vendor(text: &str) -> LoadedConfig {
+    let vendor =
+        PluginDeclaration { arguments: &[&SWITCH, &OTHER], ..PluginDeclaration::new("vendor") };
+    let known = known();
+    let known = KnownNames { plugins: [known.plugins, &[vendor]].concat().leak(), ..known };
+    parse("test.conf", text, &known).unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[test]
 fn c40_arguments_that_switch_on_what_is_not_built() {
     let conf = |key: &str, value: &str| {
-        plugins(&format!("  - name: capacity\n    arguments: {{{key}: {value}}}\n"))
+        plugins(&format!("  - name: vendor\n    arguments: {{{key}: {value}}}\n"))
     };
-    let dra = "capacity.DynamicResourceAllocationEnable";
+    let (switch, load) = ("vendor.Enable", with_vendor);
     for (text, expected) in [
-        (conf(dra, "true"), vec![dra]),
-        (conf(dra, "\"True\""), vec![dra]),
-        (conf(dra, "false"), vec![]),
-        (conf("capacity.DRAConsumableCapacityEnable", "true"), {
-            vec!["capacity.DRAConsumableCapacityEnable"]
-        }),
-        (conf("ancestorReclaimLevel", "1"), vec![]),
+        (conf(switch, "true"), vec![switch]),
+        (conf(switch, "\"True\""), vec![switch]),
+        (conf(switch, "false"), vec![]),
+        (conf("vendor.OtherEnable", "true"), vec!["vendor.OtherEnable"]),
+        (conf("vendor.level", "1"), vec![]),
         (gang("allocate, gangpreempt", "maxDomains: 4"), vec![]),
         (gang("allocate, gangpreempt", "allowWholeBundle: false"), vec![]),
         // The action does not run, so nothing of its arguments is missing.
@@ -40,10 +54,10 @@ fn c40_arguments_that_switch_on_what_is_not_built() {
     ] {
         assert_eq!(names(&load(&text)), expected, "{text}");
     }
-    let error = load(&conf(dra, "true")).admit("f", &AllowMissing::Nothing).unwrap_err();
+    let error = load(&conf(switch, "true")).admit("f", &AllowMissing::Nothing).unwrap_err();
     let expected = format!(
-        "f:5: tiers[0].plugins[0].arguments.{dra}: quotas of device classes are not built into this \
-         version\nhint: set it to false, or start with --allow-missing-plugins={dra} if nothing needs \
+        "f:5: tiers[0].plugins[0].arguments.{switch}: cards of the vendor are not built into this \
+         version\nhint: set it to false, or start with --allow-missing-plugins={switch} if nothing needs \
          its rules"
     );
     assert_eq!(error.to_string(), expected);

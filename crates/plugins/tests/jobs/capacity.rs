@@ -426,28 +426,6 @@ fn orphans_are_no_victims_and_reclaim_nothing() {
 }
 
 #[test]
-fn c40_a_queue_with_a_quota_of_devices_is_named_once() {
-    let text = "node n cpu=10
-        queue q cap.deviceclass/gpu.com=2\n queue v cap.memory.deviceclass/gpu.com=8\n queue w cap.cpu=4
-        job j queue=q\n task t cpu=1";
-    let reported = |plugin: &str| {
-        in_session(text, plugin, |session| {
-            session.close_plugins();
-            session.outcome.out.warnings.clone()
-        })
-    };
-    let of = |queue: &str, quota: &str| {
-        format!(
-            "queue {queue}: spec.capability {quota} limits nobody: quotas of device classes are not \
-             built into this version"
-        )
-    };
-    let both = [of("q", "deviceclass/gpu.com"), of("v", "memory.deviceclass/gpu.com")];
-    assert_eq!(reported("capacity"), both);
-    assert_eq!(reported("capacity capacity.DynamicResourceAllocationEnable=false"), [""; 0]);
-}
-
-#[test]
 fn switches_of_quotas_of_devices_are_booleans() {
     for argument in ["DynamicResourceAllocationEnable", "DRAConsumableCapacityEnable"] {
         assert_eq!(warnings(&format!("capacity capacity.{argument}=false")), [""; 0]);

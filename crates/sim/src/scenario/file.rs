@@ -13,6 +13,7 @@ use super::flags::{self, FlagValues, ScenarioFlags};
 use crate::duration::parse_micros;
 use crate::field::{set_default, text};
 use crate::input::{Input, InputObject, error_text, text_of, yaml_options};
+use crate::node_metrics::is_node_metrics;
 use crate::serve::{KINDS, ServedKind};
 use crate::simulation::KubeletMode;
 use crate::workload::SCHEDULER;
@@ -213,6 +214,7 @@ fn unknown_kind(value: &Value) -> Option<String> {
     match known {
         Some(known) if known.version == version || !is_read(known) => None,
         None if (group, kind) == ("resource.k8s.io", "DeviceTaintRule") => None,
+        None if is_node_metrics(value) => None,
         _ => Some(format!("unknown kind: {api_version} {kind}")),
     }
 }

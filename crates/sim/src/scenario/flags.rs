@@ -174,6 +174,8 @@ fn set_gate(flags: &mut ScenarioFlags, gate: &str) -> Result<(), String> {
         "PodDisruptionBudgetsSupport" => flags.budgets = on,
         "PriorityClass" => flags.priority_classes &= on,
         "SchedulingGatesQueueAdmission" => flags.options.settings.queue_gate_admission = on,
+        "DynamicResourceAllocation" => flags.options.settings.dynamic_resources = on,
+        "DRAConsumableCapacity" => flags.options.settings.consumable_capacity = on,
         "StorageCapacityScoring" => flags.options.settings.storage_capacity_scoring = on,
         _ => {}
     }

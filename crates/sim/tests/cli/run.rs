@@ -30,6 +30,55 @@ fn texts(list: &Value, field: &str) -> Vec<String> {
     items.map(|item| item[field].as_str().unwrap().to_owned()).collect()
 }
 
+/// What monitoring says of nodes stands among the objects, as `kubectl get nodes.metrics.k8s.io` prints
+/// it.
+#[test]
+fn node_metrics_are_the_loads_of_nodes() {
+    let conf = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n  \
+        - name: usage\n";
+    let conf = file("node_metrics", "x.conf", conf);
+    let run = |metrics: &str| {
+        let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: \
+            {scheduling.k8s.io/group-name: g}}, spec: {schedulerName: volcano, containers: \
+            [{name: c, resources: {requests: {cpu: 100m}}}]}}";
+        let group = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: \
+            {name: g}, spec: {minMember: 1}, status: {phase: Inqueue}}";
+        let node = "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {capacity: \
+            {cpu: 4, memory: 4Gi, pods: 9}, allocatable: {cpu: 4, memory: 4Gi, pods: 9}}}";
+        let text = format!("{node}\n---\n{group}\n---\n{pod}\n---\n{metrics}\n");
+        vcsim_with_input(&["run", "-o", "json", "--scheduler-conf", &conf, "-"], &text)
+    };
+    let metrics = |name: &str, cpu: &str, time: &str| {
+        format!(
+            "{{apiVersion: metrics.k8s.io/v1beta1, kind: NodeMetrics, metadata: {{name: {name}}}, \
+             timestamp: {time:?}, window: 10s, usage: {{cpu: {cpu}, memory: 1Gi}}}}"
+        )
+    };
+    // A time to come counts as now.
+    let time = "2099-01-01T00:00:00Z";
+    let list = format!("{{apiVersion: v1, kind: List, items: [{}]}}", metrics("n", "3300m", time));
+    for (text, is_bound) in [
+        (metrics("n", "3100m", time), true),
+        (metrics("n", "3300m", time), false),
+        (list, false),
+        (metrics("n", "3300m", "2001-01-01T00:00:00Z"), true),
+    ] {
+        let called = run(&text);
+        assert_eq!((called.code, &*called.stderr), (0, ""), "{text}");
+        assert_eq!(bound(&called.json()).len(), usize::from(is_bound), "{text}");
+    }
+    for (text, problem) in [
+        (metrics("n9", "1", time), "NodeMetrics n9: there is no node of this name"),
+        (metrics("n", "much", time), "NodeMetrics n: .usage.cpu: must be a quantity"),
+        (metrics("n", "-1", time), "NodeMetrics n: usage: must not be below 0"),
+        (metrics("n", "1", "noon"), "NodeMetrics n: timestamp: is no time: \"noon\""),
+    ] {
+        let called = run(&text);
+        assert!(called.stderr.contains(problem), "{}", called.stderr);
+        assert_eq!(bound(&called.json()).len(), 1, "{text}");
+    }
+}
+
 /// The manifest of Volcano's own examples.
 const VOLCANO_JOB: &str = "
 apiVersion: batch.volcano.sh/v1alpha1

@@ -113,8 +113,8 @@ fn files_that_cannot_be_run_are_named_with_their_place() {
         ("bad_action", SCENARIO.replace("\"allocate\"", "\"fly\""), "actions: "),
         (
             "c40_not_built",
-            SCENARIO.replace("- name: gang", "- name: usage"),
-            ":5: schedulerConf:4: tiers[0].plugins[0]: plugin usage of Volcano is not built",
+            SCENARIO.replace("- name: gang", "- name: task-topology"),
+            ":5: schedulerConf:4: tiers[0].plugins[0]: plugin task-topology of Volcano is not built",
         ),
         ("no_configuration", without_conf, "schedulerConf"),
         (
@@ -140,11 +140,12 @@ fn files_that_cannot_be_run_are_named_with_their_place() {
 
 #[test]
 fn c40_what_a_flag_allows_to_be_missing_is_skipped() {
-    let scenario = SCENARIO.replace("- name: predicates", "- name: predicates\n    - name: usage");
-    let text = format!("flags: {{allow-missing-plugins: usage}}\n{scenario}");
+    let scenario =
+        SCENARIO.replace("- name: predicates", "- name: predicates\n    - name: task-topology");
+    let text = format!("flags: {{allow-missing-plugins: task-topology}}\n{scenario}");
     assert_eq!(tested("c40_allowed", &text).code, 0);
     // As in Volcano, a plugin that nobody knows is skipped.
-    assert_eq!(tested("c40_unknown", &scenario.replace("usage", "magic")).code, 0);
+    assert_eq!(tested("c40_unknown", &scenario.replace("task-topology", "magic")).code, 0);
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with deviceshare.
 pub(super) const CARDS: std::ops::Range<usize> = 19..24;
+/// The places of configurations with usage or rescheduling.
+pub(super) const LOADS: std::ops::Range<usize> = 24..28;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -103,8 +105,40 @@ fn make_configs() -> Vec<Config> {
             all,
             &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
         ),
+        conf(all, &format!("{chart} usage")),
+        conf(all, &format!("priority gang usage | {}", without_scores(chart))),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} usage")),
+        rescheduling(),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
+}
+
+/// Pods leave hot nodes every minute.
+fn rescheduling() -> Config {
+    let text = "actions: \"enqueue, allocate, preempt, backfill, shuffle\"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: pdb
+  - name: rescheduling
+    arguments:
+      interval: 1m
+      strategies:
+      - name: lowNodeUtilization
+        params: {thresholds: {cpu: 40, memory: 60}, targetThresholds: {cpu: 50, memory: 70}}
+- plugins:
+  - name: predicates
+  - name: proportion
+  - name: usage
+";
+    parse("rescheduling.conf", text, &known()).expect("a configuration").config
+}
+
+/// The second tier without scorers, so that other scores decide.
+fn without_scores(plugins: &str) -> String {
+    let (_, second) = plugins.split_once(" | ").expect("two tiers");
+    second.replace(" nodeorder binpack", "")
 }
 
 /// Every rule of resource-strategy-fit.
@@ -310,6 +344,20 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
         &[
             (2, "tdm.revocable-zone.rz1: \"00:30-23:30\""),
             (2, "tdm.revocable-zone.rz1: \"01:00-01:02\", tdm.evict.period: 1m"),
+        ],
+    ),
+    (
+        "usage",
+        15,
+        &[
+            (2, ""),
+            (1, "usage.weight: 0"),
+            (1, "cpu.weight: 3, memory.weight: 0, thresholds: {cpu: 50}"),
+            (
+                1,
+                "estimator: {request_ratio: 1, burst_ratio: 0.5, risk_threshold: 0.3, \
+                 risk_factor: 2, be_cpu: 900m, be_mem: 1Gi}",
+            ),
         ],
     ),
 ];

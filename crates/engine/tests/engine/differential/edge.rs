@@ -8,6 +8,7 @@
 //! deviceclass gpu
 //! hypernode rack-0 label.zone=z0
 //! hypernodes listed
+//! load n0 cpu=90 memory=20 age=60 interval=30  # read so many seconds ago
 //! service web app=a
 //! namespace other team=x
 //! rank priority-1 5                      # PriorityClass
@@ -90,6 +91,10 @@ impl Edge {
             }
             ["hypernode", ..] => {
                 fixture::events_of(line).into_iter().for_each(|event| world.send(event));
+            }
+            ["load", name, ref words @ ..] => {
+                let loads = vec![(name.into(), load(words, world.now_micros()))];
+                world.send(ClusterEvent::NodeLoadsRead(loads));
             }
             ["deviceclass", name] => {
                 let class = DeviceClass { name: name.into(), ..DeviceClass::default() };
@@ -366,6 +371,17 @@ fn nodes(text: &str) -> Vec<Arc<str>> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The load of a node that words such as `cpu=90 age=60` describe.
+fn load(words: &[&str], now_micros: i64) -> NodeLoad {
+    let number = |key: &str| -> i64 {
+        let value = words.iter().find_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        value.expect("a word of a load").parse().expect("a number")
+    };
+    let [cpu, memory] = ["cpu", "memory"].map(|key| number(key) as f64);
+    let [age, interval] = ["age", "interval"].map(|key| number(key) * 1_000_000);
+    NodeLoad::new(cpu, memory, now_micros - age, interval).expect("percentages")
 }
 
 fn shard(name: &str, desired: &str, used: &str) -> NodeShardRecord {

@@ -31,6 +31,7 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
     let csi = (0..size.nodes).map(|node| format!("csinode n{node} d=2 e"));
     match size.theme {
         Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => Vec::new(),
+        Theme::Loads => (0..size.nodes).map(|node| first_load(node)).collect(),
         Theme::Volumes => FIRST_VOLUMES.map(str::to_owned).into_iter().chain(csi).collect(),
         Theme::Devices => FIRST_DEVICES.map(str::to_owned).into(),
         Theme::Networks => FIRST_HYPER_NODES.map(str::to_owned).into(),
@@ -39,11 +40,12 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
 
 /// A line for the edge.
 pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
-    let (volumes, claims, networks) = match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => (2, 2, 1),
-        Theme::Volumes => (12, 1, 1),
-        Theme::Devices => (1, 12, 1),
-        Theme::Networks => (1, 1, 12),
+    let (volumes, claims, networks, loads) = match size.theme {
+        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => (2, 2, 1, 1),
+        Theme::Volumes => (12, 1, 1, 1),
+        Theme::Devices => (1, 12, 1, 1),
+        Theme::Networks => (1, 1, 12, 1),
+        Theme::Loads => (1, 1, 1, 20),
     };
     prop_oneof![
         1 => pick(SELECTORS).prop_map(str::to_owned),
@@ -54,11 +56,29 @@ pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
         claims => devices(size),
         3 => shard(size),
         networks => pick(NETWORKS).prop_map(str::to_owned),
+        loads => load(size),
         1 => pick(GONE).prop_map(str::to_owned),
         1 => (0_u32..3, 0_u32..6).prop_map(|(name, value)| format!("rank priority-{name} {value}")),
         1 => (0..size.nodes, 0_u32..3)
             .prop_map(|(node, limit)| format!("csinode n{node} d={limit} e")),
     ]
+}
+
+/// A load of a node that changes the order of the nodes, or fills one.
+fn first_load(node: u32) -> String {
+    let (cpu, memory) = (node * 37 % 90, node * 23 % 90);
+    format!("load n{node} cpu={cpu} memory={memory} age={} interval=90", node * 60 % 320)
+}
+
+fn load(size: Size) -> impl Strategy<Value = String> {
+    let percent = || prop_oneof![3 => 0_u32..79, 1 => 79_u32..82, 1 => 82_u32..130];
+    let age = prop_oneof![4 => Just(0), 2 => Just(240), 1 => Just(300), 1 => Just(301)];
+    let interval = prop_oneof![3 => Just(30), 2 => Just(90), 1 => Just(7200)];
+    (0..size.nodes, percent(), percent(), age, interval).prop_map(
+        |(node, cpu, memory, age, interval)| {
+            format!("load n{node} cpu={cpu} memory={memory} age={age} interval={interval}")
+        },
+    )
 }
 
 const SELECTORS: &[(u32, &str)] = &[

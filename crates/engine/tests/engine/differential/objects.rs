@@ -17,6 +17,8 @@ pub(super) enum Theme {
     Groups,
     /// Cards that pods share.
     Cards,
+    /// What monitoring says of nodes.
+    Loads,
 }
 
 /// How large a story is, and what it is about.
@@ -210,6 +212,13 @@ fn groups_of_queue(size: Size) -> impl Strategy<Value = &'static str> {
             (1, "limit.g0.cpu=1"),
             (2, ""),
         ]),
+        Theme::Devices => pick(&[
+            (4, ""),
+            (3, "cap.deviceclass/gpu=1"),
+            (3, "cap.deviceclass/gpu=2"),
+            (1, "cap.deviceclass/gpu=0"),
+            (1, "cap.deviceclass/nic=1"),
+        ]),
         _ => {
             pick(&[(12, ""), (1, "groups.required=g0"), (1, "groups.preferred=g0 limit.g0.cpu=2")])
         }
@@ -310,6 +319,7 @@ fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
         Theme::Cards => &SHARES,
+        Theme::Loads => &LIMITS,
     };
     size.pick(&[WANTS, more].concat())
 }
@@ -320,6 +330,9 @@ const STRATEGIES: [(u32, &str); 4] = [
     (4, "strategy=LeastAllocated strategy.cpu=1 strategy.memory=3"),
     (4, "strategy=MostAllocated"),
 ];
+
+const LIMITS: [(u32, &str); 3] =
+    [(9, "memory=1Gi"), (9, "memory=2Gi limit.memory=3Gi"), (9, "memory=1Gi limit.cpu=4")];
 
 const SHARES: [(u32, &str); 11] = [
     (8, "volcano.sh/gpu-memory=60"),
@@ -366,6 +379,7 @@ const WANTS: &[(u32, &str)] = &[
     (1, "port=80"),
     (1, "gpu=1"),
     (1, "memory=2Gi"),
+    (1, "memory=1Gi limit.memory=3Gi limit.cpu=4"),
     (1, "selector.disk=ssd"),
     (1, "require.zone=z0"),
     (1, "require.disk=ssd,hdd"),
@@ -395,6 +409,8 @@ fn place(size: Size) -> impl Strategy<Value = String> {
     prop_oneof![
         10 => Just(String::new()),
         6 => (0..size.nodes).prop_map(|node| format!("@n{node} running")),
+        2 => (0..size.nodes, 3500_u32..3600)
+            .prop_map(|(node, started)| format!("@n{node} running started={started}")),
         1 => (0..size.nodes).prop_map(|node| format!("@n{node} bound")),
         2 => (0..size.nodes).prop_map(|node| format!("@n{node} running deleting")),
         2 => (0..size.nodes).prop_map(|node| format!("nominated=n{node}")),

@@ -28,11 +28,21 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("binpack", 1, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     ("pdb", 3, &[Inputs::BUDGETS, Inputs::CANDIDATE_ROW]),
     ("sla", 3, &[Inputs::CLOCK, Inputs::JOB_ROW]),
-    ("capacity", 3, &[Inputs::OWN_QUEUE_USAGE, Inputs::CANDIDATE_QUEUE_USAGE, Inputs::IDENTITY]),
+    (
+        "capacity",
+        3,
+        &[
+            Inputs::OWN_QUEUE_USAGE,
+            Inputs::CANDIDATE_QUEUE_USAGE,
+            Inputs::IDENTITY,
+            Inputs::OTHER_OBJECTS,
+        ],
+    ),
     ("cdp", 4, &[Inputs::CLOCK, Inputs::CANDIDATE_ROW]),
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
     ("deviceshare", 19, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("usage", 25, &[Inputs::NODE_ROW, Inputs::CLOCK]),
     ("network-topology-aware", 13, &[Inputs::QUEUE_OBJECT]),
     (
         "nodegroup",
@@ -40,6 +50,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("rescheduling", 27, &[Inputs::NODE_ROW, Inputs::CANDIDATE_ROW]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
 

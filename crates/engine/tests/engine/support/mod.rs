@@ -420,7 +420,11 @@ impl World {
                 self.pods.remove(&pod.key);
                 self.inbox.push(ClusterEvent::PodDeleted { key: pod.key, uid: pod.uid });
             } else if pod.node_name.is_some() && pod.phase == PodPhase::Pending {
-                self.change(&pod.key, |pod| pod.phase = PodPhase::Running);
+                let now_micros = self.now_micros;
+                self.change(&pod.key, |pod| {
+                    pod.phase = PodPhase::Running;
+                    pod.started_micros = Some(now_micros);
+                });
             }
         }
     }
@@ -435,7 +439,7 @@ impl World {
             pod.uid = format!("{}r", pod.uid).into();
             (pod.deleting, pod.evicted_by_scheduler) = (false, false);
             (pod.node_name, pod.nominated_node, pod.scheduled_condition) = (None, None, None);
-            pod.scheduled_micros = None;
+            (pod.scheduled_micros, pod.started_micros) = (None, None);
             pod.phase = PodPhase::Pending;
             self.put(Object::Pod(Box::new(pod)));
         }

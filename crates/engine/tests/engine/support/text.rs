@@ -310,11 +310,13 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
         pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
     let (mut requests, mut ports, mut image) = (ResourceList::new(), Vec::new(), "".into());
+    let mut limits = ResourceList::new();
     for &&(name, value) in words {
         match name.split_once('.').unwrap_or((name, "")) {
             _ if amount(&mut requests, name, value) => {}
             _ if fixture::node_groups::enter_pod_word(&mut pod, name, value) => {}
             (word, "") if word.starts_with('@') => pod.node_name = Some(word[1..].into()),
+            ("limit", name) if amount(&mut limits, name, value) => {}
             ("selector", label) => {
                 let selector = pod.node_selector.get_or_insert_default();
                 selector.insert(label.into(), value.into());
@@ -367,7 +369,8 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     }
     let host_ports = ports;
     let name = "main".into();
-    let container = ContainerRecord { name, image, requests, host_ports, ..Default::default() };
+    let container =
+        ContainerRecord { name, image, requests, limits, host_ports, ..Default::default() };
     pod.containers.push(container);
     pod
 }
