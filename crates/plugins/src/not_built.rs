@@ -2,17 +2,10 @@
 //! checked. A plugin that is built takes its arguments along into its own file.
 //! Specification: core.md 2.3 (C-40), plugins-nodes.md, plugins-jobs-queues.md.
 
-use vc_conf::{
-    Argument, ArgumentShape, DeclaredArgument, DurationRule, EnqueueVote, FreeForm,
-    PluginDeclaration, Section,
-};
+use vc_conf::{Argument, DeclaredArgument, DurationRule, FreeForm, PluginDeclaration, Section};
 
 /// The plugins of Volcano that this version lacks, by name.
 pub const NOT_BUILT: &[PluginDeclaration] = &[
-    PluginDeclaration {
-        enqueue_vote: EnqueueVote::IgnoresEvictions,
-        ..plugin("extender", EXTENDER)
-    },
     plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
     plugin("rescheduling", RESCHEDULING),
     plugin("task-topology", &[&argument("task-topology.weight", 1, "weight of the score")]),
@@ -36,10 +29,6 @@ const fn argument<T: Copy>(key: &'static str, default: T, about: &'static str) -
     Argument::new(key, default, about)
 }
 
-const fn hook(key: &'static str) -> Argument<&'static str> {
-    argument(key, "", "path of the hook; empty: not called")
-}
-
 const fn duration(
     key: &'static str,
     default: &'static str,
@@ -50,30 +39,6 @@ const fn duration(
 }
 
 const AMOUNT: FreeForm = FreeForm("int or string", &["integer", "string"]);
-
-const EXTENDER: Arguments = &[
-    &argument("extender.urlPrefix", "", "base URL of the service"),
-    &duration("extender.httpTimeout", "1s", "longest time of an exchange"),
-    &argument("extender.ignorable", false, "go on when the service fails"),
-    &argument(
-        "extender.managedResources",
-        ArgumentShape::Names,
-        "ask only about pods that name one of these",
-    )
-    .shown_as("empty"),
-    &hook("extender.onSessionOpenVerb"),
-    &hook("extender.onSessionCloseVerb"),
-    &hook("extender.predicateVerb"),
-    &hook("extender.prioritizeVerb"),
-    &hook("extender.preemptableVerb"),
-    &hook("extender.reclaimableVerb"),
-    &hook("extender.queueOverusedVerb"),
-    &hook("extender.jobEnqueueableVerb"),
-    &hook("extender.jobEnqueuedVerb"),
-    &hook("extender.jobReadyVerb"),
-    &hook("extender.allocateFuncVerb"),
-    &hook("extender.deallocateFuncVerb"),
-];
 
 const RESCHEDULING: Arguments = &[
     &duration("interval", "5m", "time between runs"),
