@@ -29,6 +29,6 @@ pub use vc_framework::{
     EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer, ExtenderClient, ExtenderError,
     ExtenderQuery, ExtenderRequest, GangState, NodeDevices, NodeLock, Nomination, PendingPods,
     PendingReason, PipelinedTask, Placement, PluginStage, PluginTime, PreBindWrites, QueueAmount,
-    QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample, SkippedCycle,
-    Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample, SessionInfo,
+    SessionView, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };

@@ -103,7 +103,7 @@ impl Cycles {
 }
 
 /// Of a session so many seconds after [`fixture::START_MICROS`].
-fn opening(seconds: i64) -> Opening {
+pub(crate) fn opening(seconds: i64) -> Opening {
     Opening {
         now_micros: fixture::START_MICROS + seconds * 1_000_000,
         session_id: "session-1".to_owned(),

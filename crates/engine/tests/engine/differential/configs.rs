@@ -103,8 +103,27 @@ fn make_configs() -> Vec<Config> {
             all,
             &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
         ),
+        conf(all, &format!("{chart} extender{{* {}}}", hooks())),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
+}
+
+/// Every hook of extender that decides something, with its name as path.
+fn hooks() -> String {
+    const HOOKS: &[&str] = &[
+        "predicate",
+        "prioritize",
+        "preemptable",
+        "reclaimable",
+        "queueOverused",
+        "jobEnqueueable",
+        "jobReady",
+        "allocateFunc",
+        "deallocateFunc",
+    ];
+    let entry = |hook: &&str| format!("extender.{hook}Verb={hook}");
+    let hooks: Vec<String> = HOOKS.iter().map(entry).collect();
+    format!("extender.urlPrefix=http://e {}", hooks.join(" "))
 }
 
 /// Every rule of resource-strategy-fit.
@@ -233,6 +252,29 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
         ],
     ),
     ("drf", 40, &[(1, "")]),
+    (
+        "extender",
+        5,
+        &[
+            (
+                1,
+                "extender.urlPrefix: http://e, extender.onSessionOpenVerb: o, \
+                 extender.predicateVerb: p, extender.prioritizeVerb: s",
+            ),
+            (
+                1,
+                "extender.urlPrefix: http://e, extender.ignorable: true, \
+                 extender.preemptableVerb: p, extender.reclaimableVerb: r, \
+                 extender.queueOverusedVerb: o",
+            ),
+            (
+                1,
+                "extender.urlPrefix: http://e, extender.jobEnqueueableVerb: e, \
+                 extender.jobEnqueuedVerb: d, extender.jobReadyVerb: r, \
+                 extender.managedResources: nvidia.com/gpu, extender.allocateFuncVerb: a",
+            ),
+        ],
+    ),
     ("gang", 88, &[(1, "")]),
     (
         "nodeorder",
