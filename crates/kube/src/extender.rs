@@ -141,7 +141,7 @@ impl HttpExtender {
         &self,
         request: &ExtenderRequest<'_>,
     ) -> Result<ExtenderAnswer, ExtenderError> {
-        let bad = |text: String| ExtenderError::BadAnswer(text);
+        let bad = ExtenderError::BadAnswer;
         let uri: Uri = request.url.parse().map_err(|_| bad("the address is no URL".to_owned()))?;
         let body = body(request.view.cluster, request).to_string();
         let sent = Request::post(uri.clone())
@@ -167,8 +167,8 @@ impl HttpExtender {
     }
 }
 
-/// Returns the error of a request that got no response. Only a connection that cannot be made counts
-/// as a service that does not answer at all.
+/// Returns the error of a request that got no response. Only a connection that cannot be made
+/// counts as a service that does not answer at all.
 fn failure(error: &hyper_util::client::legacy::Error) -> ExtenderError {
     let why = innermost(error);
     match error.is_connect() {

@@ -15,16 +15,16 @@ use vc_framework::{
 use vc_model::{Code, Finding, JobId, NodeId, QueueId, Reason, Reservation, TaskId, TaskStatus};
 use vc_resource::Dim;
 
-use arguments::{Hook, Settings};
-use service::{Service, shown};
+use arguments::{ExtenderHook, ExtenderSettings};
+use service::{ExtenderService, shown};
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("extender", build)
     .arguments(arguments::ALL)
     .enqueue_vote(EnqueueVote::IgnoresEvictions);
 
 struct Extender {
-    settings: Settings,
-    service: Service,
+    settings: ExtenderSettings,
+    service: ExtenderService,
     /// False if the service failed when the session began, and is not ignorable: then no hook is
     /// called.
     is_active: bool,
@@ -34,8 +34,8 @@ struct Extender {
 
 fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> {
     Box::new(Extender {
-        settings: Settings::read(option, warnings),
-        service: Service::default(),
+        settings: ExtenderSettings::read(option, warnings),
+        service: ExtenderService::default(),
         is_active: true,
         announced: Mutex::default(),
     })
@@ -54,14 +54,14 @@ impl Plugin for Extender {
     fn open(&mut self, view: SessionView<'_>) {
         self.service.begin_session();
         self.is_active = true;
-        let opened = self.ask(view, Hook::SessionOpen, ExtenderQuery::SessionOpen);
+        let opened = self.ask(view, ExtenderHook::SessionOpen, ExtenderQuery::SessionOpen);
         self.is_active = self.settings.is_ignorable || !matches!(opened, Some(Err(_)));
     }
 
     fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
         self.take_back_announced(view);
         let query = ExtenderQuery::SessionClose;
-        self.service.ask(&self.settings, view, Hook::SessionClose, query);
+        self.service.ask(&self.settings, view, ExtenderHook::SessionClose, query);
         out.warnings.extend(self.service.warnings(&self.settings));
     }
 
@@ -76,7 +76,7 @@ impl Plugin for Extender {
     ) -> Result<Option<Reservation>, String> {
         self.take_back_announced(view);
         let query = ExtenderQuery::Allocate { task, placed: Some((status, node)) };
-        let Some(answer) = self.ask_about(view, task, Hook::Allocate, query) else {
+        let Some(answer) = self.ask_about(view, task, ExtenderHook::Allocate, query) else {
             return Ok(None);
         };
         let refusal = match answer {
@@ -98,7 +98,7 @@ impl Plugin for Extender {
     fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
         if self.set_announced(None) != Some(task) {
             let query = ExtenderQuery::Allocate { task, placed: None };
-            self.ask_about(view, task, Hook::Allocate, query);
+            self.ask_about(view, task, ExtenderHook::Allocate, query);
         }
     }
 
@@ -115,7 +115,7 @@ impl Plugin for Extender {
         findings: &mut Vec<Finding>,
     ) {
         let query = ExtenderQuery::Predicate { task, node };
-        let answer = self.ask_about(view, task, Hook::Predicate, query);
+        let answer = self.ask_about(view, task, ExtenderHook::Predicate, query);
         findings.extend(answer.and_then(|answer| self.finding(answer)));
     }
 
@@ -131,7 +131,8 @@ impl Plugin for Extender {
         }
         let query = |&node: &NodeId| ExtenderQuery::Predicate { task, node };
         let queries: Vec<ExtenderQuery<'_>> = nodes.iter().map(query).collect();
-        let answers = self.service.ask_all(&self.settings, view, Hook::Predicate, &queries)?;
+        let answers =
+            self.service.ask_all(&self.settings, view, ExtenderHook::Predicate, &queries)?;
         Some(answers.into_iter().map(|answer| Vec::from_iter(self.finding(answer))).collect())
     }
 
@@ -143,7 +144,7 @@ impl Plugin for Extender {
         out: &mut [f64],
     ) -> Result<(), String> {
         let query = ExtenderQuery::Prioritize { task, nodes };
-        match self.ask_about(view, task, Hook::Prioritize, query) {
+        match self.ask_about(view, task, ExtenderHook::Prioritize, query) {
             None => Ok(()),
             Some(Ok(answer)) if answer.message.is_empty() => {
                 self.add_scores(view, nodes, &answer.scores, out);
@@ -162,7 +163,7 @@ impl Plugin for Extender {
         evictees: &[TaskId],
     ) -> VictimVote {
         let query = ExtenderQuery::Preemptable { evictor, evictees };
-        self.vote(view, evictor, evictees, (Hook::Preemptable, query))
+        self.vote(view, evictor, evictees, (ExtenderHook::Preemptable, query))
     }
 
     fn reclaimable(
@@ -172,11 +173,11 @@ impl Plugin for Extender {
         evictees: &[TaskId],
     ) -> VictimVote {
         let query = ExtenderQuery::Reclaimable { evictor, evictees };
-        self.vote(view, evictor, evictees, (Hook::Reclaimable, query))
+        self.vote(view, evictor, evictees, (ExtenderHook::Reclaimable, query))
     }
 
     fn overused(&self, view: SessionView<'_>, queue: QueueId) -> bool {
-        match self.ask(view, Hook::QueueOverused, ExtenderQuery::QueueOverused(queue)) {
+        match self.ask(view, ExtenderHook::QueueOverused, ExtenderQuery::QueueOverused(queue)) {
             None => false,
             Some(Ok(answer)) => answer.is_true,
             Some(Err(_)) => !self.settings.is_ignorable,
@@ -184,7 +185,7 @@ impl Plugin for Extender {
     }
 
     fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
-        match self.ask(view, Hook::JobEnqueueable, ExtenderQuery::JobEnqueueable(job)) {
+        match self.ask(view, ExtenderHook::JobEnqueueable, ExtenderQuery::JobEnqueueable(job)) {
             None => Admission::Abstain,
             Some(Ok(answer)) => match answer.code {
                 0 => Admission::Abstain,
@@ -197,12 +198,12 @@ impl Plugin for Extender {
     }
 
     fn job_enqueued(&mut self, view: SessionView<'_>, job: JobId) {
-        self.ask(view, Hook::JobEnqueued, ExtenderQuery::JobEnqueued(job));
+        self.ask(view, ExtenderHook::JobEnqueued, ExtenderQuery::JobEnqueued(job));
     }
 
     /// D33: after a failure a job is ready exactly if the service is ignorable.
     fn job_ready(&self, view: SessionView<'_>, job: JobId) -> bool {
-        match self.ask(view, Hook::JobReady, ExtenderQuery::JobReady(job)) {
+        match self.ask(view, ExtenderHook::JobReady, ExtenderQuery::JobReady(job)) {
             None => true,
             Some(Ok(answer)) => answer.is_true,
             Some(Err(_)) => self.settings.is_ignorable,
@@ -210,11 +211,16 @@ impl Plugin for Extender {
     }
 }
 
-type Answer = Result<ExtenderAnswer, ExtenderError>;
+type ExchangeResult = Result<ExtenderAnswer, ExtenderError>;
 
 impl Extender {
     /// Asks a hook. Returns `None` if it is not called in this session.
-    fn ask(&self, view: SessionView<'_>, hook: Hook, query: ExtenderQuery<'_>) -> Option<Answer> {
+    fn ask(
+        &self,
+        view: SessionView<'_>,
+        hook: ExtenderHook,
+        query: ExtenderQuery<'_>,
+    ) -> Option<ExchangeResult> {
         let called = self.is_active.then_some(&self.service)?;
         called.ask(&self.settings, view, hook, query)
     }
@@ -225,9 +231,9 @@ impl Extender {
         &self,
         view: SessionView<'_>,
         task: TaskId,
-        hook: Hook,
+        hook: ExtenderHook,
         query: ExtenderQuery<'_>,
-    ) -> Option<Answer> {
+    ) -> Option<ExchangeResult> {
         let is_asked = self.is_of_interest(view, task);
         is_asked.then(|| self.ask(view, hook, query)).flatten()
     }
@@ -247,7 +253,7 @@ impl Extender {
     }
 
     /// Returns the finding in an answer of predicate. Returns `None` if the node passes.
-    fn finding(&self, answer: Answer) -> Option<Finding> {
+    fn finding(&self, answer: ExchangeResult) -> Option<Finding> {
         let (code, text) = match answer {
             Ok(answer) if answer.message.is_empty() => return None,
             Ok(answer) => (answer.code, answer.message),
@@ -276,7 +282,7 @@ impl Extender {
         for (name, score) in scores {
             match places.get(name.as_str()) {
                 Some(&place) => out[place] += score,
-                None => self.service.note_odd(Hook::Prioritize, || {
+                None => self.service.note_odd(ExtenderHook::Prioritize, || {
                     format!("the answer scores node {name}, which was not offered; it is left out")
                 }),
             }
@@ -289,7 +295,7 @@ impl Extender {
         view: SessionView<'_>,
         evictor: TaskId,
         evictees: &[TaskId],
-        (hook, query): (Hook, ExtenderQuery<'_>),
+        (hook, query): (ExtenderHook, ExtenderQuery<'_>),
     ) -> VictimVote {
         match self.ask_about(view, evictor, hook, query) {
             None => VictimVote::Abstain,
@@ -308,7 +314,7 @@ impl Extender {
         &self,
         view: SessionView<'_>,
         evictees: &[TaskId],
-        hook: Hook,
+        hook: ExtenderHook,
         victims: &[String],
     ) -> Vec<TaskId> {
         let mut named: BTreeSet<&str> = victims.iter().map(String::as_str).collect();
@@ -326,7 +332,7 @@ impl Extender {
 
     /// Tells the service that the task lost its place. An error has no effect.
     fn deallocated(&self, view: SessionView<'_>, task: TaskId) {
-        self.ask_about(view, task, Hook::Deallocate, ExtenderQuery::Deallocate(task));
+        self.ask_about(view, task, ExtenderHook::Deallocate, ExtenderQuery::Deallocate(task));
     }
 
     /// Takes an announced placement back that another plugin has refused.

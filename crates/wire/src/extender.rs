@@ -16,8 +16,8 @@ pub use job::{extender_job, extender_session};
 /// State of a node that can take pods.
 const READY: u32 = 1;
 
-/// Returns a task. `placed` is the status and the node that it is about to get, in place of those it
-/// has.
+/// Returns a task. `placed` is the status and the node that it is about to get, in place of those
+/// that it has.
 pub fn extender_task(
     cluster: &Cluster,
     task: TaskId,

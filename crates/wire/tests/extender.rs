@@ -30,7 +30,8 @@ fn listed(object: &str) -> BTreeSet<String> {
     let section = &SPEC[from..];
     let section = &section[section.find(&format!("**{object}**: ")).expect("the object")..];
     let list = &section[section.find('`').expect("names")..];
-    let list = list.split("`.").next().expect("an end").replace('`', "");
+    let list = list.split("`.").next().expect("an end");
+    let list = list.split(". **").next().expect("an end").replace('`', "");
     let mut names = BTreeSet::new();
     let (mut depth, mut name) = (0, String::new());
     for letter in list.chars().chain([',']) {

@@ -12,18 +12,18 @@ pub(super) const ALL: &[&dyn DeclaredArgument] = &[
     &TIMEOUT,
     &IGNORABLE,
     &MANAGED_RESOURCES,
-    &Hook::SessionOpen.argument(),
-    &Hook::SessionClose.argument(),
-    &Hook::Predicate.argument(),
-    &Hook::Prioritize.argument(),
-    &Hook::Preemptable.argument(),
-    &Hook::Reclaimable.argument(),
-    &Hook::QueueOverused.argument(),
-    &Hook::JobEnqueueable.argument(),
-    &Hook::JobEnqueued.argument(),
-    &Hook::JobReady.argument(),
-    &Hook::Allocate.argument(),
-    &Hook::Deallocate.argument(),
+    &ExtenderHook::SessionOpen.argument(),
+    &ExtenderHook::SessionClose.argument(),
+    &ExtenderHook::Predicate.argument(),
+    &ExtenderHook::Prioritize.argument(),
+    &ExtenderHook::Preemptable.argument(),
+    &ExtenderHook::Reclaimable.argument(),
+    &ExtenderHook::QueueOverused.argument(),
+    &ExtenderHook::JobEnqueueable.argument(),
+    &ExtenderHook::JobEnqueued.argument(),
+    &ExtenderHook::JobReady.argument(),
+    &ExtenderHook::Allocate.argument(),
+    &ExtenderHook::Deallocate.argument(),
 ];
 
 const URL_PREFIX: Argument<&str> =
@@ -51,7 +51,7 @@ const MANAGED_RESOURCES: Argument<ArgumentShape> = Argument::new(
 
 /// A hook of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Hook {
+pub(super) enum ExtenderHook {
     SessionOpen,
     SessionClose,
     Predicate,
@@ -69,28 +69,33 @@ pub(super) enum Hook {
 const N_HOOKS: usize = 12;
 
 /// Key of the argument of each hook, its name for people, and the extension point that asks it, in
-/// the order of [`Hook`].
-const HOOKS: [(Hook, &str, &str, Points); N_HOOKS] = [
-    (Hook::SessionOpen, "extender.onSessionOpenVerb", "onSessionOpen", Points::NONE),
-    (Hook::SessionClose, "extender.onSessionCloseVerb", "onSessionClose", Points::NONE),
-    (Hook::Predicate, "extender.predicateVerb", "predicate", Points::PREDICATE),
-    (Hook::Prioritize, "extender.prioritizeVerb", "prioritize", Points::BATCH_NODE_ORDER),
-    (Hook::Preemptable, "extender.preemptableVerb", "preemptable", Points::PREEMPTABLE),
-    (Hook::Reclaimable, "extender.reclaimableVerb", "reclaimable", Points::RECLAIMABLE),
-    (Hook::QueueOverused, "extender.queueOverusedVerb", "queueOverused", Points::OVERUSED),
+/// the order of [`ExtenderHook`].
+const HOOKS: [(ExtenderHook, &str, &str, Points); N_HOOKS] = [
+    (ExtenderHook::SessionOpen, "extender.onSessionOpenVerb", "onSessionOpen", Points::NONE),
+    (ExtenderHook::SessionClose, "extender.onSessionCloseVerb", "onSessionClose", Points::NONE),
+    (ExtenderHook::Predicate, "extender.predicateVerb", "predicate", Points::PREDICATE),
+    (ExtenderHook::Prioritize, "extender.prioritizeVerb", "prioritize", Points::BATCH_NODE_ORDER),
+    (ExtenderHook::Preemptable, "extender.preemptableVerb", "preemptable", Points::PREEMPTABLE),
+    (ExtenderHook::Reclaimable, "extender.reclaimableVerb", "reclaimable", Points::RECLAIMABLE),
+    (ExtenderHook::QueueOverused, "extender.queueOverusedVerb", "queueOverused", Points::OVERUSED),
     (
-        Hook::JobEnqueueable,
+        ExtenderHook::JobEnqueueable,
         "extender.jobEnqueueableVerb",
         "jobEnqueueable",
         Points::JOB_ENQUEUEABLE,
     ),
-    (Hook::JobEnqueued, "extender.jobEnqueuedVerb", "jobEnqueued", Points::JOB_ENQUEUED),
-    (Hook::JobReady, "extender.jobReadyVerb", "jobReady", Points::JOB_READY),
-    (Hook::Allocate, "extender.allocateFuncVerb", "allocateFunc", Points::EVENT_HANDLERS),
-    (Hook::Deallocate, "extender.deallocateFuncVerb", "deallocateFunc", Points::EVENT_HANDLERS),
+    (ExtenderHook::JobEnqueued, "extender.jobEnqueuedVerb", "jobEnqueued", Points::JOB_ENQUEUED),
+    (ExtenderHook::JobReady, "extender.jobReadyVerb", "jobReady", Points::JOB_READY),
+    (ExtenderHook::Allocate, "extender.allocateFuncVerb", "allocateFunc", Points::EVENT_HANDLERS),
+    (
+        ExtenderHook::Deallocate,
+        "extender.deallocateFuncVerb",
+        "deallocateFunc",
+        Points::EVENT_HANDLERS,
+    ),
 ];
 
-impl Hook {
+impl ExtenderHook {
     const fn argument(self) -> Argument<&'static str> {
         Argument::new(HOOKS[self as usize].1, "", "path of the hook; empty: not called")
     }
@@ -103,7 +108,7 @@ impl Hook {
 
 /// The arguments of a configuration.
 #[derive(Debug)]
-pub(super) struct Settings {
+pub(super) struct ExtenderSettings {
     /// Base URL without user and password, for messages.
     pub(super) shown_url: String,
     pub(super) timeout: Duration,
@@ -114,7 +119,7 @@ pub(super) struct Settings {
     urls: [String; N_HOOKS],
 }
 
-impl Settings {
+impl ExtenderSettings {
     pub(super) fn read(option: &PluginOption, warnings: &mut Vec<Warning>) -> Self {
         let arguments = &option.arguments;
         let prefix = URL_PREFIX.read(arguments, warnings);
@@ -144,7 +149,7 @@ impl Settings {
     }
 
     /// Returns the address of a hook. Returns `None` if the hook is not called.
-    pub(super) fn url(&self, hook: Hook) -> Option<&str> {
+    pub(super) fn url(&self, hook: ExtenderHook) -> Option<&str> {
         Some(self.urls[hook as usize].as_str()).filter(|url| !url.is_empty())
     }
 

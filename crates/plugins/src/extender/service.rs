@@ -9,14 +9,14 @@ use vc_framework::{
     ExtenderAnswer, ExtenderClient, ExtenderError, ExtenderQuery, ExtenderRequest, SessionView,
 };
 
-use super::arguments::{Hook, Settings};
+use super::arguments::{ExtenderHook, ExtenderSettings};
 
 /// Longest text of the service that is shown to people, in characters.
 const MOST_SHOWN: usize = 256;
 
 /// The service as one session sees it.
 #[derive(Debug, Default)]
-pub(super) struct Service {
+pub(super) struct ExtenderService {
     /// `None`: this program sends no requests.
     pub(super) client: Option<Arc<dyn ExtenderClient>>,
     session: Mutex<SessionFailures>,
@@ -28,12 +28,12 @@ struct SessionFailures {
     /// The request without any answer. `None` if there was none.
     unreachable: Option<ExtenderError>,
     /// The first failure of each hook.
-    first: BTreeMap<Hook, String>,
+    first: BTreeMap<ExtenderHook, String>,
     /// The first wrong statement of each hook in an answer that counts otherwise.
-    odd: BTreeMap<Hook, String>,
+    odd: BTreeMap<ExtenderHook, String>,
 }
 
-impl Service {
+impl ExtenderService {
     fn session(&self) -> MutexGuard<'_, SessionFailures> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -46,9 +46,9 @@ impl Service {
     /// Asks a hook. Returns `None` if it is not called.
     pub(super) fn ask(
         &self,
-        settings: &Settings,
+        settings: &ExtenderSettings,
         view: SessionView<'_>,
-        hook: Hook,
+        hook: ExtenderHook,
         query: ExtenderQuery<'_>,
     ) -> Option<Result<ExtenderAnswer, ExtenderError>> {
         self.ask_all(settings, view, hook, &[query])?.pop()
@@ -58,9 +58,9 @@ impl Service {
     /// in order, or `None` if the hook is not called.
     pub(super) fn ask_all(
         &self,
-        settings: &Settings,
+        settings: &ExtenderSettings,
         view: SessionView<'_>,
-        hook: Hook,
+        hook: ExtenderHook,
         queries: &[ExtenderQuery<'_>],
     ) -> Option<Vec<Result<ExtenderAnswer, ExtenderError>>> {
         let url = settings.url(hook)?;
@@ -88,7 +88,7 @@ impl Service {
         Some(results)
     }
 
-    fn note(&self, hook: Hook, results: &[Result<ExtenderAnswer, ExtenderError>]) {
+    fn note(&self, hook: ExtenderHook, results: &[Result<ExtenderAnswer, ExtenderError>]) {
         let mut session = self.session();
         for error in results.iter().filter_map(|result| result.as_ref().err()) {
             session.first.entry(hook).or_insert_with(|| shown(&error.to_string()));
@@ -99,12 +99,12 @@ impl Service {
     }
 
     /// Records that an answer says something that cannot be, which is left out.
-    pub(super) fn note_odd(&self, hook: Hook, text: impl FnOnce() -> String) {
+    pub(super) fn note_odd(&self, hook: ExtenderHook, text: impl FnOnce() -> String) {
         self.session().odd.entry(hook).or_insert_with(|| shown(&text()));
     }
 
     /// Returns warnings about this session, one for each hook.
-    pub(super) fn warnings(&self, settings: &Settings) -> Vec<String> {
+    pub(super) fn warnings(&self, settings: &ExtenderSettings) -> Vec<String> {
         let session = self.session();
         let url = shown(&settings.shown_url);
         let failed = session.first.iter().map(|(hook, why)| {
@@ -119,13 +119,13 @@ impl Service {
 }
 
 /// Returns what a failure of the hook means, and what to do.
-fn consequence(hook: Hook, is_ignorable: bool) -> &'static str {
+fn consequence(hook: ExtenderHook, is_ignorable: bool) -> &'static str {
     match (hook, is_ignorable) {
-        (Hook::SessionClose | Hook::JobEnqueued | Hook::Deallocate, _) => {
+        (ExtenderHook::SessionClose | ExtenderHook::JobEnqueued | ExtenderHook::Deallocate, _) => {
             "Nothing depends on it. Check the service."
         }
         (_, true) => "Decided without it (extender.ignorable). Check the service.",
-        (Hook::SessionOpen, false) => {
+        (ExtenderHook::SessionOpen, false) => {
             "No hook is called in this cycle, so pods are placed without the service. Check the \
              service."
         }

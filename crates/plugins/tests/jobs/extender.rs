@@ -427,8 +427,8 @@ fn answers_about_what_was_not_asked_are_left_out() {
     let expected = [
         "plugin extender: prioritize of http://e: the answer scores node ghost, which was not \
          offered; it is left out. Correct the service.",
-        "plugin extender: preemptable of http://e: the answer names the victim \"no\\nsuch\", which \
-         was not offered; it is left out. Correct the service.",
+        "plugin extender: preemptable of http://e: the answer names the victim \"no\\nsuch\", \
+         which was not offered; it is left out. Correct the service.",
     ];
     assert_eq!(warnings, expected);
 }
@@ -549,8 +549,8 @@ fn a_service_that_hangs_is_asked_once_in_a_cycle() {
     });
     assert_eq!(asked, ["onSessionOpen", "predicate high-c n1"]);
     assert_eq!(warnings.len(), 3, "{warnings:?}");
-    let expected = "plugin extender: predicate of http://e failed: no answer within 1s. It counts as \
-        a no. Check the service, or set extender.ignorable to decide without it.";
+    let expected = "plugin extender: predicate of http://e failed: no answer within 1s. It \
+        counts as a no. Check the service, or set extender.ignorable to decide without it.";
     assert_eq!(warnings[1], expected);
 }
 

@@ -1,5 +1,5 @@
-//! Answers of the service of `extender`. As in Volcano, unknown fields are ignored, field names match
-//! without regard to case, and a missing field or null is zero.
+//! Answers of the service of `extender`. As in Volcano, unknown fields are ignored, field names
+//! match without regard to case, and a missing field or null is zero.
 
 use serde_json::{Map, Value};
 

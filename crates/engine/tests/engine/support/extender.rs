@@ -1,5 +1,5 @@
-//! A service for the plugin `extender` whose answers are drawn from the question, the time and, where no
-//! proof is asked of them, the state of the nodes: equal questions get equal answers of both evaluators.
+//! A service for the plugin `extender` whose answers are drawn from the question, the time and, for
+//! scores, the state of the nodes: equal questions get equal answers of both evaluators.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
