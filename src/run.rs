@@ -356,6 +356,7 @@ fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,
         plugins: EngineOptions::default().plugins,
+        extender: Some(Arc::new(vc_kube::HttpExtender::default())),
         seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
     }
 }

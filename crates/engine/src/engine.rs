@@ -7,8 +7,8 @@ use std::sync::Arc;
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
     Action, ActiveJobs, CacheStats, Caches, Effect, Evaluator, EvaluatorPaths, EvictionHolds,
-    EvictionSides, NodeScoreCache, Opening, Outbox, PluginEntry, PluginSet, Report, Session,
-    Stopwatch, Timings,
+    EvictionSides, ExtenderClient, NodeScoreCache, Opening, Outbox, PluginEntry, PluginSet, Report,
+    Session, Stopwatch, Timings,
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
@@ -59,6 +59,8 @@ pub struct EngineOptions {
     pub evaluator: Evaluator,
     /// Plugins that a configuration can name.
     pub plugins: &'static [PluginEntry],
+    /// Way to the service of the plugin `extender`. `None`: the service cannot be reached.
+    pub extender: Option<Arc<dyn ExtenderClient>>,
 }
 
 impl Default for EngineOptions {
@@ -69,6 +71,7 @@ impl Default for EngineOptions {
             stopwatch: None,
             evaluator: Evaluator::default(),
             plugins: vc_plugins::ALL,
+            extender: None,
         }
     }
 }
@@ -100,6 +103,7 @@ pub(crate) struct EngineMemory {
 pub struct Engine {
     cluster: Cluster,
     plugins: &'static [PluginEntry],
+    extender: Option<Arc<dyn ExtenderClient>>,
     plugin_set: PluginSet,
     actions: Vec<&'static dyn Action>,
     config: Config,
@@ -139,6 +143,7 @@ impl Engine {
         let mut engine = Self {
             cluster: Cluster::new(options.settings),
             plugins: options.plugins,
+            extender: options.extender,
             plugin_set: PluginSet::default(),
             actions: Vec::new(),
             config: Config::default(),
@@ -174,8 +179,9 @@ impl Engine {
         // `vc_conf::parse` has already reported faults in action arguments.
         self.config = config.clone();
         self.settings = ActionSettings::from(config, &mut Vec::new());
-        let (plugin_set, mut warnings) = PluginSet::new(config, self.plugins);
+        let (mut plugin_set, mut warnings) = PluginSet::new(config, self.plugins);
         warnings.extend(interval_warning(config));
+        self.extender.iter().for_each(|client| plugin_set.connect(client));
         let earlier = std::mem::replace(&mut self.plugin_set, plugin_set);
         self.plugin_set.succeed(earlier);
         self.plugin_set.set_stopwatch(self.stopwatch);
@@ -241,9 +247,13 @@ impl Engine {
             return vec!["there are certificates without witness".to_owned()];
         }
         let pairs = report.witnesses.iter().zip(certificates);
-        pairs
-            .flat_map(|(witness, it)| verify(self.plugins, &self.config, witness, it, now))
-            .collect()
+        let mut faults = Vec::new();
+        for (witness, it) in pairs {
+            let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+            self.extender.iter().for_each(|client| plugin_set.connect(client));
+            faults.extend(verify(plugin_set, &self.config, witness, it, now));
+        }
+        faults
     }
 
     /// Applies events to the state without a cycle.

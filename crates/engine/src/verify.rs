@@ -11,7 +11,7 @@ use std::sync::Arc;
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
     ActiveJobs, Caches, Certificate, CertifiedVictim, EvictReason, EvictionSides, GangEviction,
-    Opening, PluginEntry, PluginSet, Question, Relation, Session, Witness,
+    Opening, PluginSet, Question, Relation, Session, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -31,7 +31,7 @@ struct ResolvedCertificate<'a> {
 /// Returns one text for every rule that a certificate breaks. The list is empty if the certificate
 /// is valid.
 pub(crate) fn verify(
-    plugins: &[PluginEntry],
+    mut plugin_set: PluginSet,
     config: &Config,
     Witness { cluster: witness, eviction_holds }: &Witness,
     certificate: &Certificate,
@@ -41,7 +41,6 @@ pub(crate) fn verify(
     let Some(case) = resolve(witness, certificate, &mut faults) else { return faults };
     let mut cluster = witness.clone();
     let earlier = replay::rewind(&mut cluster, &case);
-    let (mut plugin_set, _warnings) = PluginSet::new(config, plugins);
     let settings = ActionSettings::from(config, &mut Vec::new());
     let opening = Opening {
         now_micros: now.unix_micros,

@@ -11,6 +11,7 @@ mod depends;
 mod effect;
 mod enqueue_refusals;
 mod eviction_hold;
+mod extender;
 mod failed_preemption_cache;
 mod gang_shape;
 mod gang_text;
@@ -53,6 +54,7 @@ pub use certificate::{
 pub use depends::{ALL_INPUTS, CacheOff, Depends, Inputs, caches_off};
 pub use effect::{About, Effect, EvictReason, NodeLock, Nomination, PreBindWrites, evict_message};
 pub use eviction_hold::{EvictionHold, EvictionHolds};
+pub use extender::{ExtenderAnswer, ExtenderClient, ExtenderError, ExtenderQuery, ExtenderRequest};
 pub use failed_preemption_cache::{
     DependsOn, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe,
     PreemptionKind, QueueUsageStamp,

@@ -22,6 +22,7 @@ use vc_resource::Fractional;
 
 use crate::active_jobs::ActiveJobs;
 use crate::depends::Depends;
+use crate::extender::ExtenderClient;
 use crate::limit::QueueLimit;
 use crate::outbox::Outbox;
 use crate::plugin_set::in_session;
@@ -164,6 +165,9 @@ pub trait Plugin: Send + Sync {
     /// Receives the state of the plugin of the same name in the last configuration. Called before
     /// the first session.
     fn take_over(&mut self, _memory: Box<dyn Any + Send>) {}
+
+    /// Receives the way to services outside. Called before the first session, if there is one.
+    fn connect(&mut self, _client: &Arc<dyn ExtenderClient>) {}
 
     /// Called when a session begins.
     fn open(&mut self, _view: SessionView<'_>) {}
@@ -347,6 +351,16 @@ pub trait Plugin: Send + Sync {
         _node: NodeId,
         _findings: &mut Vec<Finding>,
     ) {
+    }
+    /// Predicate for several nodes at once: returns the findings for each of `nodes`. Returns `None`
+    /// if the plugin looks at one node at a time.
+    fn predicate_all(
+        &self,
+        _: SessionView<'_>,
+        _task: TaskId,
+        _nodes: &[NodeId],
+    ) -> Option<Vec<Vec<Finding>>> {
+        None
     }
     /// NodeOrder: returns the score of one node.
     ///

@@ -9,12 +9,14 @@ mod score;
 mod topology;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switch, Switches, Warning};
 use vc_model::{ChangeLog, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 
 use crate::depends::{Depends, Inputs, Signature};
+use crate::extender::ExtenderClient;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{
@@ -131,6 +133,11 @@ impl PluginSet {
                 plugin.take_over(memory);
             }
         }
+    }
+
+    /// Gives the plugins the way to services outside.
+    pub fn connect(&mut self, client: &Arc<dyn ExtenderClient>) {
+        self.plugins.iter_mut().for_each(|plugin| plugin.connect(client));
     }
 
     fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {

@@ -48,11 +48,13 @@ impl SessionState<'_> {
         let mut scan = Scan::default();
         let mut findings = Vec::new();
         let rules = self.plugins().node_rules(self.view(), task);
+        let mut at_once = self.findings_at_once(task, nodes, filter);
         for &node in nodes {
             findings.clear();
-            match self.unusable(task, node, filter) {
-                Some(finding) => findings.push(finding),
-                None => rules.find(node, &mut findings),
+            match (self.unusable(task, node, filter), &mut at_once) {
+                (Some(finding), _) => findings.push(finding),
+                (None, Some(of_nodes)) => findings.extend(of_nodes.next().into_iter().flatten()),
+                (None, None) => rules.find(node, &mut findings),
             }
             let rejected = match filter {
                 Filter::Preempt => findings.iter().any(|found| found.code != Code::Unschedulable),
@@ -65,6 +67,21 @@ impl SessionState<'_> {
         }
         self.plugins().meter.ends(Stage::Predicate, start);
         scan
+    }
+
+    /// Returns the findings of the plugins for each usable node, if a plugin looks at several nodes
+    /// at once. Returns `None` otherwise.
+    fn findings_at_once(
+        &self,
+        task: TaskId,
+        nodes: &[NodeId],
+        filter: Filter,
+    ) -> Option<std::vec::IntoIter<Vec<Finding>>> {
+        self.plugins().predicate_all(self.view(), task, &[])?;
+        let is_usable = |node: &NodeId| self.unusable(task, *node, filter).is_none();
+        let usable: Vec<NodeId> = nodes.iter().copied().filter(is_usable).collect();
+        let found = self.plugins().predicate_all(self.view(), task, &usable)?;
+        Some(found.into_iter())
     }
 
     /// Returns a finding that rejects the node before any plugin is called. Returns `None` if there

@@ -7,6 +7,7 @@ mod cohort;
 mod conformance;
 mod deviceshare;
 mod drf;
+mod extender;
 mod gang;
 mod guarantee;
 mod network_topology_aware;
@@ -39,6 +40,7 @@ pub const ALL: &[PluginEntry] = &[
     conformance::ENTRY,
     deviceshare::ENTRY,
     drf::ENTRY,
+    extender::ENTRY,
     gang::ENTRY,
     network_topology_aware::ENTRY,
     nodegroup::ENTRY,

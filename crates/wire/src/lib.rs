@@ -14,6 +14,7 @@ mod budget;
 mod claim_status;
 mod container;
 mod device;
+mod extender;
 mod hyper_node;
 mod kind;
 mod metadata;
@@ -49,6 +50,10 @@ pub use claim_status::{
 };
 pub use container::{SlimContainer, SlimContainerStatus, SlimPort, SlimResources};
 pub use device::{SlimDeviceClass, SlimPodClaim, SlimResourceClaim, SlimResourceSlice};
+pub use extender::{
+    ExtenderAnswerFields, ExtenderFields, UnreadableAnswer, extender_job, extender_node,
+    extender_queue, extender_session, extender_task, read_extender_answer,
+};
 pub use hyper_node::SlimHyperNode;
 pub use kind::{Kind, kind_of};
 pub use metadata::{Metadata, SlimMetadata, SlimOwner};

@@ -45,6 +45,33 @@ impl PluginSet {
         NodeRules(plugins.map(|plugin| whole_rule(plugin, view, task)).collect())
     }
 
+    /// Returns the findings of the first plugin that has any, for each of `nodes`. Returns `None` if
+    /// every plugin looks at one node at a time.
+    pub(crate) fn predicate_all(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+    ) -> Option<Vec<Vec<Finding>>> {
+        let mut plugins = self.all(Points::PREDICATE);
+        plugins.find(|plugin| plugin.predicate_all(view, task, &[]).is_some())?;
+        let mut found: Vec<Vec<Finding>> = vec![Vec::new(); nodes.len()];
+        for plugin in self.all(Points::PREDICATE) {
+            let left: Vec<usize> = (0..nodes.len()).filter(|&at| found[at].is_empty()).collect();
+            let nodes_left: Vec<NodeId> = left.iter().map(|&at| nodes[at]).collect();
+            match plugin.predicate_all(view, task, &nodes_left) {
+                Some(all) => {
+                    left.into_iter().zip(all).for_each(|(at, of_node)| found[at] = of_node)
+                }
+                None => {
+                    let rule = whole_rule(plugin, view, task);
+                    left.into_iter().for_each(|at| rule(nodes[at], &mut found[at]));
+                }
+            }
+        }
+        Some(found)
+    }
+
     /// Returns Predicate of all plugins as tests, each with the number of its plugin, and the
     /// cluster-scoped rules that cannot be cached. Returns `None` if a plugin has no tests and
     /// reads more than a pod shape and a node.

@@ -2,12 +2,14 @@
 
 use std::any::Any;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 use vc_resource::Dim;
 
 use super::{Asked, RecordedPlugin};
 use crate::depends::Depends;
+use crate::extender::ExtenderClient;
 use crate::limit::QueueLimit;
 use crate::node_score_cache::{ColumnFill, NodeTests, ScoreColumn};
 use crate::outbox::Outbox;
@@ -48,6 +50,9 @@ impl Plugin for RecordedPlugin {
     }
     fn take_over(&mut self, memory: Box<dyn Any + Send>) {
         self.plugin.take_over(memory);
+    }
+    fn connect(&mut self, client: &Arc<dyn ExtenderClient>) {
+        self.plugin.connect(client);
     }
     fn open(&mut self, view: SessionView<'_>) {
         self.plugin.open(view);
@@ -251,6 +256,17 @@ impl Plugin for RecordedPlugin {
         let asked = Asked { tasks: &[task], nodes: &[node], ..Asked::default() };
         self.query(&[Points::PREDICATE], view, asked, |plugin| {
             plugin.predicate(view, task, node, findings)
+        })
+    }
+    fn predicate_all(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+    ) -> Option<Vec<Vec<Finding>>> {
+        let asked = Asked { tasks: &[task], nodes, ..Asked::default() };
+        self.query(&[Points::PREDICATE], view, asked, |plugin| {
+            plugin.predicate_all(view, task, nodes)
         })
     }
     fn node_order(&self, view: SessionView<'_>, task: TaskId, node: NodeId) -> Result<f64, String> {

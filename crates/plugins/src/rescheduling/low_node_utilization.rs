@@ -62,7 +62,7 @@ impl LowNodeUtilization {
         let cluster = view.cluster;
         let (mut low, mut high) = (Vec::new(), Vec::new());
         let mut n_nodes = 0;
-        for &id in &view.info.nodes {
+        for &id in view.info.nodes.iter() {
             let node = &cluster.nodes[id];
             let Some(use_of_node) = utilization(node, oldest_micros) else { continue };
             n_nodes += 1;

@@ -11,6 +11,7 @@ mod cohort_queues;
 mod conformance;
 mod cooldown;
 mod drf;
+mod extender;
 mod gang;
 mod gauges;
 mod points;

@@ -6,6 +6,7 @@ use vc_conf::{EnqueueVote, QueueRule};
 use vc_framework::{ALL_POINTS, Points};
 use vc_plugins::{ALL, NOT_BUILT};
 
+use crate::extender;
 use crate::support::plugin;
 
 const CORE: &str = include_str!("../../../../docs/spec/core.md");
@@ -91,13 +92,21 @@ fn exception(name: &str, point: &str) -> Option<bool> {
     found.map(|row| row.2)
 }
 
+/// Arguments with which a plugin has all of its rules.
+fn arguments(name: &str) -> &'static str {
+    match name {
+        "deviceshare" => "deviceshare.VGPUEnable=true deviceshare.ScheduleWeight=1",
+        "extender" => extender::ALL_HOOKS,
+        _ => "",
+    }
+}
+
 #[test]
 fn plugins_register_what_the_specification_lists() {
     let listed = listed();
     assert!(listed["JobOrder"].contains("gang") && listed["SubJobPipelined"].contains("gang"));
     for entry in vc_plugins::ALL.iter().filter(|entry| entry.name() != "cohort") {
-        let devices = "deviceshare.VGPUEnable=true deviceshare.ScheduleWeight=1";
-        let arguments = if entry.name() == "deviceshare" { devices } else { "" };
+        let arguments = arguments(entry.name());
         let points = plugin(&format!("{} +enableHierarchy {arguments}", entry.name())).points();
         for &(point, name, _) in ALL_POINTS {
             let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name()));
@@ -153,7 +162,8 @@ fn entries_are_sorted_and_declared_once() {
 fn declarations_agree_with_the_plugins() {
     for entry in ALL {
         let (name, declared) = (entry.name(), entry.declaration);
-        let plugin = plugin(name);
+        let plugin =
+            plugin(&format!("{name} {}", if name == "extender" { arguments(name) } else { "" }));
         let votes = plugin.points().has(Points::JOB_ENQUEUEABLE);
         assert_eq!(declared.enqueue_vote != EnqueueVote::None, votes, "{name}: its vote");
         let has_quota = matches!(declared.queue_rule, QueueRule::Quota | QueueRule::ExclusiveQuota);

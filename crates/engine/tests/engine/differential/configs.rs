@@ -109,6 +109,7 @@ fn make_configs() -> Vec<Config> {
         conf(all, &format!("priority gang usage | {}", without_scores(chart))),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} usage")),
         rescheduling(),
+        conf(all, &format!("{chart} extender{{* {}}}", hooks())),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -139,6 +140,24 @@ tiers:
 fn without_scores(plugins: &str) -> String {
     let (_, second) = plugins.split_once(" | ").expect("two tiers");
     second.replace(" nodeorder binpack", "")
+}
+
+/// Every hook of extender that decides something, with its name as path.
+fn hooks() -> String {
+    const HOOKS: &[&str] = &[
+        "predicate",
+        "prioritize",
+        "preemptable",
+        "reclaimable",
+        "queueOverused",
+        "jobEnqueueable",
+        "jobReady",
+        "allocateFunc",
+        "deallocateFunc",
+    ];
+    let entry = |hook: &&str| format!("extender.{hook}Verb={hook}");
+    let hooks: Vec<String> = HOOKS.iter().map(entry).collect();
+    format!("extender.urlPrefix=http://e {}", hooks.join(" "))
 }
 
 /// Every rule of resource-strategy-fit.
@@ -267,6 +286,29 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
         ],
     ),
     ("drf", 40, &[(1, "")]),
+    (
+        "extender",
+        5,
+        &[
+            (
+                1,
+                "extender.urlPrefix: http://e, extender.onSessionOpenVerb: o, \
+                 extender.predicateVerb: p, extender.prioritizeVerb: s",
+            ),
+            (
+                1,
+                "extender.urlPrefix: http://e, extender.ignorable: true, \
+                 extender.preemptableVerb: p, extender.reclaimableVerb: r, \
+                 extender.queueOverusedVerb: o",
+            ),
+            (
+                1,
+                "extender.urlPrefix: http://e, extender.jobEnqueueableVerb: e, \
+                 extender.jobEnqueuedVerb: d, extender.jobReadyVerb: r, \
+                 extender.managedResources: nvidia.com/gpu, extender.allocateFuncVerb: a",
+            ),
+        ],
+    ),
     ("gang", 88, &[(1, "")]),
     (
         "nodeorder",

@@ -11,10 +11,11 @@ mod taken;
 mod undeclared;
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
-use vc_engine::EngineOptions;
+use vc_engine::{EngineOptions, ExtenderClient};
 use vc_model::{PodRecord, Settings, Sharding};
 
 use crate::support::*;
@@ -98,7 +99,8 @@ fn begin(story: &Story) -> World {
         storage_capacity_scoring: capacity_scoring,
         ..Settings::default()
     };
-    let options = EngineOptions { settings, ..beside_silent() };
+    let extender: Arc<dyn ExtenderClient> = Arc::new(DrawnExtender);
+    let options = EngineOptions { settings, extender: Some(extender), ..beside_silent() };
     let mut all = objects("queue default");
     all.extend(objects(&story.cluster));
     let mut world = World::with(options, &story.choice.config(), all);

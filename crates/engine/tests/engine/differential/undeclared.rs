@@ -49,6 +49,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         15,
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
+    ("extender", 24, &[Inputs::CLOCK]),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     ("rescheduling", 27, &[Inputs::NODE_ROW, Inputs::CANDIDATE_ROW]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),

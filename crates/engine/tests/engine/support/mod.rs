@@ -2,6 +2,7 @@
 //! what it decided as text.
 
 mod conf;
+mod extender;
 mod fuzz;
 pub(crate) mod gang;
 mod log;
@@ -18,6 +19,7 @@ use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, Nomination,
 use vc_model::*;
 
 pub(crate) use conf::{TA, conf, known, ta, with_arguments};
+pub(crate) use extender::DrawnExtender;
 pub(crate) use fuzz::{FuzzRequest, check_at_once, n_cores};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
