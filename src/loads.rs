@@ -28,7 +28,7 @@ pub(crate) fn source(config: &Config) -> Result<Option<LoadSource>, Warning> {
         let server = LoadServer::new(text("address"), skip_verify);
         server.map_err(|problem| {
             let (message, remedy) = problem.split_once("; ").unwrap_or((&problem, ""));
-            Warning::new(None, "metrics.address", message.to_owned(), remedy)
+            Warning::new(None, "metrics.address", message, remedy)
         })
     };
     let has_address = !text("address").is_empty();

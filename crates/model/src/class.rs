@@ -51,7 +51,7 @@ pub struct Shape {
     /// (plugins-nodes.md 7.1).
     pub non_zero: NonZero,
     /// Limits of cpu and memory.
-    pub limits: Limits,
+    pub limits: PodLimits,
     /// `spec.nodeSelector`. `None` if it is absent.
     pub node_selector: Option<Labels>,
     /// `spec.affinity.nodeAffinity`.
@@ -95,7 +95,7 @@ pub struct NonZero {
 
 /// Limits of a pod, with its overhead where it has a limit (core.md 3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Limits {
+pub struct PodLimits {
     /// Millicores. 0 if no container has a limit.
     pub cpu_milli: i64,
     /// Bytes. 0 if no container has a limit.

@@ -44,7 +44,7 @@ mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use change_log::{ChangeLog, ChangeReader, ChangedRows, Revision};
-pub use class::{Class, Classes, Limits, NonZero, NonZeroSum, Shape};
+pub use class::{Class, Classes, NonZero, NonZeroSum, PodLimits, Shape};
 pub use cluster::{Cluster, Settings, Sharding, ShardingMode};
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{

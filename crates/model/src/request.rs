@@ -3,7 +3,7 @@
 
 use vc_resource::{Dim, Dims, Resource, amount};
 
-use crate::class::{Limits, NonZero};
+use crate::class::{NonZero, PodLimits};
 use crate::record::{ContainerRecord, InPlace, PodRecord, ResourceList};
 
 /// Kubernetes feature gates of the API server that change a request (core.md 1.3).
@@ -60,7 +60,7 @@ pub fn non_zero_request(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -
 }
 
 /// Returns the limits of a pod. The overhead counts only where there is a limit.
-pub(crate) fn pod_limits(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> Limits {
+pub(crate) fn pod_limits(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) -> PodLimits {
     let mut total = aggregate(pod, |container, _| to_resource(&container.limits, dims));
     if gates.pod_level_resources {
         replace_pod_level(&mut total, &pod.pod_limits, dims);
@@ -70,7 +70,7 @@ pub(crate) fn pod_limits(pod: &PodRecord, gates: RequestGates, dims: &mut Dims) 
         0 => 0,
         limit => limit.saturating_add(overhead.get(dim)),
     };
-    Limits { cpu_milli: limit(Dim::CPU), memory_bytes: limit(Dim::MEMORY) }
+    PodLimits { cpu_milli: limit(Dim::CPU), memory_bytes: limit(Dim::MEMORY) }
 }
 
 /// Scoring defaults of a container without a request, in millicores and bytes.

@@ -46,7 +46,7 @@ const MEMORY_EXCEEDED: &str = "the memory load of the node exceeds the upper lim
 const FRESH_MICROS: i64 = 300_000_000;
 const BEST: f64 = 100.0;
 
-struct Usage {
+struct UsagePlugin {
     /// Weight of the score. With 0 there is no score.
     weight: i64,
     cpu_threshold: f64,
@@ -98,7 +98,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         cpu: CPU_WEIGHT.read(arguments, warnings) as f64,
         memory: MEMORY_WEIGHT.read(arguments, warnings) as f64,
     };
-    Box::new(Usage {
+    Box::new(UsagePlugin {
         weight: WEIGHT.read(arguments, warnings),
         cpu_threshold: CPU_THRESHOLD.read(&thresholds, warnings) as f64,
         memory_threshold: MEMORY_THRESHOLD.read(&thresholds, warnings) as f64,
@@ -118,7 +118,7 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
 /// The load of the node and the pods on it are parts of its row.
 const READS: Inputs = Inputs::NODE_ROW.and(Inputs::CLOCK);
 
-impl Plugin for Usage {
+impl Plugin for UsagePlugin {
     fn points(&self) -> Points {
         match self.weight {
             0 => Points::PREDICATE,
@@ -206,7 +206,7 @@ impl Plugin for Usage {
     }
 }
 
-impl CacheKeys for Usage {
+impl CacheKeys for UsagePlugin {
     /// Returns the time at which the first load becomes too old, or the first pod is no longer new.
     fn clock(&self, _view: SessionView<'_>) -> Clock {
         self.due.first().map_or(Clock::Ignores, |&(due, _)| Clock::Until(due))
@@ -218,7 +218,7 @@ impl CacheKeys for Usage {
     }
 }
 
-impl Usage {
+impl UsagePlugin {
     /// The score of a node of which this part is used (section 12.4).
     fn score(&self, used: CpuMemory) -> f64 {
         let free = CpuMemory { cpu: 1.0 - used.cpu, memory: 1.0 - used.memory };

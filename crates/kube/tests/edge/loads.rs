@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(1);
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum LoadNotice {
     /// The engine gets these: name, cpu, memory.
     Loads(Vec<(String, f64, f64)>),
     Read {
@@ -38,19 +38,19 @@ enum Told {
     Stopped,
 }
 
-struct Tells(mpsc::UnboundedSender<Told>);
+struct Tells(mpsc::UnboundedSender<LoadNotice>);
 
 impl Observer for Tells {
     fn loads_read(&self, source: &'static str, n_read: usize, n_missing: usize) {
-        let _nobody_asks = self.0.send(Told::Read { source, n_read, n_missing });
+        let _nobody_asks = self.0.send(LoadNotice::Read { source, n_read, n_missing });
     }
 
     fn loads_failed(&self, source: &'static str, cause: &'static str) {
-        let _nobody_asks = self.0.send(Told::Failed { source, cause });
+        let _nobody_asks = self.0.send(LoadNotice::Failed { source, cause });
     }
 
     fn loads_stopped(&self) {
-        let _nobody_asks = self.0.send(Told::Stopped);
+        let _nobody_asks = self.0.send(LoadNotice::Stopped);
     }
 }
 
@@ -58,7 +58,7 @@ impl Observer for Tells {
 struct Bed {
     engine: Engine,
     inbox: mpsc::Receiver<EngineMessage>,
-    told: mpsc::UnboundedReceiver<Told>,
+    told: mpsc::UnboundedReceiver<LoadNotice>,
     sources: watch::Sender<Option<LoadSource>>,
     reader: JoinHandle<()>,
 }
@@ -83,7 +83,7 @@ impl Bed {
     }
 
     /// What happens next; the engine answers questions meanwhile.
-    async fn next(&mut self) -> Told {
+    async fn next(&mut self) -> LoadNotice {
         loop {
             tokio::select! {
                 biased;
@@ -94,7 +94,7 @@ impl Bed {
                         let loads = loads.into_iter().map(|(name, load)| {
                             (name.to_string(), load.cpu_percent(), load.memory_percent())
                         });
-                        return Told::Loads(loads.collect());
+                        return LoadNotice::Loads(loads.collect());
                     }
                     other => panic!("{other:?}"),
                 },
@@ -105,7 +105,7 @@ impl Bed {
     /// The first loads that the engine gets.
     async fn loads(&mut self) -> Vec<(String, f64, f64)> {
         loop {
-            if let Told::Loads(loads) = self.next().await {
+            if let LoadNotice::Loads(loads) = self.next().await {
                 return loads;
             }
         }
@@ -114,7 +114,7 @@ impl Bed {
     /// The cause of the next failure. Nothing is sent before it.
     async fn failure(&mut self) -> &'static str {
         match self.next().await {
-            Told::Failed { cause, .. } => cause,
+            LoadNotice::Failed { cause, .. } => cause,
             other => panic!("{other:?}"),
         }
     }
@@ -170,9 +170,9 @@ fn good_loads() -> Vec<(String, f64, f64)> {
 async fn two_queries_read_all_nodes_of_prometheus() {
     let mut monitor = Monitor::start(None, good).await;
     let mut bed = Bed::new(prometheus(&format!("{}/base/", monitor.address)));
-    let read = Told::Read { source: "prometheus", n_read: 2, n_missing: 0 };
+    let read = LoadNotice::Read { source: "prometheus", n_read: 2, n_missing: 0 };
     assert_eq!(bed.next().await, read);
-    assert_eq!(bed.next().await, Told::Loads(good_loads()));
+    assert_eq!(bed.next().await, LoadNotice::Loads(good_loads()));
     let heads = [monitor.requests.recv().await.unwrap(), monitor.requests.recv().await.unwrap()];
     for head in heads.map(|request| request.head) {
         assert!(head.starts_with("GET /base/api/v1/query?query="), "{head}");
@@ -266,9 +266,9 @@ async fn nodes_112_a_node_without_both_values_is_not_sent() {
     };
     let monitor = Monitor::start(None, react).await;
     let mut bed = Bed::new(prometheus(&monitor.address));
-    let read = Told::Read { source: "prometheus", n_read: 1, n_missing: 1 };
+    let read = LoadNotice::Read { source: "prometheus", n_read: 1, n_missing: 1 };
     assert_eq!(bed.next().await, read);
-    assert_eq!(bed.next().await, Told::Loads(vec![("n2".to_owned(), 10.0, 60.0)]));
+    assert_eq!(bed.next().await, LoadNotice::Loads(vec![("n2".to_owned(), 10.0, 60.0)]));
     // One series that cannot be read does not take the others along.
     monitor.react(|request| match is_about_cpu(request) {
         true => answer(json!({"resultType": "vector", "result": [
@@ -325,9 +325,9 @@ async fn nodes_111_elasticsearch_is_searched_node_by_node() {
     };
     let mut monitor = Monitor::start(None, react).await;
     let mut bed = Bed::new(elasticsearch(&monitor.address));
-    let read = Told::Read { source: "elasticsearch", n_read: 1, n_missing: 1 };
+    let read = LoadNotice::Read { source: "elasticsearch", n_read: 1, n_missing: 1 };
     assert_eq!(bed.next().await, read);
-    assert_eq!(bed.next().await, Told::Loads(vec![("n1".to_owned(), 25.0, 50.0)]));
+    assert_eq!(bed.next().await, LoadNotice::Loads(vec![("n1".to_owned(), 25.0, 50.0)]));
     let MonitorRequest { head, body } = monitor.requests.recv().await.unwrap();
     assert!(head.starts_with("POST /metricbeat-*/_search HTTP/1.1"), "{head}");
     assert!(head.contains("authorization: Basic bWU6c2VjcmV0"), "{head}");
@@ -386,9 +386,9 @@ async fn the_adapter_is_asked_through_the_api_server() {
         _ => json_answer(200, metric_list(&[("n1", "500m"), ("n2", "x")])),
     });
     let mut bed = Bed::with(source(LoadSourceKind::PrometheusAdaptor), Clients::shared(server));
-    let read = Told::Read { source: "prometheus_adaptor", n_read: 1, n_missing: 1 };
+    let read = LoadNotice::Read { source: "prometheus_adaptor", n_read: 1, n_missing: 1 };
     assert_eq!(bed.next().await, read);
-    assert_eq!(bed.next().await, Told::Loads(vec![("n1".to_owned(), 25.0, 50.0)]));
+    assert_eq!(bed.next().await, LoadNotice::Loads(vec![("n1".to_owned(), 25.0, 50.0)]));
     let path = "GET /apis/custom.metrics.k8s.io/v1beta1/nodes/*/node_memory_usage_avg";
     assert!(log.lines().iter().any(|line| line == path), "{:?}", log.lines());
 }
@@ -417,14 +417,14 @@ async fn another_configuration_changes_the_source_at_once_and_ends_it() {
     }
     // The requests in flight are not waited for.
     bed.sources.send_replace(prometheus(&monitor.address));
-    assert_eq!(bed.next().await, Told::Stopped);
+    assert_eq!(bed.next().await, LoadNotice::Stopped);
     assert_eq!(bed.loads().await, good_loads());
     bed.sources.send_replace(None);
-    while bed.next().await != Told::Stopped {}
+    while bed.next().await != LoadNotice::Stopped {}
     // Nothing follows: the reader ends with the configuration.
     let Bed { sources, .. } = &mut bed;
     *sources = watch::Sender::new(None);
-    assert_eq!(bed.told.recv().await, Some(Told::Stopped));
+    assert_eq!(bed.told.recv().await, Some(LoadNotice::Stopped));
     assert_eq!(bed.told.recv().await, None);
 }
 
@@ -435,11 +435,11 @@ async fn a_certificate_is_checked_unless_the_configuration_says_otherwise() {
         let server = LoadServer::new(&monitor.address, skip_verify).unwrap();
         let mut bed = Bed::new(source(LoadSourceKind::Prometheus(server)));
         let is_read = match bed.next().await {
-            Told::Failed { cause, .. } => {
+            LoadNotice::Failed { cause, .. } => {
                 assert_eq!(cause, "connection");
                 false
             }
-            told => matches!(told, Told::Read { .. }),
+            told => matches!(told, LoadNotice::Read { .. }),
         };
         assert_eq!(is_read, expected);
     }

@@ -65,11 +65,12 @@ impl Monitor {
                 tokio::spawn(async move {
                     match tls {
                         None => serve(stream, tell, react).await,
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => serve(stream, tell, react).await,
-                            // The client does not trust us.
-                            Err(_) => {}
-                        },
+                        // A client that does not trust us goes away.
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, tell, react).await;
+                            }
+                        }
                     }
                 });
             }
@@ -124,7 +125,7 @@ fn decoded(text: &str) -> String {
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
         bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
-        bytes.extend_from_slice(part[2..].as_bytes());
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).unwrap()
 }

@@ -2,7 +2,7 @@
 //! Specification: plugins-nodes.md 12.4.
 
 use vc_conf::{Argument, Arguments, DeclaredArgument, FreeForm, Section, Warning};
-use vc_model::Limits;
+use vc_model::PodLimits;
 use vc_resource::{Dim, Quantity, Resource};
 
 use super::CpuMemory;
@@ -52,10 +52,15 @@ impl Estimator {
     pub(super) fn new(arguments: &Arguments, warnings: &mut Vec<Warning>) -> Self {
         let section = &arguments.section(ESTIMATOR.key);
         let milli = |quantity: Quantity| quantity.milli() as f64;
-        let cpu = Amount { argument: &BE_CPU, of_text: milli, unit: 1.0, default: BE_CPU_MILLI };
+        let cpu =
+            EstimateAmount { argument: &BE_CPU, of_text: milli, unit: 1.0, default: BE_CPU_MILLI };
         let bytes = |quantity: Quantity| quantity.value() as f64;
-        let memory =
-            Amount { argument: &BE_MEMORY, of_text: bytes, unit: MIB, default: BE_MEMORY_BYTES };
+        let memory = EstimateAmount {
+            argument: &BE_MEMORY,
+            of_text: bytes,
+            unit: MIB,
+            default: BE_MEMORY_BYTES,
+        };
         Self {
             request_ratio: REQUEST_RATIO.read(section, warnings),
             burst_ratio: BURST_RATIO.read(section, warnings),
@@ -74,7 +79,7 @@ impl Estimator {
     }
 
     /// Returns what a pod is taken to use.
-    pub(super) fn estimate(&self, request: &Resource, limits: Limits, risk: f64) -> CpuMemory {
+    pub(super) fn estimate(&self, request: &Resource, limits: PodLimits, risk: f64) -> CpuMemory {
         if request.is_empty() {
             let CpuMemory { cpu, memory } = self.best_effort;
             return CpuMemory { cpu: cpu * risk, memory: memory * risk };
@@ -95,14 +100,14 @@ impl Estimator {
 }
 
 /// An argument that is a number of some unit, or a quantity.
-struct Amount {
+struct EstimateAmount {
     argument: &'static Argument<FreeForm>,
     of_text: fn(Quantity) -> f64,
     unit: f64,
     default: f64,
 }
 
-impl Amount {
+impl EstimateAmount {
     /// Reads the amount. A negative or unreadable one gives a warning and the default.
     fn read(&self, section: &Arguments, warnings: &mut Vec<Warning>) -> f64 {
         let key = self.argument.key;

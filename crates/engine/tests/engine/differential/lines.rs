@@ -31,7 +31,7 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
     let csi = (0..size.nodes).map(|node| format!("csinode n{node} d=2 e"));
     match size.theme {
         Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => Vec::new(),
-        Theme::Loads => (0..size.nodes).map(|node| first_load(node)).collect(),
+        Theme::Loads => (0..size.nodes).map(first_load).collect(),
         Theme::Volumes => FIRST_VOLUMES.map(str::to_owned).into_iter().chain(csi).collect(),
         Theme::Devices => FIRST_DEVICES.map(str::to_owned).into(),
         Theme::Networks => FIRST_HYPER_NODES.map(str::to_owned).into(),
