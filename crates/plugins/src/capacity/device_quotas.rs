@@ -1,5 +1,5 @@
-//! Quotas of device classes in `spec.capability`: `deviceclass/<class>` limits the number of devices
-//! that the pods of a queue claim, `<dim>.deviceclass/<class>` the capacity that they consume.
+//! Quotas of device classes in `spec.capability`: `deviceclass/<class>` limits the devices that the
+//! pods of a queue claim, `<dim>.deviceclass/<class>` the capacity that they consume.
 //! Specification: plugins-jobs-queues.md 6.10, D18.
 
 mod demand;
@@ -118,8 +118,8 @@ impl DeviceQuotas {
     }
 
     /// Charges the claims of running pods, and the devices that admitted jobs wait for, to the
-    /// queues that may have changed. `changed` are queues whose jobs changed, `moved` those that the
-    /// last session has changed. `None` means all queues.
+    /// queues that may have changed. `changed` are queues whose jobs changed, `moved` those that
+    /// the last session has changed. `None` means all queues.
     pub(super) fn renew(
         &mut self,
         view: SessionView<'_>,
