@@ -67,7 +67,7 @@ pub use ids::{
 };
 pub use images::{Image, Images};
 pub use index::Index;
-pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob};
+pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob, TaskTopology};
 pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
 pub use node_group::{NodeGroupAffinity, NodeGroupLimits};

@@ -23,6 +23,7 @@ mod resourcequota;
 mod rules;
 mod scorers;
 mod sla;
+mod task_topology;
 mod tdm;
 
 pub use not_built::NOT_BUILT;
@@ -49,5 +50,6 @@ pub const ALL: &[PluginEntry] = &[
     resource_strategy_fit::ENTRY,
     resourcequota::ENTRY,
     sla::ENTRY,
+    task_topology::ENTRY,
     tdm::ENTRY,
 ];

@@ -15,7 +15,6 @@ pub const NOT_BUILT: &[PluginDeclaration] = &[
     },
     plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
     plugin("rescheduling", RESCHEDULING),
-    plugin("task-topology", &[&argument("task-topology.weight", 1, "weight of the score")]),
     PluginDeclaration {
         moved_arguments: &[
             ("thresholds.cpu", "write a map, as in thresholds: {cpu: 80}"),

@@ -53,6 +53,7 @@ mod skipped;
 mod starvation;
 mod sub_groups;
 mod support;
+mod task_topology;
 mod trims;
 mod unschedulable_cache;
 mod visitors;

@@ -14,4 +14,5 @@ mod plain;
 mod predicates;
 mod resource_strategy_fit;
 mod spread;
+mod task_topology;
 mod volumes;

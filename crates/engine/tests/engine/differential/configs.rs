@@ -46,6 +46,8 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with deviceshare.
 pub(super) const CARDS: std::ops::Range<usize> = 19..24;
+/// The places of configurations with task-topology.
+pub(super) const ROLES: std::ops::Range<usize> = 24..26;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -74,6 +76,7 @@ fn make_configs() -> Vec<Config> {
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
     let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
         nodeorder binpack";
+    let roles = format!("{chart} task-topology{{* task-topology.weight=10}}");
     let ordered = groups.replace("strict=false", "hierarchy enablePreferredOrder=true");
     let usual = [
         conf("enqueue, allocate, backfill", chart),
@@ -103,6 +106,8 @@ fn make_configs() -> Vec<Config> {
             all,
             &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
         ),
+        conf(all, &roles),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &roles),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -304,6 +309,7 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
     // Says nothing about what it reads.
     ("scorer", 5, &[(1, "")]),
     ("sla", 20, &[(1, ""), (2, "sla-waiting-time: 90s")]),
+    ("task-topology", 15, &[(2, ""), (1, "task-topology.weight: 10")]),
     (
         "tdm",
         20,

@@ -39,6 +39,11 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         15,
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
+    (
+        "task-topology",
+        24,
+        &[Inputs::IDENTITY, Inputs::NODE_ROW, Inputs::POD_SHAPE, Inputs::JOB_COUNTS],
+    ),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
