@@ -16,6 +16,7 @@
 //! ```
 //!
 //! Lines of volumes and claims are described in `volumes`, those of HyperNodes in `hyper_nodes`,
+//! those of NUMA topologies in `numa`,
 //! words about node groups in `node_groups`.
 //!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
@@ -24,6 +25,7 @@
 
 mod hyper_nodes;
 pub mod node_groups;
+mod numa;
 pub mod parts;
 mod volumes;
 
@@ -159,6 +161,7 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "budget" => vec![ClusterEvent::BudgetApplied(Box::new(budget(head)))],
         "quota" => vec![ClusterEvent::QuotaApplied(Box::new(quota(head)))],
         "hypernode" => vec![hyper_nodes::event(head)],
+        "numa" => vec![numa::event(head)],
         kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }
@@ -450,6 +453,7 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
     if let Some(job) = job {
         pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
+    let mut is_guaranteed = false;
     let mut requests = ResourceList::new();
     for word in &line.words {
         let (name, value) = split(word);
@@ -459,13 +463,20 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
             (Some(("selector", name)), _) => {
                 insert(pod.node_selector.get_or_insert_default(), name, value);
             }
+            (_, "guaranteed") => is_guaranteed = true,
             _ if amount(&mut requests, name, value) => {}
             _ if node_groups::enter_pod_word(&mut pod, name, value) => {}
             _ if !pod_field(line, &mut pod, name, value) => line.unknown(word),
             _ => {}
         }
     }
-    pod.containers.push(ContainerRecord { name: "main".into(), requests, ..Default::default() });
+    let name = "main".into();
+    pod.containers.push(ContainerRecord {
+        name,
+        requests,
+        is_guaranteed,
+        ..ContainerRecord::default()
+    });
     pod
 }
 

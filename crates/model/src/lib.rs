@@ -25,6 +25,7 @@ mod lru_cache;
 mod node;
 mod node_group;
 pub mod node_selector;
+mod numa;
 mod pod_affinity;
 mod queue;
 mod quota;
@@ -71,6 +72,9 @@ pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob, TaskTopol
 pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
 pub use node_group::{NodeGroupAffinity, NodeGroupLimits};
+pub use numa::{
+    CpuAllocation, CpuPlace, CpuSet, MAX_CPUS, NumaDemand, NumaTopology, parse_cpu_list,
+};
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
     Unsatisfiable,

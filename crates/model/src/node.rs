@@ -7,6 +7,7 @@ use vc_resource::{Amount, Dim, Resource};
 
 use crate::class::{Class, NonZeroSum};
 use crate::ids::{ImageId, TaskId};
+use crate::numa::NumaTopology;
 use crate::selector::{HostPort, Labels, Protocol, Taint};
 use crate::status::TaskStatus;
 use crate::sums;
@@ -37,6 +38,8 @@ pub struct Node {
     pub revocable_zone: Arc<str>,
     /// Annotations about the shared devices of the node. `None` if there are none.
     pub devices: Option<Arc<Labels>>,
+    /// The CPUs of the node. `None` if there is no Numatopology of its name.
+    pub numa: Option<Arc<NumaTopology>>,
     /// Σ requests of tasks that hold the node, in any status but Pipelined.
     pub used: Resource,
     /// The part of `used` that Releasing tasks hold.

@@ -87,6 +87,8 @@ pub struct ContainerRecord {
     pub image: Arc<str>,
     /// `resources.requests`.
     pub requests: ResourceList,
+    /// True if the limits of cpu and memory are given, above 0 and equal to the requests.
+    pub is_guaranteed: bool,
     /// True for an init container with `restartPolicy: Always`.
     pub restartable: bool,
     /// `ports` that have a host port.

@@ -13,6 +13,7 @@ mod network_topology_aware;
 mod nodegroup;
 mod nodeorder;
 mod not_built;
+mod numa_aware;
 mod overcommit;
 mod pdb;
 mod predicates;
@@ -42,6 +43,7 @@ pub const ALL: &[PluginEntry] = &[
     network_topology_aware::ENTRY,
     nodegroup::ENTRY,
     nodeorder::ENTRY,
+    numa_aware::ENTRY,
     overcommit::ENTRY,
     pdb::ENTRY,
     predicates::ENTRY,

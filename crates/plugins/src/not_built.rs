@@ -13,7 +13,6 @@ pub const NOT_BUILT: &[PluginDeclaration] = &[
         enqueue_vote: EnqueueVote::IgnoresEvictions,
         ..plugin("extender", EXTENDER)
     },
-    plugin("numa-aware", &[&argument("weight", 1, "weight of the score")]),
     plugin("rescheduling", RESCHEDULING),
     PluginDeclaration {
         moved_arguments: &[

@@ -1,6 +1,6 @@
-//! Plugin `task-topology`: annotations of a PodGroup say which roles of the job like to share a node
-//! and which avoid each other. Tasks that belong together form a bucket, and a node scores by how
-//! much of the bucket of a task it has or can get. Specification: plugins-nodes.md 13.
+//! Plugin `task-topology`: annotations of a PodGroup say which roles of the job like to share a
+//! node and which avoid each other. Tasks that belong together form a bucket, and a node scores by
+//! how much of the bucket of a task it has or can get. Specification: plugins-nodes.md 13.
 
 mod buckets;
 mod relations;

@@ -27,6 +27,7 @@ pub struct SlimContainer {
 #[serde(default)]
 pub struct SlimResources {
     pub requests: LenientField<LenientMap<Quantity>>,
+    pub limits: LenientField<LenientMap<Quantity>>,
 }
 
 /// A port of a container.
@@ -56,7 +57,7 @@ object!(
         "restartPolicy" => restart_policy,
         "ports" => ports,
     },
-    SlimResources { "requests" => requests },
+    SlimResources { "requests" => requests, "limits" => limits },
     SlimPort { "hostPort" => host_port, "hostIP" => host_ip, "protocol" => protocol },
     SlimContainerStatus {
         "name" => name,
@@ -72,14 +73,30 @@ pub(crate) fn all(
 ) -> Vec<ContainerRecord> {
     problems.list(slim, path, |problems, slim, path| {
         let policy = problems.or_default(slim.restart_policy, &path.field("restartPolicy"));
+        let resources = path.field("resources");
+        let slim_resources = problems.or_default(slim.resources, &resources);
+        let limits = problems.map(slim_resources.limits, &resources.field("limits"));
+        let requests = problems.resources(slim_resources.requests, &resources.field("requests"));
         ContainerRecord {
+            is_guaranteed: is_guaranteed(&requests, &limits),
             name: problems.text(slim.name, &path.field("name")),
             image: problems.text(slim.image, &path.field("image")),
-            requests: requests(slim.resources, &path.field("resources"), problems),
+            requests,
             restartable: &*policy == "Always",
             host_ports: host_ports(slim.ports, &path.field("ports"), problems),
             in_place: None,
         }
+    })
+}
+
+/// True if the limits of cpu and memory are given, above 0 and equal to the requests.
+fn is_guaranteed(requests: &ResourceList, limits: &ResourceList) -> bool {
+    ["cpu", "memory"].iter().all(|resource| {
+        let of = |list: &ResourceList| {
+            let found = list.iter().find(|(name, _)| &**name == *resource);
+            found.map(|(_, quantity)| quantity.milli()).filter(|milli| 0 < *milli)
+        };
+        of(limits).is_some_and(|limit| of(requests) == Some(limit))
     })
 }
 

@@ -38,6 +38,7 @@ mod leftovers;
 mod log_lines;
 mod metric_samples;
 mod node_groups;
+mod numa;
 mod overwrites;
 mod pauses;
 mod pod_groups;

@@ -23,7 +23,7 @@ fn nodes_115_each_bucket_gets_a_node() {
            task w x2 cpu=1 role=worker"
     );
     let binds = world("allocate", &text).cycle().only(&["bind"]);
-    assert_eq!(binds, "bind j-p-0 n1\nbind j-p-1 n2\nbind j-w-0 n1\nbind j-w-1 n2");
+    assert_eq!(binds, "bind j-p-0 n1\nbind j-w-0 n1\nbind j-p-1 n2\nbind j-w-1 n2");
 }
 
 /// Jobs without a task topology are served from the cache, also beside one that has buckets.
@@ -60,7 +60,7 @@ fn nodes_116_the_next_attempt_sees_the_same_buckets() {
     assert_eq!(world.cycle().only(&["bind"]), "");
     world.add("node n2 cpu=4");
     let binds = world.cycle().only(&["bind"]);
-    assert_eq!(binds, "bind j-p-0 n1\nbind j-p-1 n2\nbind j-w-0 n1\nbind j-w-1 n2");
+    assert_eq!(binds, "bind j-p-0 n2\nbind j-w-0 n2\nbind j-p-1 n1\nbind j-w-1 n1");
 }
 
 /// Two gangs of one shape, of which only the topology differs: each is tried by itself.
@@ -72,11 +72,11 @@ fn nodes_115_a_gang_with_buckets_fails_for_itself_alone() {
          node n2 cpu=2
          job a min=3 annotation.volcano.sh/task-topology-anti-affinity=ps
            {gang}
-         job b min=3 annotation.volcano.sh/task-topology-affinity=ps \
+         job b min=3 annotation.volcano.sh/task-topology-affinity=ps;worker \
            annotation.volcano.sh/task-topology-task-order=worker,ps
            {gang}"
     );
     let cycle = world("allocate", &text).cycle();
     let binds = cycle.only(&["bind"]);
-    assert_eq!(binds, "bind b-p-0 n2\nbind b-p-1 n2\nbind b-q n1", "{}", cycle.all());
+    assert_eq!(binds, "bind b-q n1\nbind b-p-0 n2\nbind b-p-1 n2", "{}", cycle.all());
 }

@@ -1,5 +1,5 @@
-//! The buckets of a job: tasks that belong on one node. They are built at the start of a session and
-//! follow every operation. Specification: plugins-nodes.md 13.2, 13.4.
+//! The buckets of a job: tasks that belong on one node. They are built at the start of a session
+//! and follow every operation. Specification: plugins-nodes.md 13.2, 13.4.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,8 +131,9 @@ impl JobBuckets {
         }
     }
 
-    /// Returns the score of a node for a task of a bucket: how many tasks of the bucket it has or can
-    /// get, less the tasks that the role avoids. `best` is the score of the whole largest bucket.
+    /// Returns the score of a node for a task of a bucket: how many tasks of the bucket it has or
+    /// can get, less the tasks that the role avoids. `best` is the score of the whole largest
+    /// bucket.
     pub(super) fn score(
         &self,
         view: SessionView<'_>,
@@ -174,8 +175,8 @@ impl Bucket {
         }
     }
 
-    /// Returns how many of the unbound tasks fit the room together with `task`. The largest are left
-    /// out first, which leaves the most.
+    /// Returns how many of the unbound tasks fit the room together with `task`. The largest are
+    /// left out first, which leaves the most.
     fn n_fitting(&self, view: SessionView<'_>, task: TaskId, room: &Resource) -> i64 {
         let mut n_fitting = self.unbound.len() as i64;
         if self.requested.fits(room) {
@@ -206,8 +207,8 @@ fn request_score(view: SessionView<'_>, task: TaskId) -> i64 {
     scalars.fold(request.get(Dim::CPU).saturating_add(memory), i64::saturating_add)
 }
 
-/// Returns the tasks of a job that have relations and hold a node or wait for one. Those with a node
-/// come first, by its name; then by rank of the role, then by name.
+/// Returns the tasks of a job that have relations and hold a node or wait for one. Those with a
+/// node come first, by its name; then by rank of the role, then by name.
 fn sorted_tasks(view: SessionView<'_>, job: JobId, relations: &RoleRelations) -> Vec<TaskId> {
     let cluster = view.cluster;
     let takes_part = |task: &TaskId| {

@@ -161,10 +161,7 @@ mod tests {
             roles.task-order=ps,worker,chief,evaluator";
         let relations = read(words).unwrap();
         assert_eq!(shown(&relations.affinity), ["chief: ps", "ps: chief worker", "worker: ps"]);
-        assert_eq!(
-            shown(&relations.anti_affinity),
-            ["chief: worker", "ps: ps", "worker: chief"]
-        );
+        assert_eq!(shown(&relations.anti_affinity), ["chief: worker", "ps: ps", "worker: chief"]);
         let places: Vec<(&str, usize)> =
             relations.order.iter().map(|(role, place)| (&**role, *place)).collect();
         assert_eq!(places, [("chief", 2), ("evaluator", 3), ("ps", 0), ("worker", 1)]);

@@ -9,6 +9,7 @@ mod deviceshare;
 mod network_topology_aware;
 mod nodegroup;
 mod nodeorder;
+mod numa_aware;
 mod own_against_plain;
 mod plain;
 mod predicates;

@@ -41,8 +41,7 @@ impl World {
     fn scores(&self, task: &str) -> Vec<f64> {
         let task = fixture::task(&self.cluster, task);
         let mut scores = vec![0.0; self.info.nodes.len()];
-        let answer =
-            self.plugin.batch_node_order(self.view(), task, &self.info.nodes, &mut scores);
+        let answer = self.plugin.batch_node_order(self.view(), task, &self.info.nodes, &mut scores);
         assert_eq!(answer, Ok(()));
         scores
     }
@@ -218,8 +217,10 @@ fn nodes_114_a_wrong_name_is_reported_once() {
     let text = "annotation volcano.sh/task-topology-affinity: task chief do not exist in job \
         <default/job1>. The task topology of the job is ignored. Write names of its tasks, each \
         once in a group, or remove it";
-    let expected =
-        (vec![format!("PodGroup default/job1: {text}")], vec![format!("InvalidTaskTopology: {text}")]);
+    let expected = (
+        vec![format!("PodGroup default/job1: {text}")],
+        vec![format!("InvalidTaskTopology: {text}")],
+    );
     assert_eq!(world.reported(), expected);
     world.open();
     assert_eq!(world.reported(), (vec![], vec![]), "once");

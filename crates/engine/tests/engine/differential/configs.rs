@@ -48,6 +48,8 @@ pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 pub(super) const CARDS: std::ops::Range<usize> = 19..24;
 /// The places of configurations with task-topology.
 pub(super) const ROLES: std::ops::Range<usize> = 24..26;
+/// The places of configurations with numa-aware.
+pub(super) const NUMA: std::ops::Range<usize> = 26..28;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -77,6 +79,7 @@ fn make_configs() -> Vec<Config> {
     let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
         nodeorder binpack";
     let roles = format!("{chart} task-topology{{* task-topology.weight=10}}");
+    let numa = format!("{chart} numa-aware{{* weight=3}}");
     let ordered = groups.replace("strict=false", "hierarchy enablePreferredOrder=true");
     let usual = [
         conf("enqueue, allocate, backfill", chart),
@@ -108,6 +111,8 @@ fn make_configs() -> Vec<Config> {
         ),
         conf(all, &roles),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &roles),
+        conf(all, &numa),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &numa),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -266,6 +271,7 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
         10,
         &[(1, "strict: false"), (1, "strict: false, enablePreferredOrder: true"), (1, "")],
     ),
+    ("numa-aware", 15, &[(2, ""), (1, "weight: 5")]),
     ("overcommit", 25, &[(1, ""), (1, "overcommit-factor: 1.0"), (1, "overcommit-factor: 2.5")]),
     ("pdb", 30, &[(1, "")]),
     (

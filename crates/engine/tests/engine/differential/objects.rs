@@ -19,6 +19,8 @@ pub(super) enum Theme {
     Cards,
     /// Roles of a job that belong together.
     Roles,
+    /// CPUs that pods have to themselves.
+    Numa,
 }
 
 /// How large a story is, and what it is about.
@@ -312,9 +314,17 @@ fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
         Theme::Cards => &SHARES,
+        Theme::Numa => &OWN_CPUS,
     };
     size.pick(&[WANTS, more].concat())
 }
+
+const OWN_CPUS: [(u32, &str); 4] = [
+    (30, "guaranteed"),
+    (8, "guaranteed annotation.volcano.sh/numa-topology-policy=single-numa-node"),
+    (8, "guaranteed annotation.volcano.sh/numa-topology-policy=restricted"),
+    (8, "guaranteed annotation.volcano.sh/numa-topology-policy=best-effort"),
+];
 
 const STRATEGIES: [(u32, &str); 4] = [
     (8, "gpu=1"),

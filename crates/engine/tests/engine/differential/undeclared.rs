@@ -39,6 +39,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         15,
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
+    ("numa-aware", 26, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     (
         "task-topology",
         24,
