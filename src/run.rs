@@ -293,6 +293,7 @@ fn follow(
         (KindSet::Devices, server.serves_devices()),
         (KindSet::Controllers, gate(gates::WORKLOADS)),
         (KindSet::Budgets, gate(gates::BUDGETS)),
+        (KindSet::NumaTopologies, gate(gates::NUMA_TOPOLOGIES)),
     ];
     let wanted: Vec<KindSet> =
         sets.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(set, _)| set).collect();

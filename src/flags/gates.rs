@@ -14,6 +14,7 @@ pub(super) struct Gate {
 
 pub(crate) const WORKLOADS: &str = "WorkLoadSupport";
 pub(crate) const BUDGETS: &str = "PodDisruptionBudgetsSupport";
+pub(crate) const NUMA_TOPOLOGIES: &str = "ResourceTopology";
 pub(crate) const PRIORITY_CLASSES: &str = "PriorityClass";
 pub(crate) const QUEUE_ADMISSION: &str = "SchedulingGatesQueueAdmission";
 pub(crate) const RESIZE: &str = "InPlacePodVerticalScaling";
@@ -39,6 +40,8 @@ pub(super) const GATES: &[Gate] = &[
         default spread constraints then follow Services only"),
     gate(BUDGETS, "on", true,
         "off: PodDisruptionBudgets are not watched; the plugin pdb sees none"),
+    gate(NUMA_TOPOLOGIES, "on", true,
+        "off: Numatopologies are not watched; for the plugin numa-aware no node has NUMA data"),
     gate(PRIORITY_CLASSES, "on", true, "off: the same as `--priority-class=false`"),
     gate(QUEUE_ADMISSION, "off", true,
         "on: the gate `scheduling.volcano.sh/queue-allocation-gate` is removed from pods whose \

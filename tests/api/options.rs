@@ -12,6 +12,7 @@ const CSI: [&str; 2] =
 const PRIORITIES: [&str; 1] = ["/apis/scheduling.k8s.io/v1/priorityclasses"];
 const CONTROLLERS: [&str; 3] =
     ["/api/v1/replicationcontrollers", "/apis/apps/v1/replicasets", "/apis/apps/v1/statefulsets"];
+const NUMA_TOPOLOGIES: [&str; 1] = ["/apis/nodeinfo.volcano.sh/v1alpha1/numatopologies"];
 const BUDGETS: [&str; 1] = ["/apis/policy/v1/poddisruptionbudgets"];
 const DEVICES: [&str; 3] = [
     "/apis/resource.k8s.io/v1/resourceclaims",
@@ -31,12 +32,13 @@ async fn asked(args: &[&str]) -> Vec<String> {
 
 #[tokio::test]
 async fn core_4_1_kinds_that_are_switched_off_are_not_asked_for() {
-    let cases: [(&[&str], &[&str]); 7] = [
+    let cases: [(&[&str], &[&str]); 8] = [
         (&["--csi-storage=false"], &CSI),
         (&["--priority-class=false"], &PRIORITIES),
         (&["--feature-gates=PriorityClass=false"], &PRIORITIES),
         (&["--feature-gates=WorkLoadSupport=false"], &CONTROLLERS),
         (&["--feature-gates=PodDisruptionBudgetsSupport=false"], &BUDGETS),
+        (&["--feature-gates=ResourceTopology=false"], &NUMA_TOPOLOGIES),
         (&["--feature-gates=DynamicResourceAllocation=false"], &DEVICES),
         (&["--scheduler-sharding-mode=none"], &SHARDS),
     ];

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use vc_model::{ClusterEvent, DeviceObject, SelectorObject, StorageObject};
 use vc_wire::{
     Kind, LenientField, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimHyperNode,
-    SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimPersistentVolume,
+    SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimNumaTopology, SlimPersistentVolume,
     SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota,
     SlimReplicaSet, SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService,
     SlimStatefulSet, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, WireError,
@@ -37,6 +37,8 @@ pub enum KindSet {
     /// Controllers of pods, which the default spread constraints need. They are watched with the gate
     /// `WorkLoadSupport` (core.md 1.3).
     Controllers,
+    /// Numatopologies, which are watched with the gate `ResourceTopology` (core.md 1.3).
+    NumaTopologies,
     /// PodDisruptionBudgets, which are watched with the gate `PodDisruptionBudgetsSupport`
     /// (plugins-jobs-queues.md 10).
     Budgets,
@@ -124,6 +126,10 @@ kinds! {
     NodeShards SlimNodeShard: NodeShard "NodeShard", "shard.volcano.sh" "v1alpha1" "nodeshards",
         Some("no node belongs to the shard of this scheduler"),
         |shard| (ClusterEvent::NodeShardApplied(Box::new(shard)), Vec::new());
+    NumaTopologies SlimNumaTopology: NumaTopology "Numatopology",
+        "nodeinfo.volcano.sh" "v1alpha1" "numatopologies",
+        Some("no node has NUMA data for the plugin numa-aware"),
+        checked(ClusterEvent::NumaTopologyApplied);
     Budgets SlimBudget: PodDisruptionBudget "PodDisruptionBudget",
         "policy" "v1" "poddisruptionbudgets", Some("the plugin pdb protects no pod"),
         checked(ClusterEvent::BudgetApplied);

@@ -13,6 +13,7 @@ use crate::device::PodResourceClaim;
 use crate::device_share::DeviceDemand;
 use crate::ids::{ClassId, Table};
 use crate::index::Index;
+use crate::numa::NumaDemand;
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::resource_strategy::PodResourceStrategy;
 use crate::selector::{HostPort, Labels, NodeAffinity, Toleration};
@@ -69,6 +70,8 @@ pub struct Shape {
     pub resource_strategy: Option<Arc<PodResourceStrategy>>,
     /// What the pod asks of shared devices. `None` if it requests no extended resource.
     pub device_demand: Option<DeviceDemand>,
+    /// What the pod asks of the CPUs of its node. `None` if no CPUs are its own.
+    pub numa_demand: Option<NumaDemand>,
 }
 
 impl Deref for Class {

@@ -37,6 +37,7 @@ use crate::images::Images;
 use crate::index::Index;
 use crate::job::{Job, MinResources};
 use crate::node::Node;
+use crate::numa::NumaTopology;
 use crate::queue::Queue;
 use crate::quota::Quotas;
 use crate::reads::{self, Read};
@@ -142,6 +143,8 @@ pub struct Cluster {
     pub domains: Domains,
     /// Devices, and the ResourceClaims for them.
     pub devices: Devices,
+    /// Numatopologies by node, including those of nodes that do not exist.
+    numa_topologies: BTreeMap<Arc<str>, Arc<NumaTopology>>,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: Index<JobId>,

@@ -7,6 +7,7 @@ use crate::default_spread::{SelectorKind, SelectorObject};
 use crate::device::{DeviceKind, DeviceObject, ResourceClaim};
 use crate::hyper_node::HyperNodeRecord;
 use crate::node_load::NodeLoad;
+use crate::numa::NumaTopology;
 use crate::quota::QuotaRecord;
 use crate::record::{
     NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
@@ -111,6 +112,13 @@ pub enum ClusterEvent {
     },
     /// Our NodeShard status was not stored.
     NodeShardFailed {
+        /// `metadata.name`.
+        name: Arc<str>,
+    },
+    /// A Numatopology was added or changed.
+    NumaTopologyApplied(Box<NumaTopology>),
+    /// A Numatopology is gone.
+    NumaTopologyDeleted {
         /// `metadata.name`.
         name: Arc<str>,
     },

@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Lines of volumes and their claims are described in `volumes`, those of ResourceClaims in
-//! `devices`, those of HyperNodes in `hyper_nodes`, words about node groups in `node_groups`.
+//! `devices`, those of HyperNodes in `hyper_nodes`, those of NUMA topologies in `numa`, words about
+//! node groups in `node_groups`.
 //!
 //! Pods of job `j1` are called `j1-a`, `j1-b-0`; [`task`] finds them as `j1/a`, `j1/b-0`. Without a
 //! namespace it is `default`; the queue `default` exists if a job is in it. `gpu` is
@@ -26,6 +27,7 @@
 mod devices;
 mod hyper_nodes;
 pub mod node_groups;
+mod numa;
 pub mod parts;
 mod volumes;
 
@@ -164,6 +166,7 @@ fn events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
         "load" => vec![ClusterEvent::NodeLoadsRead(vec![(head.name.into(), load(head))])],
         "hypernode" => vec![hyper_nodes::event(head)],
         "claim" => vec![devices::event(head)],
+        "numa" => vec![numa::event(head)],
         kind => volumes::event(head).map(|event| vec![event]).unwrap_or_else(|| head.unknown(kind)),
     }
 }
@@ -472,6 +475,7 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
         pod.annotations.insert("scheduling.k8s.io/group-name".into(), job.name.clone());
     }
     let [mut requests, mut limits] = [(); 2].map(|()| ResourceList::new());
+    let mut is_guaranteed = false;
     for word in &line.words {
         let (name, value) = split(word);
         match (name.split_once('.'), name) {
@@ -481,17 +485,20 @@ fn pod(line: &Line<'_>, key: ObjectKey, job: Option<&ObjectKey>) -> PodRecord {
             (Some(("selector", name)), _) => {
                 insert(pod.node_selector.get_or_insert_default(), name, value);
             }
+            (_, "guaranteed") => is_guaranteed = true,
             _ if amount(&mut requests, name, value) => {}
             _ if node_groups::enter_pod_word(&mut pod, name, value) => {}
             _ if !pod_field(line, &mut pod, name, value) => line.unknown(word),
             _ => {}
         }
     }
+    let name = "main".into();
     pod.containers.push(ContainerRecord {
-        name: "main".into(),
+        name,
         requests,
         limits,
-        ..Default::default()
+        is_guaranteed,
+        ..ContainerRecord::default()
     });
     pod
 }

@@ -92,6 +92,21 @@ pub struct PodGroup {
     pub not_preemptable: bool,
     /// Annotations `volcano.sh/jdb-*`. `None` if there is none.
     pub budget: Option<Box<JobBudget>>,
+    /// Annotations `volcano.sh/task-topology-*`. `None` if there is none.
+    pub task_topology: Option<Box<TaskTopology>>,
+}
+
+/// The annotations about which roles of a job belong together, as written (plugins-nodes.md 13.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskTopology {
+    /// `volcano.sh/task-topology-affinity`: groups of roles that like to share a node. Empty if
+    /// absent.
+    pub affinity: Arc<str>,
+    /// `volcano.sh/task-topology-anti-affinity`: groups of roles that avoid each other. Empty if
+    /// absent.
+    pub anti_affinity: Arc<str>,
+    /// `volcano.sh/task-topology-task-order`: roles, the most important first. Empty if absent.
+    pub order: Arc<str>,
 }
 
 /// `spec.minResources`. PodGroups with equal content share one value.

@@ -26,6 +26,7 @@ mod node;
 mod node_group;
 mod node_load;
 pub mod node_selector;
+mod numa;
 mod pod_affinity;
 mod queue;
 mod quota;
@@ -68,11 +69,14 @@ pub use ids::{
 };
 pub use images::{Image, Images};
 pub use index::Index;
-pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob};
+pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob, TaskTopology};
 pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
 pub use node_group::{NodeGroupAffinity, NodeGroupLimits};
 pub use node_load::{LOAD_INTERVAL_MICROS, NodeLoad};
+pub use numa::{
+    CpuAllocation, CpuPlace, CpuSet, MAX_CPUS, NumaDemand, NumaTopology, parse_cpu_list,
+};
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
     Unsatisfiable,

@@ -8,6 +8,7 @@ use vc_resource::{Amount, Dim, Resource};
 use crate::class::{Class, NonZeroSum};
 use crate::ids::{ImageId, TaskId};
 use crate::node_load::NodeLoad;
+use crate::numa::NumaTopology;
 use crate::selector::{HostPort, Labels, Protocol, Taint};
 use crate::status::TaskStatus;
 use crate::sums;
@@ -40,6 +41,8 @@ pub struct Node {
     pub devices: Option<Arc<Labels>>,
     /// What monitoring said last. `None` if it said nothing yet.
     pub load: Option<NodeLoad>,
+    /// The CPUs of the node. `None` if there is no Numatopology of its name.
+    pub numa: Option<Arc<NumaTopology>>,
     /// Σ requests of tasks that hold the node, in any status but Pipelined.
     pub used: Resource,
     /// The part of `used` that Releasing tasks hold.

@@ -89,6 +89,8 @@ pub struct ContainerRecord {
     pub requests: ResourceList,
     /// `resources.limits` of cpu and memory.
     pub limits: ResourceList,
+    /// True if the limits of cpu and memory are given, above 0 and equal to the requests.
+    pub is_guaranteed: bool,
     /// True for an init container with `restartPolicy: Always`.
     pub restartable: bool,
     /// `ports` that have a host port.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::ids::{ClassId, JobId, NodeId};
+use crate::numa::CpuSet;
 use crate::record::{ObjectKey, PodCondition};
 use crate::selector::Labels;
 use crate::status::TaskStatus;
@@ -104,6 +105,9 @@ pub struct Task {
     /// The annotations that name the shared devices of the pod: its own, or those that go out with
     /// its bind. `None` if it has no such devices, or no node.
     pub devices: Option<Arc<Labels>>,
+    /// The CPUs that the task gets to itself by a decision of ours. `None` if there are none, or if
+    /// the task has no node.
+    pub cpus: Option<Arc<CpuSet>>,
     /// The annotation that locks the node before the bind of this task. `None` if its node is not
     /// locked for it.
     pub node_lock: Option<Arc<str>>,

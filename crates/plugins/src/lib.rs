@@ -14,6 +14,7 @@ mod network_topology_aware;
 mod nodegroup;
 mod nodeorder;
 mod not_built;
+mod numa_aware;
 mod overcommit;
 mod pdb;
 mod predicates;
@@ -25,6 +26,7 @@ mod resourcequota;
 mod rules;
 mod scorers;
 mod sla;
+mod task_topology;
 mod tdm;
 mod usage;
 
@@ -45,6 +47,7 @@ pub const ALL: &[PluginEntry] = &[
     network_topology_aware::ENTRY,
     nodegroup::ENTRY,
     nodeorder::ENTRY,
+    numa_aware::ENTRY,
     overcommit::ENTRY,
     pdb::ENTRY,
     predicates::ENTRY,
@@ -54,6 +57,7 @@ pub const ALL: &[PluginEntry] = &[
     resource_strategy_fit::ENTRY,
     resourcequota::ENTRY,
     sla::ENTRY,
+    task_topology::ENTRY,
     tdm::ENTRY,
     usage::ENTRY,
 ];

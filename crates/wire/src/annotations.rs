@@ -27,6 +27,9 @@ const NAMES: &[&str] = &[
     "scheduling.volcano.sh/group-name",
     "scheduling.volcano.sh/queue-name",
     "volcano.sh/task-spec",
+    "volcano.sh/task-topology-affinity",
+    "volcano.sh/task-topology-anti-affinity",
+    "volcano.sh/task-topology-task-order",
 ];
 
 /// Keys under `volcano.sh/`, without those that begin with `vgpu-`.

@@ -75,6 +75,7 @@ pub(crate) fn all(
         let policy = problems.or_default(slim.restart_policy, &path.field("restartPolicy"));
         let (requests, limits) = amounts(slim.resources, &path.field("resources"), problems);
         ContainerRecord {
+            is_guaranteed: is_guaranteed(&requests, &limits),
             name: problems.text(slim.name, &path.field("name")),
             image: problems.text(slim.image, &path.field("image")),
             requests,
@@ -83,6 +84,17 @@ pub(crate) fn all(
             host_ports: host_ports(slim.ports, &path.field("ports"), problems),
             in_place: None,
         }
+    })
+}
+
+/// True if the limits of cpu and memory are given, above 0 and equal to the requests.
+fn is_guaranteed(requests: &ResourceList, limits: &ResourceList) -> bool {
+    ["cpu", "memory"].iter().all(|resource| {
+        let of = |list: &ResourceList| {
+            let found = list.iter().find(|(name, _)| &**name == *resource);
+            found.map(|(_, quantity)| quantity.milli()).filter(|milli| 0 < *milli)
+        };
+        of(limits).is_some_and(|limit| of(requests) == Some(limit))
     })
 }
 

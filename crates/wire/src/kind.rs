@@ -44,6 +44,7 @@ kinds! {
     PriorityClass, "scheduling.k8s.io/v1" "PriorityClass" "priorityclass", false;
     Namespace, "v1" "Namespace" "namespace", false;
     NodeShard, "shard.volcano.sh/v1alpha1" "NodeShard" "nodeshard", false;
+    NumaTopology, "nodeinfo.volcano.sh/v1alpha1" "Numatopology" "numatopology", false;
     HyperNode, "topology.volcano.sh/v1alpha1" "HyperNode" "hypernode", false;
     PersistentVolume, "v1" "PersistentVolume" "persistentvolume", false;
     PersistentVolumeClaim, "v1" "PersistentVolumeClaim" "persistentvolumeclaim", true;

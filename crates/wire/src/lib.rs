@@ -23,6 +23,7 @@ mod node;
 mod node_group;
 mod node_metric;
 mod node_shard;
+mod numa;
 mod pod;
 mod pod_group;
 mod pod_terms;
@@ -62,6 +63,7 @@ pub use node::{SlimNode, SlimNodeSpec, SlimNodeStatus, node_record};
 pub use node_group::{SlimNodeGroups, SlimQueueAffinity};
 pub use node_metric::{NodeMetric, node_metrics};
 pub use node_shard::{SlimNodeShard, SlimNodeShardSpec, SlimNodeShardStatus};
+pub use numa::SlimNumaTopology;
 pub use pod::{SlimNamed, SlimPod, SlimPodCondition, SlimPodSpec, SlimPodStatus, pod_record};
 pub use pod_group::{
     SlimNetworkTopology, SlimPodGroup, SlimPodGroupCondition, SlimPodGroupSpec, SlimPodGroupStatus,
@@ -143,6 +145,11 @@ pub fn decode(kind: Kind, object: &Value) -> Result<DecodedEvent, WireError> {
         Kind::HyperNode => {
             let (record, problems) = slim::<SlimHyperNode>(kind, object)?.to_record()?;
             return Ok(DecodedEvent { event: Event::HyperNodeApplied(Box::new(record)), problems });
+        }
+        Kind::NumaTopology => {
+            let (record, problems) = slim::<SlimNumaTopology>(kind, object)?.to_record()?;
+            let event = Event::NumaTopologyApplied(Box::new(record));
+            return Ok(DecodedEvent { event, problems });
         }
         Kind::PodDisruptionBudget => {
             let (budget, problems) = slim::<SlimBudget>(kind, object)?.to_record()?;
@@ -234,6 +241,7 @@ pub fn deleted(kind: Kind, metadata: Metadata) -> ClusterEvent {
         Kind::Namespace => ClusterEvent::NamespaceDeleted { name },
         Kind::NodeShard => ClusterEvent::NodeShardDeleted { name },
         Kind::HyperNode => ClusterEvent::HyperNodeDeleted { name },
+        Kind::NumaTopology => ClusterEvent::NumaTopologyDeleted { name },
         Kind::PersistentVolume => gone(StorageKind::Volume, key),
         Kind::PersistentVolumeClaim => gone(StorageKind::Claim, key),
         Kind::StorageClass => gone(StorageKind::Class, key),

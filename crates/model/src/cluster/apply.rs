@@ -28,6 +28,7 @@ impl Cluster {
             }
             ClusterEvent::QueueApplied(queue) => self.queue_applied(*queue),
             ClusterEvent::HyperNodeApplied(record) => self.hyper_nodes.apply(record),
+            ClusterEvent::NumaTopologyApplied(record) => self.numa_topology_applied(*record),
             other => {
                 self.apply_news(other);
                 true
@@ -45,6 +46,7 @@ impl Cluster {
             | ClusterEvent::PodGroupApplied(_)
             | ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::HyperNodeApplied(_)
+            | ClusterEvent::NumaTopologyApplied(_)
             | ClusterEvent::QueueApplied(_) => {}
             ClusterEvent::PodDeleted { key, uid } => self.pod_deleted(&key, &uid),
             // The engine reports the failure to users; the pod waits for its resync.
@@ -60,6 +62,7 @@ impl Cluster {
             ClusterEvent::NodeShardApplied(shard) => self.node_shard_applied(*shard),
             ClusterEvent::NodeShardDeleted { name } => self.node_shard_deleted(&name),
             ClusterEvent::NodeShardFailed { name } => self.node_shard_failed(&name),
+            ClusterEvent::NumaTopologyDeleted { name } => self.numa_topology_deleted(&name),
             ClusterEvent::HyperNodeDeleted { name } => self.hyper_nodes.remove(&name),
             ClusterEvent::HyperNodesListed { is_complete } => {
                 self.hyper_nodes.set_listed(is_complete);

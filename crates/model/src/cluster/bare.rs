@@ -86,5 +86,6 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
         preemptable: preemptable(&pod.annotations, &pod.labels) == Some(true),
         not_preemptable: preemptable(&pod.annotations, &pod.labels) == Some(false),
         budget: budget(&pod.annotations).map(Box::new),
+        task_topology: None,
     }
 }

@@ -242,7 +242,8 @@ impl Cluster {
             self.check_claim_counts(&task.key, class)?;
         }
         same("cluster", "users of claims", &self.volumes.n_users(), &n_users)?;
-        let has_devices = |task: &Task| task.node.is_none() && task.devices.is_some();
+        let has_devices =
+            |task: &Task| task.node.is_none() && (task.devices.is_some() || task.cpus.is_some());
         if let Some((_, task)) = self.tasks.iter().find(|(_, task)| has_devices(task)) {
             return Err(format!("{} has devices but no node", task.key));
         }

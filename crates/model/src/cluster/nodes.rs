@@ -11,6 +11,7 @@ use crate::domains::Domains;
 use crate::ids::{ClassId, NodeId};
 use crate::node::Node;
 use crate::node_load::NodeLoad;
+use crate::numa::NumaTopology;
 use crate::record::NodeRecord;
 use crate::request::to_resource;
 use crate::selector::Labels;
@@ -64,7 +65,9 @@ impl Cluster {
             self.each_in_view(id, Domains::leave);
         }
         self.set_images(id, &record.images);
+        let numa = self.numa_topologies.get(&record.name).cloned();
         let node = &mut self.nodes[id];
+        node.numa = numa;
         node.in_shard = self.shards.ours.contains(&node.name);
         node.revocable_zone =
             record.labels.get("volcano.sh/revocable-zone").cloned().unwrap_or_default();
@@ -120,6 +123,32 @@ impl Cluster {
         self.domains.set_node(id, &self.nodes[id]);
         self.each_in_view(id, Domains::enter);
         self.drop_unnamed_node(id);
+    }
+
+    /// Applies a Numatopology. Returns true if something changed.
+    pub(super) fn numa_topology_applied(&mut self, topology: NumaTopology) -> bool {
+        let known = self.numa_topologies.get(&topology.name);
+        if known.is_some_and(|known| **known == topology) {
+            return false;
+        }
+        let name = topology.name.clone();
+        self.numa_topologies.insert(name.clone(), Arc::new(topology));
+        self.change_numa(&name);
+        true
+    }
+
+    pub(super) fn numa_topology_deleted(&mut self, name: &str) {
+        if self.numa_topologies.remove(name).is_some() {
+            self.change_numa(name);
+        }
+    }
+
+    /// Shows the CPUs of a node in its row.
+    fn change_numa(&mut self, name: &str) {
+        let Some(id) = self.node(name).filter(|&id| self.nodes[id].present) else { return };
+        self.node_changes.push(id);
+        self.object_changes.push(id);
+        self.nodes[id].numa = self.numa_topologies.get(name).cloned();
     }
 
     /// True if the node has exactly the listed images. Heartbeats mostly repeat the same list.

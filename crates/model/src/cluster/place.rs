@@ -23,7 +23,7 @@ impl Cluster {
         row.status = status;
         row.node = node;
         if node.is_none() {
-            (row.devices, row.node_lock) = (None, None);
+            (row.devices, row.node_lock, row.cpus) = (None, None, None);
             self.release(task);
         }
         self.attach(task);

@@ -10,7 +10,7 @@ use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
 use crate::ids::{JobId, QueueId};
-use crate::job::{Job, JobBudget, MinResources, PodGroup, Portion};
+use crate::job::{Job, JobBudget, MinResources, PodGroup, Portion, TaskTopology};
 use crate::record::{ObjectKey, PodGroupCondition, PodGroupRecord, PodGroupStatus, ResourceList};
 use crate::request::to_resource;
 use crate::selector::Labels;
@@ -272,6 +272,7 @@ fn pod_group(
         preemptable: preemptable(&record.annotations, &record.labels) == Some(true),
         not_preemptable: preemptable(&record.annotations, &record.labels) == Some(false),
         budget: budget(&record.annotations).map(Box::new),
+        task_topology: task_topology(&record.annotations).map(Box::new),
         controller_uid: record.controller_uid.clone(),
         uid: record.uid,
         created_micros: record.created_micros,
@@ -309,6 +310,18 @@ pub(super) fn budget(annotations: &Labels) -> Option<JobBudget> {
         None => text.parse().ok().map(Portion::Number),
     };
     Some(portion.map_or_else(|| JobBudget::Unreadable(text.clone()), kind))
+}
+
+/// Returns the annotations about roles that belong together (plugins-nodes.md 13.1). Returns `None`
+/// if there are none.
+fn task_topology(annotations: &Labels) -> Option<TaskTopology> {
+    let of = |key: &str| annotations.get(key).cloned().unwrap_or_default();
+    let topology = TaskTopology {
+        affinity: of("volcano.sh/task-topology-affinity"),
+        anti_affinity: of("volcano.sh/task-topology-anti-affinity"),
+        order: of("volcano.sh/task-topology-task-order"),
+    };
+    (topology != TaskTopology::default()).then_some(topology)
 }
 
 /// Returns the value of the annotation, else of the label; unparsable counts false (core.md 3.3).

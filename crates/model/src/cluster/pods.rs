@@ -113,6 +113,8 @@ impl Cluster {
         let class_before = known.map(|task| self.unlink(task));
         let mut row = self.task_of(pod, evicting);
         row.pause = known.and_then(|id| row.pause_after(&self.tasks[id]));
+        let same_node = known.map(|id| &self.tasks[id]).filter(|known| known.node == row.node);
+        row.cpus = same_node.and_then(|known| known.cpus.clone());
         let id = match known {
             Some(id) => {
                 self.tasks[id] = row;

@@ -18,6 +18,7 @@ use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
 use crate::device_share::demand_of;
 use crate::images::normalized;
+use crate::numa::numa_demand_of;
 use crate::record::{ContainerRecord, PodRecord, ResourceList};
 use crate::request::{RequestGates, non_zero_request, pod_limits, pod_request};
 use crate::selector::HostPort;
@@ -53,6 +54,7 @@ impl LastShape {
             && shape.resource_strategy == pod.resource_strategy
             // Equal containers have a demand both or neither.
             && (shape.device_demand.is_none() || shape.device_demand == demand_of(pod))
+            && shape.numa_demand == numa_demand_of(pod)
     }
 }
 
@@ -75,6 +77,7 @@ impl Cluster {
             any_revocable_zone: any_revocable_zone(pod),
             resource_strategy: take(&mut pod.resource_strategy),
             device_demand: demand_of(pod),
+            numa_demand: numa_demand_of(pod),
         });
         let uncounted = self.uncounted(pod);
         self.last_shape = Some(LastShape {

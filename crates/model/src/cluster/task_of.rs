@@ -67,6 +67,7 @@ impl Cluster {
             invalid: pod.invalid.or(uncounted),
             pause: None,
             devices,
+            cpus: None,
             node_lock: None,
             device_group,
             priority_class_name: pod.priority_class_name,

@@ -93,6 +93,7 @@ impl Cluster {
         if let Some(shares) = reservation.shares.take() {
             self.tasks[task].devices = Some(shares);
         }
+        self.tasks[task].cpus = reservation.cpus.take();
         self.tasks[task].node_lock = reservation.node_lock.take();
         if reservation == Reservation::default() {
             return;
@@ -104,10 +105,12 @@ impl Cluster {
     /// Returns what the task is promised with its node. Returns `None` if that is nothing.
     pub fn promise(&self, task: TaskId) -> Option<Reservation> {
         let volumes = self.volumes.reservation(task);
-        let (shares, node_lock) =
-            (self.tasks[task].devices.clone(), self.tasks[task].node_lock.clone());
-        (volumes.is_some() || shares.is_some()).then(|| Reservation {
+        let row = &self.tasks[task];
+        let (shares, cpus, node_lock) =
+            (row.devices.clone(), row.cpus.clone(), row.node_lock.clone());
+        (volumes.is_some() || shares.is_some() || cpus.is_some()).then(|| Reservation {
             shares,
+            cpus,
             node_lock,
             ..volumes.cloned().unwrap_or_default()
         })

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::device::ClaimPromise;
+use crate::numa::CpuSet;
 use crate::record::ObjectKey;
 use crate::selector::Labels;
 
@@ -53,6 +54,9 @@ pub struct Reservation {
     /// Annotations that name the shared devices of the task, which go out with its bind. `None` if
     /// it has none. The task keeps them as [`crate::Task::devices`].
     pub shares: Option<Arc<Labels>>,
+    /// The CPUs that the task gets to itself. `None` if there are none. The task keeps them as
+    /// [`crate::Task::cpus`].
+    pub cpus: Option<Arc<CpuSet>>,
     /// The annotation that locks the node before the bind. The task keeps it as
     /// [`crate::Task::node_lock`].
     pub node_lock: Option<Arc<str>>,
@@ -100,6 +104,7 @@ impl Reservation {
         self.awaited.extend(other.awaited);
         self.devices.extend(other.devices);
         self.shares = self.shares.or(other.shares);
+        self.cpus = self.cpus.or(other.cpus);
         self.node_lock = self.node_lock.or(other.node_lock);
         self.timeout_micros = self.timeout_micros.max(other.timeout_micros);
         self

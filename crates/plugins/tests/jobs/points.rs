@@ -52,6 +52,8 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         "sums of HyperNodes are taken from their nodes, which are up to date",
     ),
     ("proportion", "PrePredicate", false, "trials use the journal instead of a copied state"),
+    ("task-topology", "NodeOrder", false, "scores of a bucket are not kept for pods of one shape"),
+    ("task-topology", "BatchNodeOrder", true, "it answers for all nodes at once"),
     ("resource-strategy-fit", "Predicate", false, "only with the argument proportional"),
 ];
 

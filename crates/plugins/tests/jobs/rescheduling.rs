@@ -21,7 +21,7 @@ fn plugins(arguments: &Value) -> (PluginSet, Vec<Warning>) {
 /// Returns the pods that are named in a session so many seconds after the start.
 fn victims_at(cluster: &mut Cluster, plugins: &mut PluginSet, seconds: i64) -> Vec<String> {
     let settings = ActionSettings::default();
-    let mut session = Session::open(cluster, plugins, &settings, opening(seconds));
+    let session = Session::open(cluster, plugins, &settings, opening(seconds));
     let running: Vec<_> = session.tasks.ids().collect();
     let running: Vec<_> = running
         .into_iter()

@@ -132,6 +132,7 @@ impl Scenario {
             Some("PriorityClass") => flags.priority_classes,
             Some("CSIDriver" | "CSIStorageCapacity") => flags.csi_storage,
             Some("PodDisruptionBudget") => flags.budgets,
+            Some("Numatopology") => flags.numa_topologies,
             _ => true,
         });
         let now_micros = match &parsed.now {

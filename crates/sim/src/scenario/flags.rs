@@ -85,13 +85,22 @@ pub(super) struct ScenarioFlags {
     pub(super) csi_storage: bool,
     /// Whether PodDisruptionBudgets are watched.
     pub(super) budgets: bool,
+    /// Whether Numatopologies are watched.
+    pub(super) numa_topologies: bool,
 }
 
 impl Default for ScenarioFlags {
     fn default() -> Self {
         let options = EngineOptions::default();
         let allow_missing = AllowMissing::Nothing;
-        Self { options, allow_missing, priority_classes: true, csi_storage: true, budgets: true }
+        Self {
+            options,
+            allow_missing,
+            priority_classes: true,
+            csi_storage: true,
+            budgets: true,
+            numa_topologies: true,
+        }
     }
 }
 
@@ -172,6 +181,7 @@ fn set_gate(flags: &mut ScenarioFlags, gate: &str) -> Result<(), String> {
         "InPlacePodVerticalScaling" => flags.options.settings.gates.in_place_resize = on,
         "PodLevelResources" => flags.options.settings.gates.pod_level_resources = on,
         "PodDisruptionBudgetsSupport" => flags.budgets = on,
+        "ResourceTopology" => flags.numa_topologies = on,
         "PriorityClass" => flags.priority_classes &= on,
         "SchedulingGatesQueueAdmission" => flags.options.settings.queue_gate_admission = on,
         "DynamicResourceAllocation" => flags.options.settings.dynamic_resources = on,

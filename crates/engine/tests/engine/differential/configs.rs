@@ -48,6 +48,10 @@ pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 pub(super) const CARDS: std::ops::Range<usize> = 19..24;
 /// The places of configurations with usage or rescheduling.
 pub(super) const LOADS: std::ops::Range<usize> = 24..28;
+/// The places of configurations with task-topology.
+pub(super) const ROLES: std::ops::Range<usize> = 29..31;
+/// The places of configurations with numa-aware.
+pub(super) const NUMA: std::ops::Range<usize> = 31..33;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -76,6 +80,8 @@ fn make_configs() -> Vec<Config> {
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
     let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
         nodeorder binpack";
+    let roles = format!("{chart} task-topology{{* task-topology.weight=10}}");
+    let numa = format!("{chart} numa-aware{{* weight=3}}");
     let ordered = groups.replace("strict=false", "hierarchy enablePreferredOrder=true");
     let usual = [
         conf("enqueue, allocate, backfill", chart),
@@ -110,6 +116,10 @@ fn make_configs() -> Vec<Config> {
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} usage")),
         rescheduling(),
         conf(all, &format!("{chart} extender{{* {}}}", hooks())),
+        conf(all, &roles),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &roles),
+        conf(all, &numa),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &numa),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -337,6 +347,7 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
         10,
         &[(1, "strict: false"), (1, "strict: false, enablePreferredOrder: true"), (1, "")],
     ),
+    ("numa-aware", 15, &[(2, ""), (1, "weight: 5")]),
     ("overcommit", 25, &[(1, ""), (1, "overcommit-factor: 1.0"), (1, "overcommit-factor: 2.5")]),
     ("pdb", 30, &[(1, "")]),
     (
@@ -380,6 +391,7 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
     // Says nothing about what it reads.
     ("scorer", 5, &[(1, "")]),
     ("sla", 20, &[(1, ""), (2, "sla-waiting-time: 90s")]),
+    ("task-topology", 15, &[(2, ""), (1, "task-topology.weight: 10")]),
     (
         "tdm",
         20,

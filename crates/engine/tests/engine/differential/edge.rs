@@ -7,6 +7,7 @@
 //! claim d0 1                             # ResourceClaim for so many devices
 //! deviceclass gpu
 //! hypernode rack-0 label.zone=z0
+//! numa n1 policy=restricted cpus=8 nodes=2
 //! hypernodes listed
 //! load n0 cpu=90 memory=20 age=60 interval=30  # read so many seconds ago
 //! service web app=a
@@ -89,7 +90,7 @@ impl Edge {
                 let is_complete = listed == "listed";
                 world.send(ClusterEvent::HyperNodesListed { is_complete });
             }
-            ["hypernode", ..] => {
+            ["hypernode" | "numa", ..] => {
                 fixture::events_of(line).into_iter().for_each(|event| world.send(event));
             }
             ["load", name, ref words @ ..] => {
@@ -182,6 +183,7 @@ impl Edge {
                 ClusterEvent::NodeShardDeleted { name: name.into() }
             }
             "hypernode" => ClusterEvent::HyperNodeDeleted { name: name.into() },
+            "numa" => ClusterEvent::NumaTopologyDeleted { name: name.into() },
             "service" => ClusterEvent::SelectorDeleted { kind: SelectorKind::Service, key: named },
             "priority" => ClusterEvent::PriorityClassDeleted { name: name.into() },
             "namespace" => ClusterEvent::NamespaceDeleted { name: name.into() },

@@ -30,9 +30,10 @@ const FIRST_HYPER_NODES: [&str; 4] = [
 pub(super) fn first_lines(size: Size) -> Vec<String> {
     let csi = (0..size.nodes).map(|node| format!("csinode n{node} d=2 e"));
     match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => Vec::new(),
+        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards | Theme::Roles => Vec::new(),
         Theme::Loads => (0..size.nodes).map(first_load).collect(),
         Theme::Volumes => FIRST_VOLUMES.map(str::to_owned).into_iter().chain(csi).collect(),
+        Theme::Numa => (0..size.nodes).map(|node| format!("numa n{node} {}", CPUS[0].1)).collect(),
         Theme::Devices => FIRST_DEVICES.map(str::to_owned).into(),
         Theme::Networks => FIRST_HYPER_NODES.map(str::to_owned).into(),
     }
@@ -40,13 +41,17 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
 
 /// A line for the edge.
 pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
-    let (volumes, claims, networks, loads) = match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => (2, 2, 1, 1),
-        Theme::Volumes => (12, 1, 1, 1),
-        Theme::Devices => (1, 12, 1, 1),
-        Theme::Networks => (1, 1, 12, 1),
-        Theme::Loads => (1, 1, 1, 20),
+    let (volumes, claims, networks, loads, numa) = match size.theme {
+        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards | Theme::Roles => {
+            (2, 2, 1, 1, 1)
+        }
+        Theme::Volumes => (12, 1, 1, 1, 1),
+        Theme::Devices => (1, 12, 1, 1, 1),
+        Theme::Networks => (1, 1, 12, 1, 1),
+        Theme::Loads => (1, 1, 1, 20, 1),
+        Theme::Numa => (1, 1, 1, 1, 12),
     };
+    let cpus = (0..size.nodes, pick(CPUS));
     prop_oneof![
         1 => pick(SELECTORS).prop_map(str::to_owned),
         3 => budget(),
@@ -57,6 +62,7 @@ pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
         3 => shard(size),
         networks => pick(NETWORKS).prop_map(str::to_owned),
         loads => load(size),
+        numa => cpus.prop_map(|(node, cpus)| format!("numa n{node} {cpus}")),
         1 => pick(GONE).prop_map(str::to_owned),
         1 => (0_u32..3, 0_u32..6).prop_map(|(name, value)| format!("rank priority-{name} {value}")),
         1 => (0..size.nodes, 0_u32..3)
@@ -80,6 +86,16 @@ fn load(size: Size) -> impl Strategy<Value = String> {
         },
     )
 }
+/// The CPUs of a node.
+const CPUS: &[(u32, &str)] = &[
+    (3, "policy=single-numa-node cpus=8 nodes=2"),
+    (2, "policy=restricted cpus=8 nodes=2 free=1-7 reserved=1"),
+    (2, "policy=best-effort cpus=8 nodes=4 free=0-1,4-6"),
+    (1, "policy=restricted cpus=4 nodes=2 free=2-3"),
+    (1, "policy=none cpus=8"),
+    (1, "policy=restricted"),
+    (1, "policy=best-effort manager=none cpus=4"),
+];
 
 const SELECTORS: &[(u32, &str)] = &[
     (1, "service web app=a"),
@@ -118,6 +134,7 @@ const NETWORKS: &[(u32, &str)] = &[
 ];
 
 const GONE: &[(u32, &str)] = &[
+    (1, "gone numa n0"),
     (1, "gone budget b0"),
     (1, "gone quota k0"),
     (1, "gone pvc c0"),

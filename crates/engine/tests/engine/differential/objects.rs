@@ -19,6 +19,10 @@ pub(super) enum Theme {
     Cards,
     /// What monitoring says of nodes.
     Loads,
+    /// Roles of a job that belong together.
+    Roles,
+    /// CPUs that pods have to themselves.
+    Numa,
 }
 
 /// How large a story is, and what it is about.
@@ -313,16 +317,24 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
 /// What a pod wants beside cpu, more of the theme than of the rest; most want nothing.
 fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
     let more: &[(u32, &str)] = match size.theme {
-        Theme::Room | Theme::Networks => &[],
+        Theme::Room | Theme::Networks | Theme::Roles => &[],
         Theme::Groups => &STRATEGIES,
         Theme::Neighbours => &NEIGHBOURS,
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
         Theme::Devices => &[(20, "device=d0"), (12, "device=d1")],
         Theme::Cards => &SHARES,
         Theme::Loads => &LIMITS,
+        Theme::Numa => &OWN_CPUS,
     };
     size.pick(&[WANTS, more].concat())
 }
+
+const OWN_CPUS: [(u32, &str); 4] = [
+    (30, "guaranteed"),
+    (8, "guaranteed annotation.volcano.sh/numa-topology-policy=single-numa-node"),
+    (8, "guaranteed annotation.volcano.sh/numa-topology-policy=restricted"),
+    (8, "guaranteed annotation.volcano.sh/numa-topology-policy=best-effort"),
+];
 
 const STRATEGIES: [(u32, &str); 4] = [
     (8, "gpu=1"),
@@ -419,7 +431,10 @@ fn place(size: Size) -> impl Strategy<Value = String> {
 
 /// How many pods, and the words of each.
 fn task(size: Size) -> impl Strategy<Value = (u32, String)> {
-    let role = size.pick(&[(8, ""), (2, "role=ps"), (2, "role=w")]);
+    let role = match size.theme {
+        Theme::Roles => pick(&[(1, ""), (4, "role=ps"), (4, "role=w"), (1, "role=chief")]).boxed(),
+        _ => size.pick(&[(8, ""), (2, "role=ps"), (2, "role=w")]).boxed(),
+    };
     let group = size.pick(&[(6, ""), (1, "label.g=0"), (1, "label.g=1")]);
     let most = if size.is_tame { 5 } else { 4 };
     let parts = (0_u32..4, 0_u32..3, place(size), wants(size), any::<bool>(), 1_u32..most);
@@ -466,6 +481,26 @@ fn topology(size: Size) -> impl Strategy<Value = &'static str> {
     }
 }
 
+/// The task topology of a job: which of its roles belong together.
+fn roles(size: Size) -> impl Strategy<Value = String> {
+    let key = "annotation.volcano.sh/task-topology-";
+    let some = pick(&[
+        (2, ""),
+        (4, "affinity=ps,w"),
+        (4, "affinity=ps,w KEYanti-affinity=ps"),
+        (2, "affinity=ps;w"),
+        (3, "anti-affinity=w;ps"),
+        (2, "anti-affinity=ps,w KEYtask-order=w,ps"),
+        (2, "affinity=ps,w;ps,chief KEYanti-affinity=w,chief"),
+    ]);
+    let none = pick(&[(1, "")]);
+    let words = if let Theme::Roles = size.theme { some.boxed() } else { none.boxed() };
+    words.prop_map(move |words| match words {
+        "" => String::new(),
+        words => format!("{key}{}", words.replace("KEY", key)),
+    })
+}
+
 /// A job whose pods have names of their own, so that it may come twice.
 fn mixed_job(size: Size) -> impl Strategy<Value = String> {
     let topology = topology(size);
@@ -488,7 +523,8 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
     // Some have others beside them that are like them.
     let n_equal_gangs =
         if size.is_tame { pick(&[(6, "1"), (2, "3")]) } else { pick(&[(9, "1"), (1, "2")]) };
-    let more = (more, topology).prop_map(|(more, topology)| format!("{more} {topology}"));
+    let more = (more, topology, roles(size));
+    let more = more.prop_map(|(more, topology, roles)| format!("{more} {topology} {roles}"));
     let head = (0..size.jobs, 0..size.queues, 0_u32..4, 0_u32..3, phase, more, namespace);
     (head, tasks, any::<u16>(), n_equal_gangs).prop_map(
         move |(

@@ -6,7 +6,7 @@ use std::fmt;
 use proptest::prelude::*;
 use vc_model::{PodPhase, ShardingMode};
 
-use super::configs::{CARDS, Choice, GROUPS, LOADS, NETWORKS, drawn};
+use super::configs::{CARDS, Choice, GROUPS, LOADS, NETWORKS, NUMA, ROLES, drawn};
 use super::lines::{first_lines, line};
 use super::objects::*;
 
@@ -142,6 +142,12 @@ fn choice(theme: Theme) -> BoxedStrategy<Choice> {
         Theme::Loads => {
             prop_oneof![3 => LOADS.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
         }
+        Theme::Roles => {
+            prop_oneof![3 => ROLES.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
+        }
+        Theme::Numa => {
+            prop_oneof![3 => NUMA.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
+        }
         _ => drawn_or_usual().boxed(),
     }
 }
@@ -216,6 +222,8 @@ pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
             2 => stories_of(size.about(Theme::Groups)),
             2 => stories_of(size.about(Theme::Cards)),
             2 => stories_of(size.about(Theme::Loads)),
+            2 => stories_of(size.about(Theme::Roles)),
+            2 => stories_of(size.about(Theme::Numa)),
         ]
     };
     let (large, medium) = (8 * wide, 24);

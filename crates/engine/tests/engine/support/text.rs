@@ -311,8 +311,10 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     }
     let (mut requests, mut ports, mut image) = (ResourceList::new(), Vec::new(), "".into());
     let mut limits = ResourceList::new();
+    let mut is_guaranteed = false;
     for &&(name, value) in words {
         match name.split_once('.').unwrap_or((name, "")) {
+            ("guaranteed", _) => is_guaranteed = true,
             _ if amount(&mut requests, name, value) => {}
             _ if fixture::node_groups::enter_pod_word(&mut pod, name, value) => {}
             (word, "") if word.starts_with('@') => pod.node_name = Some(word[1..].into()),
@@ -369,8 +371,15 @@ fn pod(key: ObjectKey, words: &[&(&str, &str)], job: Option<&ObjectKey>) -> PodR
     }
     let host_ports = ports;
     let name = "main".into();
-    let container =
-        ContainerRecord { name, image, requests, limits, host_ports, ..Default::default() };
+    let container = ContainerRecord {
+        name,
+        image,
+        requests,
+        limits,
+        host_ports,
+        is_guaranteed,
+        ..ContainerRecord::default()
+    };
     pod.containers.push(container);
     pod
 }

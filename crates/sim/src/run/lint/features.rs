@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::of_kind;
 
 /// Group and kind of objects that do not change decisions yet.
-const KINDS: &[(&str, &str)] =
-    &[("nodeinfo.volcano.sh", "Numatopology"), ("shard.volcano.sh", "NodeShard")];
+const KINDS: &[(&str, &str)] = &[("shard.volcano.sh", "NodeShard")];
 
 pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     let count = |(group, kind): &(&str, &'static str)| (of_kind(values, group, kind).len(), *kind);
