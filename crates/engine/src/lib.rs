@@ -26,8 +26,8 @@ pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
 pub use known::{KNOWN, caches_off};
 pub use vc_framework::{
     About, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect, Evaluator,
-    EvaluatorPaths, EvictReason, EvictionRule, GangState, NodeDevices, NodeLock, Nomination,
-    PendingPods, PendingReason, PipelinedTask, Placement, PluginStage, PluginTime, PreBindWrites,
-    QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample,
-    SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    EvaluatorPaths, EvictReason, EvictionRule, FairshareUsage, GangState, NodeDevices, NodeLock,
+    Nomination, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage, PluginTime,
+    PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report,
+    Sample, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };

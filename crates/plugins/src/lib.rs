@@ -7,6 +7,7 @@ mod cohort;
 mod conformance;
 mod deviceshare;
 mod drf;
+mod fairshare;
 mod gang;
 mod guarantee;
 mod network_topology_aware;
@@ -37,6 +38,7 @@ pub const ALL: &[PluginEntry] = &[
     conformance::ENTRY,
     deviceshare::ENTRY,
     drf::ENTRY,
+    fairshare::ENTRY,
     gang::ENTRY,
     network_topology_aware::ENTRY,
     nodegroup::ENTRY,

@@ -97,7 +97,12 @@ fn plugins_register_what_the_specification_lists() {
     assert!(listed["JobOrder"].contains("gang") && listed["SubJobPipelined"].contains("gang"));
     for entry in vc_plugins::ALL.iter().filter(|entry| entry.name() != "cohort") {
         let devices = "deviceshare.VGPUEnable=true deviceshare.ScheduleWeight=1";
-        let arguments = if entry.name() == "deviceshare" { devices } else { "" };
+        let usage = "fairshare.queueOrder=true fairshare.enableEnqueueGate=true";
+        let arguments = match entry.name() {
+            "deviceshare" => devices,
+            "fairshare" => usage,
+            _ => "",
+        };
         let points = plugin(&format!("{} +enableHierarchy {arguments}", entry.name())).points();
         for &(point, name, _) in ALL_POINTS {
             let is_listed = listed.get(name).is_some_and(|plugins| plugins.contains(entry.name()));

@@ -30,7 +30,9 @@ const FIRST_HYPER_NODES: [&str; 4] = [
 pub(super) fn first_lines(size: Size) -> Vec<String> {
     let csi = (0..size.nodes).map(|node| format!("csinode n{node} d=2 e"));
     match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => Vec::new(),
+        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards | Theme::Usages => {
+            Vec::new()
+        }
         Theme::Volumes => FIRST_VOLUMES.map(str::to_owned).into_iter().chain(csi).collect(),
         Theme::Devices => FIRST_DEVICES.map(str::to_owned).into(),
         Theme::Networks => FIRST_HYPER_NODES.map(str::to_owned).into(),
@@ -40,7 +42,7 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
 /// A line for the edge.
 pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
     let (volumes, claims, networks) = match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards => (2, 2, 1),
+        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards | Theme::Usages => (2, 2, 1),
         Theme::Volumes => (12, 1, 1),
         Theme::Devices => (1, 12, 1),
         Theme::Networks => (1, 1, 12),

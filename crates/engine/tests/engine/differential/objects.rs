@@ -17,6 +17,8 @@ pub(super) enum Theme {
     Groups,
     /// Cards that pods share.
     Cards,
+    /// Usage of namespaces over time.
+    Usages,
 }
 
 /// How large a story is, and what it is about.
@@ -304,7 +306,7 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
 /// What a pod wants beside cpu, more of the theme than of the rest; most want nothing.
 fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
     let more: &[(u32, &str)] = match size.theme {
-        Theme::Room | Theme::Networks => &[],
+        Theme::Room | Theme::Networks | Theme::Usages => &[],
         Theme::Groups => &STRATEGIES,
         Theme::Neighbours => &NEIGHBOURS,
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],
