@@ -56,11 +56,11 @@ fn regular_pass(session: &mut Session<'_>, pending: &mut PendingTasksByJob) {
             }
             // D38: a fifo queue waits for its first job.
             PlacementOutcome::Neither if session.queues[queue].fifo => {
-                let behind = job_queue.drop_queue(queue);
+                let behind = job_queue.drop_queue(session, queue);
                 note_behind(session, job, &behind);
             }
             PlacementOutcome::Neither if starvation::blocks_queue(session, queue, job) => {
-                let behind = job_queue.drop_queue(queue);
+                let behind = job_queue.drop_queue(session, queue);
                 note_behind(session, job, &behind);
             }
             _ => {}
@@ -117,16 +117,16 @@ fn next<'c>(
             let name = session.queues[queue].name.clone();
             klog!(3; "Queue <{name}> is overused, ignore it.");
             let text: Arc<str> = format!("queue {name} is overused").into();
-            for job in job_queue.drop_queue(queue) {
+            for job in job_queue.drop_queue(session, queue) {
                 stays_out(session, job);
                 session.note_job_fit(job, WaitCause::QueueOverused, text.clone());
             }
             continue;
         }
-        match job_queue.next_job(queue) {
+        match job_queue.next_job(session, queue) {
             Some(job) => return Some((queue, job)),
             None => {
-                job_queue.drop_queue(queue);
+                job_queue.drop_queue(session, queue);
             }
         }
     }

@@ -106,10 +106,10 @@ fn collect(session: &mut Session<'_>) -> Vec<Vec<TaskId>> {
     let mut job_queue = JobQueue::new(session, &jobs);
     let mut in_order = Vec::new();
     while let Some(queue) = job_queue.next_queue(session) {
-        while let Some(job) = job_queue.next_job(queue) {
+        while let Some(job) = job_queue.next_job(session, queue) {
             in_order.extend(by_job.remove(&job));
         }
-        job_queue.drop_queue(queue);
+        job_queue.drop_queue(session, queue);
     }
     in_order
 }

@@ -22,8 +22,8 @@ impl Action for Enqueue {
         let mut job_queue = JobQueue::new(session, &pending);
         let mut any_admitted = false;
         while let Some(queue) = job_queue.next_queue(session) {
-            let Some(job) = job_queue.next_job(queue) else {
-                job_queue.drop_queue(queue);
+            let Some(job) = job_queue.next_job(session, queue) else {
+                job_queue.drop_queue(session, queue);
                 continue;
             };
             if let Err(refusal) = query(session, job) {
@@ -31,7 +31,7 @@ impl Action for Enqueue {
                 // With a plugin that names the next queue, a fifo queue waits for its first job
                 // (cohort.md B.9).
                 if waits_for_head(session, queue) {
-                    let behind = job_queue.drop_queue(queue);
+                    let behind = job_queue.drop_queue(session, queue);
                     note_behind(session, job, &behind);
                 }
                 continue;

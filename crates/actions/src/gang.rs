@@ -133,13 +133,13 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
         }
     }
     let mut job_queue = JobQueue::new(session, &jobs);
-    queues.into_iter().for_each(|queue| job_queue.serve(queue));
+    queues.into_iter().for_each(|queue| job_queue.serve(session, queue));
     while let Some(queue) = job_queue.next_queue(session) {
         let name = session.queues[queue].name.clone();
         let overused = || session.plugins().overused(session.view(), queue);
         if kind == GangEviction::Reclaim && overused() {
             klog!(3; "Queue <{name}> is overused, ignore it.");
-            for job in job_queue.drop_queue(queue) {
+            for job in job_queue.drop_queue(session, queue) {
                 let action = reason(kind).as_str();
                 session.outcome.causes.note_job(job, action, Cause::QueueFull(queue));
             }
@@ -149,7 +149,7 @@ pub(crate) fn run(session: &mut Session<'_>, kind: GangEviction) {
             serve(session, kind, job);
         }
         klog!(4; "No preemptors in Queue <{name}>, break.");
-        job_queue.drop_queue(queue);
+        job_queue.drop_queue(session, queue);
     }
     let settings = match kind {
         GangEviction::Preempt => &session.settings.gang_preempt,

@@ -8,12 +8,14 @@ use vc_framework::{HeadChanges, QueueHeads, Session, SessionState, WaitCause};
 use vc_model::{ChangeReader, Id, JobId, QueueId, TournamentTree};
 
 use crate::demand::needed;
+use crate::waiting_jobs::WaitingJobs;
 
-/// Jobs that wait for a turn, by queue, the first one last. Only the job that is taken out changes
-/// its own sort keys, so the others stay sorted, except jobs that lose pods.
+/// Jobs that wait for a turn, by queue. Only the job that is taken out changes its own sort keys, so
+/// the others stay sorted, except jobs that lose pods, and except where usage of the queue orders
+/// its jobs ([`WaitingJobs`]).
 #[derive(Debug, Default)]
 pub(crate) struct JobQueue {
-    waiting: BTreeMap<QueueId, Vec<JobId>>,
+    waiting: BTreeMap<QueueId, WaitingJobs>,
     /// The first waiting job of each queue, for a plugin that names the next queue.
     heads: BTreeMap<QueueId, JobId>,
     /// Queues whose waiting jobs may have changed since the last turn.
@@ -47,13 +49,7 @@ impl JobQueue {
             ..turn
         });
         let mut job_queue = Self { last_turn, ..Self::default() };
-        for &job in jobs {
-            job_queue.waiting.entry(session.jobs[job].queue).or_default().push(job);
-        }
-        for waiting_jobs in job_queue.waiting.values_mut() {
-            waiting_jobs.sort_by(|&l, &r| session.plugins().job_order(session.view(), r, l));
-        }
-        job_queue.renewed = job_queue.waiting.keys().copied().collect();
+        job_queue.add(session, jobs.to_vec());
         job_queue
     }
 
@@ -77,8 +73,8 @@ impl JobQueue {
     fn named_queue(&mut self, session: &SessionState<'_>) -> Option<QueueId> {
         self.sort_again(session);
         for queue in &self.renewed {
-            match self.waiting.get(queue).and_then(|waiting_jobs| waiting_jobs.last()) {
-                Some(&job) => self.heads.insert(*queue, job),
+            match self.waiting.get_mut(queue).and_then(|waiting| waiting.first(session)) {
+                Some(job) => self.heads.insert(*queue, job),
                 None => self.heads.remove(queue),
             };
         }
@@ -96,16 +92,16 @@ impl JobQueue {
         named.or_else(|| self.waiting.keys().next().copied())
     }
 
-    /// Takes the first job of a queue.
-    pub(crate) fn next_job(&mut self, queue: QueueId) -> Option<JobId> {
+    /// Takes the first job of a queue, in an action that evicts no pods.
+    pub(crate) fn next_job(&mut self, session: &SessionState<'_>, queue: QueueId) -> Option<JobId> {
         self.renewed.insert(queue);
-        self.waiting.get_mut(&queue)?.pop()
+        self.waiting.get_mut(&queue)?.pop(session)
     }
 
     /// Gives a queue turns even if no job waits in it.
-    pub(crate) fn serve(&mut self, queue: QueueId) {
+    pub(crate) fn serve(&mut self, session: &SessionState<'_>, queue: QueueId) {
         self.renewed.insert(queue);
-        self.waiting.entry(queue).or_default();
+        self.of_queue(session, queue);
     }
 
     /// Takes the first job in the current order. A9: evictions change the order of waiting jobs.
@@ -115,39 +111,31 @@ impl JobQueue {
         queue: QueueId,
     ) -> Option<JobId> {
         self.sort_again(session);
-        self.next_job(queue)
+        self.next_job(session, queue)
     }
 
     /// Sorts the waiting jobs by the current order: all of them in the plain evaluator, else only
     /// the jobs that lost pods since the last turn.
     ///
     /// Exact because:
-    /// - the order reads only the two jobs, and no two jobs are equal in it;
+    /// - the order reads only the two jobs, and no two jobs are equal in it, or else
+    ///   [`WaitingJobs`] keeps it;
     /// - the random stories of the engine's tests compare the two.
     fn sort_again(&mut self, session: &SessionState<'_>) {
         let Some(last_turn) = &mut self.last_turn else {
             self.renewed.extend(self.waiting.keys());
-            let order = |l: &JobId, r: &JobId| session.plugins().job_order(session.view(), *r, *l);
-            return self.waiting.values_mut().for_each(|waiting_jobs| waiting_jobs.sort_by(order));
+            return self.waiting.values_mut().for_each(|waiting| waiting.sort(session));
         };
         let n_seen = std::mem::replace(&mut last_turn.n_evicted, session.evicted().len());
         let lost = &session.evicted()[n_seen..];
-        let losers: BTreeSet<JobId> =
-            lost.iter().filter_map(|&task| session.tasks[task].job).collect();
-        if losers.is_empty() {
-            return;
+        let mut losers: BTreeMap<QueueId, BTreeSet<JobId>> = BTreeMap::new();
+        for job in lost.iter().filter_map(|&task| session.tasks[task].job) {
+            losers.entry(session.jobs[job].queue).or_default().insert(job);
         }
-        // All moved jobs are taken out first, since a position is found only in a sorted list.
-        for (&queue, waiting_jobs) in &mut self.waiting {
-            let moved: Vec<JobId> =
-                waiting_jobs.iter().copied().filter(|job| losers.contains(job)).collect();
-            if moved.is_empty() {
-                continue;
-            }
-            self.renewed.insert(queue);
-            waiting_jobs.retain(|job| !losers.contains(job));
-            for job in moved {
-                insert(session, waiting_jobs, job);
+        for (queue, losers) in losers {
+            let waiting = self.waiting.get_mut(&queue);
+            if waiting.is_some_and(|waiting| waiting.reposition(session, &losers)) {
+                self.renewed.insert(queue);
             }
         }
     }
@@ -156,28 +144,30 @@ impl JobQueue {
     pub(crate) fn put_back(&mut self, session: &SessionState<'_>, job: JobId) {
         let queue = session.jobs[job].queue;
         self.renewed.insert(queue);
-        insert(session, self.waiting.entry(queue).or_default(), job);
+        self.of_queue(session, queue).insert(session, job);
     }
 
     /// Adds waiting jobs.
     pub(crate) fn add(&mut self, session: &SessionState<'_>, jobs: Vec<JobId>) {
-        let mut joined = BTreeSet::new();
+        let mut by_queue: BTreeMap<QueueId, Vec<JobId>> = BTreeMap::new();
         for job in jobs {
-            let queue = session.jobs[job].queue;
-            self.waiting.entry(queue).or_default().push(job);
-            joined.insert(queue);
+            by_queue.entry(session.jobs[job].queue).or_default().push(job);
         }
-        for (_, waiting_jobs) in self.waiting.iter_mut().filter(|(queue, _)| joined.contains(queue))
-        {
-            waiting_jobs.sort_by(|&l, &r| session.plugins().job_order(session.view(), r, l));
+        for (queue, jobs) in by_queue {
+            self.renewed.insert(queue);
+            self.of_queue(session, queue).extend(session, &jobs);
         }
-        self.renewed.extend(joined);
     }
 
     /// Ends the turns of a queue. Returns the jobs that were waiting in it.
-    pub(crate) fn drop_queue(&mut self, queue: QueueId) -> Vec<JobId> {
+    pub(crate) fn drop_queue(&mut self, session: &SessionState<'_>, queue: QueueId) -> Vec<JobId> {
         self.renewed.insert(queue);
-        self.waiting.remove(&queue).unwrap_or_default()
+        self.waiting.remove(&queue).map(|waiting| waiting.into_jobs(session)).unwrap_or_default()
+    }
+
+    fn of_queue(&mut self, session: &SessionState<'_>, queue: QueueId) -> &mut WaitingJobs {
+        let is_fast = self.last_turn.is_some();
+        self.waiting.entry(queue).or_insert_with(|| WaitingJobs::new(session, is_fast))
     }
 }
 
@@ -188,7 +178,7 @@ impl LastTurn {
     fn first_queue(
         &mut self,
         session: &SessionState<'_>,
-        waiting: &BTreeMap<QueueId, Vec<JobId>>,
+        waiting: &BTreeMap<QueueId, WaitingJobs>,
         renewed: &mut BTreeSet<QueueId>,
     ) -> Option<Option<QueueId>> {
         if self.compares_pairs {
@@ -224,11 +214,4 @@ pub(crate) fn note_behind(session: &mut Session<'_>, head: JobId, behind: &[JobI
         session.forget_failure(job);
         session.note_job_fit(job, WaitCause::BehindHead, text.clone());
     }
-}
-
-/// Inserts a job into a sorted list.
-fn insert(session: &SessionState<'_>, waiting_jobs: &mut Vec<JobId>, job: JobId) {
-    let place = waiting_jobs
-        .partition_point(|&other| session.plugins().job_order(session.view(), other, job).is_gt());
-    waiting_jobs.insert(place, job);
 }

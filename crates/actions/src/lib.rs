@@ -23,6 +23,7 @@ mod starving;
 mod sub_job_tasks;
 mod topology;
 mod victims;
+mod waiting_jobs;
 
 use vc_framework::Action;
 

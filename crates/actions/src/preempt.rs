@@ -55,7 +55,7 @@ impl Action for Preempt {
                     inside_job(session, job, &mut caches);
                 });
             }
-            job_queue.drop_queue(queue);
+            job_queue.drop_queue(session, queue);
         }
         if !session.settings.preempt.explain {
             session.outcome.causes.forget(NAME);

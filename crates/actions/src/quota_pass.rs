@@ -32,13 +32,13 @@ pub(crate) fn run(session: &mut Session<'_>, reason: EvictReason) -> bool {
         let mut evicted = BTreeSet::new();
         while let Some(queue) = job_queue.next_queue(session) {
             let Some(job) = job_queue.next_job_now(session, queue) else {
-                job_queue.drop_queue(queue);
+                job_queue.drop_queue(session, queue);
                 continue;
             };
             let served = !evicted.contains(&job) && serve(session, job, reason, &mut evicted);
             // A fifo queue waits for its first job (B.9).
             if !served && session.queues[queue].fifo {
-                job_queue.drop_queue(queue);
+                job_queue.drop_queue(session, queue);
             }
         }
     }

@@ -51,13 +51,13 @@ impl Action for Reclaim {
             }
         }
         let mut job_queue = JobQueue::new(session, &jobs);
-        queues.into_iter().for_each(|queue| job_queue.serve(queue));
+        queues.into_iter().for_each(|queue| job_queue.serve(session, queue));
         let (mut caches, mut attempts) = (SearchCaches::default(), GangAttemptCache::default());
         while let Some(queue) = job_queue.next_queue(session) {
             let name = session.queues[queue].name.clone();
             if session.plugins().overused(session.view(), queue) {
                 klog!(3; "Queue <{name}> is overused, ignore it.");
-                for job in job_queue.drop_queue(queue) {
+                for job in job_queue.drop_queue(session, queue) {
                     session.outcome.causes.note_job(job, NAME, Cause::QueueFull(queue));
                 }
                 continue;
@@ -71,7 +71,7 @@ impl Action for Reclaim {
                 }
                 None => {
                     klog!(4; "No preemptors in Queue <{name}>, break.");
-                    job_queue.drop_queue(queue);
+                    job_queue.drop_queue(session, queue);
                 }
             }
         }

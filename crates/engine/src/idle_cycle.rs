@@ -110,6 +110,9 @@ fn kind(sample: &Sample) -> SampleRepetition {
         | Sample::JobGone(_)
         | Sample::PendingPods(_)
         | Sample::NodeDevices(_)
+        | Sample::FairshareUsage(_)
+        | Sample::FairshareShare { .. }
+        | Sample::FairshareGone { .. }
         | Sample::UnreadyJobs(0) => SampleRepetition::News,
         Sample::UnreadyJobs(_)
         | Sample::JobPlaced { .. }

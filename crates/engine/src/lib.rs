@@ -29,8 +29,8 @@ pub use load_source::load_interval_micros;
 pub use vc_framework::{
     About, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect, Evaluator,
     EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer, ExtenderClient, ExtenderError,
-    ExtenderQuery, ExtenderRequest, GangState, NodeDevices, NodeLock, Nomination, PendingPods,
-    PendingReason, PipelinedTask, Placement, PluginStage, PluginTime, PreBindWrites, QueueAmount,
-    QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample, SessionInfo,
-    SessionView, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    ExtenderQuery, ExtenderRequest, FairshareUsage, GangState, NodeDevices, NodeLock, Nomination,
+    PendingPods, PendingReason, PipelinedTask, Placement, PluginStage, PluginTime, PreBindWrites,
+    QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample,
+    SessionInfo, SessionView, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };

@@ -317,6 +317,12 @@ impl Inputs {
         !self.has_any(Inputs::IDENTITY.and(Inputs::JOB_ROW).and(Inputs::POD_LABELS))
     }
 
+    /// True if placements and evictions of other jobs may change the order of two jobs.
+    pub(crate) fn moves_jobs(self) -> bool {
+        let usage = Inputs::OWN_QUEUE_USAGE.and(Inputs::OTHER_QUEUE_USAGE);
+        self.has_any(usage.and(Inputs::CANDIDATE_QUEUE_USAGE).and(Inputs::OTHER_PODS))
+    }
+
     /// True if the sort key of a queue in QueueOrder depends on the queue alone.
     pub(crate) fn orders_by_own_queue(self) -> bool {
         let own = Inputs::QUEUE_OBJECT.and(Inputs::CLUSTER_TOTAL).and(Inputs::OWN_QUEUE_USAGE);

@@ -279,10 +279,11 @@ impl SessionState<'_> {
         self.plugins.vote_for_any_class(question)
     }
 
-    /// Returns the time until which filters and votes hold if no object changes, in microseconds
-    /// since 1970.
+    /// Returns the time until which filters, votes and the order of candidates hold if no object
+    /// changes, in microseconds since 1970.
     pub(crate) fn votes_until_micros(&self) -> i64 {
-        let points = [Points::PREDICATE, Points::PREEMPTABLE, Points::RECLAIMABLE];
+        let points =
+            [Points::PREDICATE, Points::PREEMPTABLE, Points::RECLAIMABLE, Points::JOB_ORDER];
         let clocks = points.map(|point| self.plugins.clock_at(self.view(), point));
         match clocks.into_iter().min().unwrap_or(Clock::Ignores) {
             Clock::Reads => i64::MIN,

@@ -91,8 +91,8 @@ pub use report::{
 };
 pub use report_log::ReportLog;
 pub use sample::{
-    Amounts, DeviceUse, GangState, NodeDevices, PendingPods, PendingReason, QueueAmount,
-    QueueGauges, Sample,
+    Amounts, DeviceUse, FairshareUsage, GangState, NodeDevices, PendingPods, PendingReason,
+    QueueAmount, QueueGauges, Sample,
 };
 pub use scan::{Filter, Scan, outside_shard};
 pub use sentences::{Sentences, admission, begins_with_text};

@@ -205,8 +205,9 @@ pub trait Plugin: Send + Sync {
     fn queue_order(&self, _view: SessionView<'_>, _l: QueueId, _r: QueueId) -> Ordering {
         Ordering::Equal
     }
-    /// JobOrder: which job of a queue is served first. The answer may read only the rows of the two
-    /// jobs and the usage of their tasks.
+    /// JobOrder: which job of a queue is served first. An answer that reads more than the rows of
+    /// the two jobs and the usage of their tasks is asked anew at each turn
+    /// ([`CacheKeys::job_line`]).
     fn job_order(&self, _view: SessionView<'_>, _l: JobId, _r: JobId) -> Ordering {
         Ordering::Equal
     }

@@ -56,6 +56,8 @@ pub struct PluginSet {
     moved_queues: ChangeLog<QueueId>,
     /// Σ [`crate::CacheKeys::revision`] over the plugins, in this session.
     revision: u64,
+    /// Plugins whose JobOrder reads more than the two jobs ([`Inputs::moves_jobs`]).
+    job_movers: Vec<usize>,
     /// True if cached filter results and scores of a task depend on its queue.
     pub(crate) scores_by_queue: bool,
     pub(crate) meter: Meter,
@@ -122,6 +124,10 @@ impl PluginSet {
         let rest = Self { depends, signatures, ..Self::default() };
         let mut set = Self { plugins, names, calls, static_filters, handlers, filters, ..rest };
         set.scores_by_queue = set.read_queues_for_scores();
+        let orders = set.calls[Points::JOB_ORDER.index()].iter().flatten();
+        let moves = |&&plugin: &&usize| set.depends[plugin].at(Points::JOB_ORDER).moves_jobs();
+        let job_movers: Vec<usize> = orders.filter(moves).copied().collect();
+        set.job_movers = job_movers;
         (set, warnings)
     }
 

@@ -167,6 +167,23 @@ pub struct DeviceUse {
     pub pods: Vec<(Arc<str>, i64, i64)>,
 }
 
+/// Usage of a namespace in a queue, which fades with a half-life (fair-share.md 13).
+#[derive(Clone, Debug, PartialEq)]
+pub struct FairshareUsage {
+    /// Name of the queue.
+    pub queue: Arc<str>,
+    /// The namespace.
+    pub account: Arc<str>,
+    /// Usage at `since_micros`, divided by half-life / ln 2, in units of the charge.
+    pub level: f64,
+    /// The charge of all its tasks since then.
+    pub rate: f64,
+    /// Microseconds since 1970.
+    pub since_micros: i64,
+    /// Half-life in microseconds.
+    pub half_life_micros: i64,
+}
+
 /// One sample: a number, or a few numbers that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sample {
@@ -251,6 +268,24 @@ pub enum Sample {
         parent: Arc<str>,
         /// Weighted share in thousandths, not rounded; infinite for a borrower of weight 0.
         value: f64,
+    },
+    /// The usage of a namespace in a queue has changed its course.
+    FairshareUsage(Box<FairshareUsage>),
+    /// The part of a queue that a namespace may hold has changed.
+    FairshareShare {
+        /// Name of the queue.
+        queue: Arc<str>,
+        /// The namespace.
+        account: Arc<str>,
+        /// The part, in units of the charge.
+        share: f64,
+    },
+    /// The usage of a namespace in a queue is forgotten.
+    FairshareGone {
+        /// Name of the queue.
+        queue: Arc<str>,
+        /// The namespace.
+        account: Arc<str>,
     },
     /// Number of candidate victims on the node that preempt tried last.
     PreemptionVictims(u32),

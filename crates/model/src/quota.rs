@@ -34,27 +34,37 @@ pub struct Quota {
 
 /// All ResourceQuotas, by namespace and name.
 #[derive(Clone, Debug, Default)]
-pub struct Quotas(BTreeMap<Arc<str>, BTreeMap<Arc<str>, Quota>>);
+pub struct Quotas {
+    by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Quota>>,
+    n_changes: u64,
+}
 
 impl Quotas {
     /// Returns the quotas of a namespace, by name.
     pub fn of(&self, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Quota)> {
         reads::note(Read::OtherObjects);
-        self.0.get(namespace).into_iter().flatten()
+        self.by_namespace.get(namespace).into_iter().flatten()
+    }
+
+    /// Returns the number of changes of any ResourceQuota so far.
+    pub fn n_changes(&self) -> u64 {
+        self.n_changes
     }
 
     pub(crate) fn apply(&mut self, record: QuotaRecord) {
+        self.n_changes += 1;
         let ObjectKey { namespace, name } = record.key;
         let (hard, used) = (record.hard.into_iter(), record.used.into_iter());
         let quota = Quota { hard: hard.collect(), used: used.collect() };
-        self.0.entry(namespace).or_default().insert(name, quota);
+        self.by_namespace.entry(namespace).or_default().insert(name, quota);
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        let Some(of_namespace) = self.0.get_mut(&key.namespace) else { return };
+        self.n_changes += 1;
+        let Some(of_namespace) = self.by_namespace.get_mut(&key.namespace) else { return };
         of_namespace.remove(&key.name);
         if of_namespace.is_empty() {
-            self.0.remove(&key.namespace);
+            self.by_namespace.remove(&key.namespace);
         }
     }
 }

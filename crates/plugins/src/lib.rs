@@ -8,6 +8,7 @@ mod conformance;
 mod deviceshare;
 mod drf;
 mod extender;
+mod fairshare;
 mod gang;
 mod guarantee;
 mod network_topology_aware;
@@ -43,6 +44,7 @@ pub const ALL: &[PluginEntry] = &[
     deviceshare::ENTRY,
     drf::ENTRY,
     extender::ENTRY,
+    fairshare::ENTRY,
     gang::ENTRY,
     network_topology_aware::ENTRY,
     nodegroup::ENTRY,

@@ -13,6 +13,7 @@ mod queues;
 mod quotas;
 mod table;
 mod text;
+mod usages;
 
 pub use docs::reference;
 pub use metrics::Metrics;

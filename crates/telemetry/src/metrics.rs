@@ -2,6 +2,7 @@
 //! waits for a scrape. Specification: core.md 9.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::SystemTime;
 
 use prometheus::{Registry, TextEncoder};
 use vc_engine::{PluginStage, Report, Sample, Timings};
@@ -11,6 +12,7 @@ use crate::families::Families;
 use crate::jobs::JobSeriesTable;
 use crate::queues::QueueSeriesTable;
 use crate::quotas::QuotaSeries;
+use crate::usages::UsageSeries;
 
 const NANOS_PER_MILLI: f64 = 1e6;
 const NANOS_PER_SECOND: f64 = 1e9;
@@ -31,6 +33,7 @@ struct MetricSeries {
     queues: QueueSeriesTable,
     quotas: QuotaSeries,
     devices: DeviceSeries,
+    usages: UsageSeries,
 }
 
 impl Metrics {
@@ -168,6 +171,7 @@ impl Metrics {
         series.queues.write(&mut text);
         series.quotas.write(&mut text);
         series.devices.write(&mut text);
+        series.usages.write(&mut text, SystemTime::now());
         drop(series);
         families.scrapes_in_flight.dec();
         let code = if encoded.is_ok() { "200" } else { "500" };
@@ -300,6 +304,7 @@ impl MetricSeries {
             self.queues.take(sample);
             self.quotas.take(sample);
             self.devices.take(sample);
+            self.usages.take(sample);
         }
     }
 }

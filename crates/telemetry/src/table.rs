@@ -103,6 +103,7 @@ const JOB: &[&str] = &["job_name", "queue", "job_namespace"];
 const JOB_ID: &[&str] = &["job_id"];
 const QUEUE: &[&str] = &["queue_name"];
 const QUEUE_RESOURCE: &[&str] = &["queue_name", "resource"];
+const ACCOUNT: &[&str] = &["namespace_name", "queue"];
 const NAMESPACE: &[&str] = &["namespace_name"];
 const DEVICE: &[&str] = &["devID", "NodeName"];
 const DEVICE_POD: &[&str] = &["devID", "NodeName", "podName"];
@@ -161,7 +162,12 @@ pub const TABLE: &[MetricRow] = &[
         "end of each cycle"),
     gauge("volcano_job_share", &["job_ns", "job_id"],
         "Dominant share of a job", AT_CLOSE),
-    gauge("volcano_namespace_share", NAMESPACE, "Share of a namespace", NEVER),
+    gauge("volcano_namespace_share", ACCOUNT,
+        "Part of a queue that `fairshare` lets a namespace hold, in units of the charge",
+        "end of a cycle, if it has changed; only with `fairshare.enableEnqueueGate`"),
+    gauge("volcano_namespace_decayed_usage", ACCOUNT,
+        "Use of a queue by a namespace that `fairshare` remembers, in charge times seconds",
+        "each scrape, with the plugin `fairshare`; the series ends when the usage has faded"),
     gauge("volcano_namespace_weight", NAMESPACE, "Weight of a namespace", NEVER),
     gauge("volcano_namespace_weighted_share", NAMESPACE, "Weighted share of a namespace", NEVER),
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_engine::{
-    Amounts, CycleTime, DeviceUse, Engine, EngineOptions, EvictReason, GangState, KNOWN,
-    NodeDevices, PendingPods, PendingReason, PluginStage, PluginTime, QueueAmount, QueueGauges,
-    Report, Sample, Timings,
+    Amounts, CycleTime, DeviceUse, Engine, EngineOptions, EvictReason, FairshareUsage, GangState,
+    KNOWN, NodeDevices, PendingPods, PendingReason, PluginStage, PluginTime, QueueAmount,
+    QueueGauges, Report, Sample, Timings,
 };
 use vc_model::{ClusterEvent, ObjectKey, QueueRecord};
 use vc_telemetry::{MetricKind, Metrics, TABLE};
@@ -305,6 +305,15 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::ConditionsOverwritten { kind: "Pod", n_conditions: 2 },
         Sample::HyperNodeProblems(vec![("rack-a".into(), 1)]),
         Sample::NodeDevices(Box::new(node_devices("n1", 1))),
+        Sample::FairshareUsage(Box::new(FairshareUsage {
+            queue: "q".into(),
+            account: "ns".into(),
+            level: 1.0,
+            rate: 1.0,
+            since_micros: 0,
+            half_life_micros: 60_000_000,
+        })),
+        Sample::FairshareShare { queue: "q".into(), account: "ns".into(), share: 2.0 },
         Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
@@ -421,7 +430,6 @@ fn every_metric_has_the_type_the_labels_and_the_bounds_of_the_table() {
         absent,
         [
             "volcano_schedule_attempts_total",
-            "volcano_namespace_share",
             "volcano_namespace_weight",
             "volcano_namespace_weighted_share",
         ]

@@ -21,6 +21,7 @@ mod early;
 mod enqueue;
 mod evictions;
 mod failed_preemption_cache;
+mod fairshare;
 mod fast;
 mod found;
 mod gang_actions;

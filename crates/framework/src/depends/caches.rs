@@ -74,7 +74,8 @@ const CACHES: &[Cache] = &[
                of every node anew",
         is_off: |plugin, depends| {
             let votes = [Points::PREEMPTABLE, Points::RECLAIMABLE].map(|point| depends.at(point));
-            votes.iter().any(|reads| !reads.votes_by_queue(has_keys(plugin)))
+            depends.at(Points::JOB_ORDER).moves_jobs()
+                || votes.iter().any(|reads| !reads.votes_by_queue(has_keys(plugin)))
         },
     },
     Cache {

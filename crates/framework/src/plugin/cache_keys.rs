@@ -29,6 +29,16 @@ pub trait CacheKeys {
     fn has_total_order_key(&self, _view: SessionView<'_>, _queue: QueueId) -> bool {
         false
     }
+    /// True if [`CacheKeys::job_line`] may be called. Called for plugins whose JobOrder declares
+    /// usage of queues.
+    fn has_job_lines(&self) -> bool {
+        false
+    }
+    /// Returns the line of a job within its queue. JobOrder has no opinion about two jobs of one
+    /// line, and the usage that it compares is one of lines.
+    fn job_line(&self, _view: SessionView<'_>, _job: JobId) -> u64 {
+        0
+    }
     /// Returns what JobEnqueueable reads of a job besides its request.
     fn admission_mark(&self, _view: SessionView<'_>, _job: JobId) -> AdmissionKey {
         AdmissionKey::AsDeclared

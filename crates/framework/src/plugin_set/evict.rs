@@ -132,7 +132,8 @@ impl PluginSet {
     }
 
     /// True if the plugins that [`PluginSet::vote_by_job`] checks vote by candidates, their jobs,
-    /// the preemptor's request and queue usage alone.
+    /// the preemptor's request and queue usage alone. False if the order of the candidates of a
+    /// queue, on which such votes depend, may change.
     pub(crate) fn vote_by_queue(
         &self,
         view: SessionView<'_>,
@@ -140,10 +141,12 @@ impl PluginSet {
         tier: Option<usize>,
         candidates: &[TaskId],
     ) -> bool {
-        self.all_asked(question, tier, |plugin, reads| {
-            reads.votes_by_queue(plugin.as_cache_keys().is_some())
-                || concerns_none(plugin, view, candidates)
-        })
+        let is_order_fixed = !self.job_order_moves();
+        is_order_fixed
+            && self.all_asked(question, tier, |plugin, reads| {
+                reads.votes_by_queue(plugin.as_cache_keys().is_some())
+                    || concerns_none(plugin, view, candidates)
+            })
     }
 
     /// True if no vote on victims reads the class of the preemptor.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use vc_model::{Cluster, JobId, QueueId, TaskId};
 
-use crate::plugin::{Plugin, SessionView};
+use crate::plugin::{CacheKeys, Plugin, SessionView};
 use crate::plugin_set::PluginSet;
 use crate::points::Points;
 
@@ -36,6 +36,28 @@ impl PluginSet {
     /// Compares jobs by the plugins alone.
     pub fn job_order_plugins(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
         self.first(Points::JOB_ORDER, |plugin| plugin.job_order(view, l, r))
+    }
+
+    /// True if placements and evictions may change the order of jobs that wait.
+    pub fn job_order_moves(&self) -> bool {
+        !self.job_movers.is_empty()
+    }
+
+    /// True if each job has a line, and jobs of one line keep their order.
+    pub fn has_job_lines(&self) -> bool {
+        self.job_line_keys().is_some_and(CacheKeys::has_job_lines)
+    }
+
+    /// Returns the line of a job within its queue ([`CacheKeys::job_line`]).
+    pub fn job_line(&self, view: SessionView<'_>, job: JobId) -> u64 {
+        self.job_line_keys().map_or(0, |keys| keys.job_line(view, job))
+    }
+
+    /// Returns the keys of the plugin that moves jobs. Returns `None` if no plugin or more than one
+    /// does.
+    fn job_line_keys(&self) -> Option<&dyn CacheKeys> {
+        let [mover] = *self.job_movers else { return None };
+        self.plugins[mover].as_cache_keys()
     }
 
     /// Compares queues: by plugins, then by age in whole seconds, then by name.

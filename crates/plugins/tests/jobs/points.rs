@@ -99,6 +99,7 @@ fn arguments(name: &str) -> &'static str {
     match name {
         "deviceshare" => "deviceshare.VGPUEnable=true deviceshare.ScheduleWeight=1",
         "extender" => extender::ALL_HOOKS,
+        "fairshare" => "fairshare.queueOrder=true fairshare.enableEnqueueGate=true",
         _ => "",
     }
 }

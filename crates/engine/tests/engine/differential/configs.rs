@@ -44,6 +44,8 @@ impl Choice {
 pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 /// The places of configurations with nodegroup or resource-strategy-fit.
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
+/// The places of configurations with fairshare.
+pub(super) const USAGES: std::ops::Range<usize> = 33..36;
 /// The places of configurations with deviceshare.
 pub(super) const CARDS: std::ops::Range<usize> = 19..24;
 /// The places of configurations with usage or rescheduling.
@@ -78,6 +80,11 @@ fn make_configs() -> Vec<Config> {
         deviceshare.ScheduleWeight=10}";
     let spread = "deviceshare{* deviceshare.VGPUEnable=true deviceshare.SchedulePolicy=spread}";
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
+    let shared = "priority gang conformance fairshare{* hierarchy \
+        fairshare.resourceKey=cpu fairshare.queueOrder=true fairshare.halfLifeMinutes=30 \
+        fairshare.enableEnqueueGate=true} | predicates proportion nodeorder";
+    let turns = "fairshare{* fairshare.resourceKey=cpu fairshare.entryHorizon=0s} priority gang | \
+        drf predicates proportion nodeorder";
     let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
         nodeorder binpack";
     let roles = format!("{chart} task-topology{{* task-topology.weight=10}}");
@@ -120,6 +127,9 @@ fn make_configs() -> Vec<Config> {
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &roles),
         conf(all, &numa),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &numa),
+        conf(all, shared),
+        conf(all, turns),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", turns),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -317,6 +327,24 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
                  extender.jobEnqueuedVerb: d, extender.jobReadyVerb: r, \
                  extender.managedResources: nvidia.com/gpu, extender.allocateFuncVerb: a",
             ),
+        ],
+    ),
+    (
+        "fairshare",
+        20,
+        &[
+            (1, "fairshare.resourceKey: cpu"),
+            (
+                1,
+                "fairshare.resourceKey: cpu, fairshare.entryHorizon: 0s, fairshare.queueOrder: true",
+            ),
+            (
+                1,
+                "fairshare.resourceWeights: {cpu: 1, memory: 0.5}, fairshare.billing: max, \
+                 fairshare.weights: {team: 2}, fairshare.targetQueues: q0",
+            ),
+            (1, "fairshare.resourceWeights: {cpu: 1, pods: 1}, fairshare.enableEnqueueGate: true"),
+            (1, "fairshare.resourceKey: cpu, fairshare.halfLifeMinutes: 1"),
         ],
     ),
     ("gang", 88, &[(1, "")]),

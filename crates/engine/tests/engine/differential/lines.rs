@@ -30,7 +30,12 @@ const FIRST_HYPER_NODES: [&str; 4] = [
 pub(super) fn first_lines(size: Size) -> Vec<String> {
     let csi = (0..size.nodes).map(|node| format!("csinode n{node} d=2 e"));
     match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards | Theme::Roles => Vec::new(),
+        Theme::Room
+        | Theme::Neighbours
+        | Theme::Groups
+        | Theme::Cards
+        | Theme::Roles
+        | Theme::Usages => Vec::new(),
         Theme::Loads => (0..size.nodes).map(first_load).collect(),
         Theme::Volumes => FIRST_VOLUMES.map(str::to_owned).into_iter().chain(csi).collect(),
         Theme::Numa => (0..size.nodes).map(|node| format!("numa n{node} {}", CPUS[0].1)).collect(),
@@ -42,9 +47,12 @@ pub(super) fn first_lines(size: Size) -> Vec<String> {
 /// A line for the edge.
 pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
     let (volumes, claims, networks, loads, numa) = match size.theme {
-        Theme::Room | Theme::Neighbours | Theme::Groups | Theme::Cards | Theme::Roles => {
-            (2, 2, 1, 1, 1)
-        }
+        Theme::Room
+        | Theme::Neighbours
+        | Theme::Groups
+        | Theme::Cards
+        | Theme::Roles
+        | Theme::Usages => (2, 2, 1, 1, 1),
         Theme::Volumes => (12, 1, 1, 1, 1),
         Theme::Devices => (1, 12, 1, 1, 1),
         Theme::Networks => (1, 1, 12, 1, 1),

@@ -19,6 +19,7 @@ use vc_engine::{EngineOptions, ExtenderClient};
 use vc_model::{PodRecord, Settings, Sharding};
 
 use crate::support::*;
+use configs::Choice;
 use edge::{Edge, LATE};
 use story::{Flags, Step, Story, stories};
 use taken::Taken;
@@ -108,8 +109,40 @@ fn begin(story: &Story) -> World {
     world
 }
 
+/// Moves every second job of a story with fairshare to another namespace: usage is that of
+/// namespaces.
+fn in_namespaces(story: &Story) -> Story {
+    let has_usage = |choice: &Choice| {
+        let tiers = choice.config().tiers;
+        tiers.iter().flat_map(|tier| &tier.plugins).any(|plugin| plugin.name == "fairshare")
+    };
+    let moved = |text: &str| {
+        (0..5).fold(text.to_owned(), |text, half| {
+            let (name, other) = (format!("job j{} ", 2 * half + 1), 2 * half + 1);
+            text.replace(&name, &format!("job team/j{other} "))
+        })
+    };
+    let step = |step: &Step| match step {
+        Step::Add(text) => Step::Add(moved(text)),
+        Step::Regroup(job, word) => {
+            let job = moved(&format!("job {job} ")).replace("job ", "");
+            Step::Regroup(job.trim_end().to_owned(), word.clone())
+        }
+        other => other.clone(),
+    };
+    match has_usage(&story.choice) {
+        false => story.clone(),
+        true => Story {
+            cluster: moved(&story.cluster),
+            turns: story.turns.iter().map(|turn| turn.iter().map(step).collect()).collect(),
+            ..story.clone()
+        },
+    }
+}
+
 /// Panics where the two differ; which shortcuts were taken.
 fn live(story: &Story) -> Taken {
+    let story = &in_namespaces(story);
     let (mut world, mut edge, mut taken) = (begin(story), Edge::default(), Taken::default());
     story.reported.iter().for_each(|line| edge.tell(&mut world, line));
     for steps in &story.turns {

@@ -23,6 +23,8 @@ pub(super) enum Theme {
     Roles,
     /// CPUs that pods have to themselves.
     Numa,
+    /// Usage of namespaces over time.
+    Usages,
 }
 
 /// How large a story is, and what it is about.
@@ -317,7 +319,7 @@ pub(super) fn queue(size: Size) -> impl Strategy<Value = String> {
 /// What a pod wants beside cpu, more of the theme than of the rest; most want nothing.
 fn wants(size: Size) -> impl Strategy<Value = &'static str> + use<> {
     let more: &[(u32, &str)] = match size.theme {
-        Theme::Room | Theme::Networks | Theme::Roles => &[],
+        Theme::Room | Theme::Networks | Theme::Roles | Theme::Usages => &[],
         Theme::Groups => &STRATEGIES,
         Theme::Neighbours => &NEIGHBOURS,
         Theme::Volumes => &[(12, "pvc=c0"), (12, "pvc=c1"), (12, "pvc=c2"), (6, "pvc=c3")],

@@ -6,7 +6,7 @@ use std::fmt;
 use proptest::prelude::*;
 use vc_model::{PodPhase, ShardingMode};
 
-use super::configs::{CARDS, Choice, GROUPS, LOADS, NETWORKS, NUMA, ROLES, drawn};
+use super::configs::{CARDS, Choice, GROUPS, LOADS, NETWORKS, NUMA, ROLES, USAGES, drawn};
 use super::lines::{first_lines, line};
 use super::objects::*;
 
@@ -136,6 +136,9 @@ fn choice(theme: Theme) -> BoxedStrategy<Choice> {
         Theme::Groups => {
             prop_oneof![3 => GROUPS.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
         }
+        Theme::Usages => {
+            prop_oneof![3 => USAGES.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
+        }
         Theme::Cards => {
             prop_oneof![3 => CARDS.prop_map(Choice::Usual), 1 => drawn_or_usual()].boxed()
         }
@@ -224,6 +227,7 @@ pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
             2 => stories_of(size.about(Theme::Loads)),
             2 => stories_of(size.about(Theme::Roles)),
             2 => stories_of(size.about(Theme::Numa)),
+            2 => stories_of(size.about(Theme::Usages)),
         ]
     };
     let (large, medium) = (8 * wide, 24);

@@ -18,6 +18,11 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("conformance", 1, &[Inputs::CANDIDATE_ROW]),
     ("overcommit", 1, &[Inputs::JOB_REQUEST]),
     ("drf", 1, &[Inputs::JOB_COUNTS, Inputs::CANDIDATE_ROW, Inputs::QUEUE_OBJECT]),
+    (
+        "fairshare",
+        33,
+        &[Inputs::OWN_QUEUE_USAGE, Inputs::OTHER_OBJECTS, Inputs::CLOCK, Inputs::QUEUE_OBJECT],
+    ),
     ("predicates", 1, &[Inputs::OTHER_PODS, Inputs::OTHER_OBJECTS]),
     (
         "proportion",

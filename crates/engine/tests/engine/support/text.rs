@@ -195,7 +195,11 @@ fn quota(name: &str, words: &[(&str, &str)]) -> QuotaRecord {
     let mut quota = QuotaRecord { key: key(name), ..QuotaRecord::default() };
     for &(name, value) in words {
         match name.split_once('.') {
-            Some(("hard", name)) => assert!(amount(&mut quota.hard, name, value)),
+            Some(("hard", name)) => {
+                if !amount(&mut quota.hard, name, value) {
+                    quota.hard.push((name.into(), value.parse().expect("a quantity")));
+                }
+            }
             _ => panic!("unknown word of a quota: {name}={value}"),
         }
     }

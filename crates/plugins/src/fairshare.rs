@@ -1,0 +1,387 @@
+//! Plugin `fairshare`: remembers what each namespace of a queue has used, lets it fade with a
+//! half-life, and serves first the namespace that had least.
+//! Specification: fair-share.md.
+
+mod arguments;
+mod charge;
+mod decay;
+mod division;
+mod due;
+mod ledger;
+mod queues;
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_conf::Switch;
+use vc_framework::{
+    Admission, CacheKeys, Clock, Depends, FairshareUsage, Inputs, Outbox, Plugin, PluginEntry,
+    Points, Records, Sample, SessionView,
+};
+use vc_model::reads::{self, Read};
+use vc_model::{JobId, QueueId, TaskId};
+
+use crate::rules::min_resources;
+use arguments::{DECLARED, FairshareArguments};
+use division::Division;
+use ledger::{Account, Ledger, Usage};
+use queues::QueueUsages;
+
+pub(crate) const ENTRY: PluginEntry = PluginEntry::new("fairshare", |option, warnings| {
+    let arguments = Arc::new(FairshareArguments::read(&option.arguments, warnings));
+    Box::new(Fairshare::new(arguments, option.switches.on(Switch::Hierarchy)))
+})
+.arguments(DECLARED);
+
+/// The line of jobs whose order this plugin leaves to others.
+const NO_LINE: u64 = u64::MAX;
+
+struct Fairshare {
+    arguments: Arc<FairshareArguments>,
+    /// True if queues are compared along their tree (`enableHierarchy`).
+    is_tree: bool,
+    /// `None` before the first session.
+    ledger: Option<Ledger>,
+    /// The usage and the arguments of the last configuration, until the first session.
+    inherited: Option<Inheritance>,
+    /// Weight of the session time and the entry horizon (FS-20).
+    ahead_weight: i128,
+    queue_usages: QueueUsages,
+    /// Parts of accounts. `None` without the enqueue gate, or if no job asks for admission.
+    division: Option<Division>,
+    /// The parts that were last reported, by queue and account.
+    reported_parts: BTreeMap<(Arc<str>, Arc<str>), i128>,
+    /// Samples of this session.
+    samples: Vec<Sample>,
+    /// Target queues of which a warning says that they do not exist.
+    missing: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// What a configuration hands over to the next one.
+struct Inheritance {
+    arguments: Arc<FairshareArguments>,
+    ledger: Ledger,
+    reported_parts: BTreeMap<(Arc<str>, Arc<str>), i128>,
+}
+
+/// The state that each extension point reads.
+const READS: &[(Points, Inputs)] = &[
+    (Points::JOB_ORDER, USAGE),
+    (Points::QUEUE_ORDER, USAGE.and(Inputs::QUEUE_OBJECT).and(Inputs::OTHER_QUEUE_USAGE)),
+    (
+        Points::JOB_ENQUEUEABLE,
+        Inputs::JOB_REQUEST
+            .and(Inputs::OWN_QUEUE_USAGE)
+            .and(Inputs::QUEUE_OBJECT)
+            .and(Inputs::OTHER_PODS)
+            .and(Inputs::OTHER_OBJECTS)
+            .and(Inputs::CLUSTER_TOTAL),
+    ),
+    (Points::EVENT_HANDLERS, Inputs::NONE),
+];
+/// Usage at the time of the session, by weights that may stand in ResourceQuotas.
+const USAGE: Inputs =
+    Inputs::JOB_ROW.and(Inputs::OWN_QUEUE_USAGE).and(Inputs::OTHER_OBJECTS).and(Inputs::CLOCK);
+
+impl Plugin for Fairshare {
+    fn points(&self) -> Points {
+        let mut points = Points::JOB_ORDER.and(Points::EVENT_HANDLERS);
+        if self.arguments.has_queue_order {
+            points = points.and(Points::QUEUE_ORDER);
+        }
+        if self.arguments.has_enqueue_gate {
+            points = points.and(Points::JOB_ENQUEUEABLE);
+        }
+        points
+    }
+
+    fn depends(&self) -> Depends {
+        Depends::of(READS)
+    }
+
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
+    }
+
+    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        let ledger = self.ledger.take()?;
+        let reported_parts = std::mem::take(&mut self.reported_parts);
+        let arguments = self.arguments.clone();
+        Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
+    }
+
+    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
+        self.inherited = memory.downcast().ok().map(|inheritance| *inheritance);
+    }
+
+    /// Brings usage up to date. Only jobs that changed are looked at.
+    fn open(&mut self, view: SessionView<'_>) {
+        let now = view.now_micros();
+        self.begin(view, now);
+        let Some(ledger) = &mut self.ledger else { return };
+        ledger.advance(now);
+        match view.info.active_jobs.changed() {
+            Some(changed) => {
+                changed.iter().for_each(|&job| ledger.enter(view, &self.arguments, job));
+            }
+            None => {
+                ledger.leave_missing(view);
+                view.all_jobs().for_each(|job| ledger.enter(view, &self.arguments, job));
+            }
+        }
+        ledger.weigh(view, &self.arguments);
+        let horizon = now.saturating_add(self.arguments.entry_horizon_micros);
+        self.ahead_weight = ledger.decay.weight(horizon);
+        if self.arguments.has_queue_order {
+            self.queue_usages = QueueUsages::of_session(view, ledger);
+        }
+        self.report_usage(now);
+        self.divide(view);
+        self.warn_of_missing_queues(view);
+    }
+
+    fn close(&mut self, _view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+        out.samples.append(&mut self.samples);
+        out.warnings.append(&mut self.warnings);
+    }
+
+    fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        self.follow(view, task);
+    }
+
+    fn on_deallocate(&mut self, view: SessionView<'_>, task: TaskId) {
+        self.follow(view, task);
+    }
+
+    /// FS-30: jobs of two namespaces in a target queue are ordered by projected usage.
+    fn job_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        let (Some((place_l, of_l)), Some((place_r, of_r))) =
+            (self.target(view, l), self.target(view, r))
+        else {
+            return Ordering::Equal;
+        };
+        if place_l == place_r || of_l.queue != of_r.queue {
+            return Ordering::Equal;
+        }
+        compare_usage((of_l.usage, of_l.weight), (of_r.usage, of_r.weight), self.ahead_weight)
+    }
+
+    fn queue_order(&self, view: SessionView<'_>, l: QueueId, r: QueueId) -> Ordering {
+        reads::note(Read::QueueUsages);
+        view.now_micros();
+        self.queue_usages.compare(view.cluster, (l, r), self.is_tree, self.ahead_weight)
+    }
+
+    /// FS-60: a namespace that holds its part of the queue gets nothing more.
+    fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
+        let row = &view.cluster.jobs[job];
+        reads::note(Read::QueueUsage(row.queue));
+        let part = self.division.as_ref().and_then(|division| division.get(&row.queue));
+        let Some(part) = part.and_then(|parts| parts.get(&row.key.namespace)) else {
+            return Admission::Abstain;
+        };
+        let queue = &view.cluster.queues[row.queue].name;
+        let rule = self.arguments.charge(queue);
+        let asked = min_resources(row).map_or(0, |asked| rule.of(view.cluster, asked));
+        if asked <= 0 || part.charge < part.part {
+            return Admission::Abstain;
+        }
+        let [charge, of] = [part.charge, part.part].map(|charge| division::amount(charge, rule));
+        let (namespace, name) = (&row.key.namespace, rule.name());
+        Admission::Reject(Some(format!(
+            "namespace {namespace} has its share of queue {queue} ({charge} of {of} {name})"
+        )))
+    }
+}
+
+impl CacheKeys for Fairshare {
+    fn clock(&self, view: SessionView<'_>) -> Clock {
+        due::clock(self, view)
+    }
+
+    fn has_job_lines(&self) -> bool {
+        true
+    }
+
+    fn job_line(&self, view: SessionView<'_>, job: JobId) -> u64 {
+        self.target(view, job).map_or(NO_LINE, |(place, _)| place as u64)
+    }
+}
+
+impl Fairshare {
+    fn new(arguments: Arc<FairshareArguments>, is_tree: bool) -> Self {
+        Self {
+            arguments,
+            is_tree,
+            ledger: None,
+            inherited: None,
+            ahead_weight: 1,
+            queue_usages: QueueUsages::default(),
+            division: None,
+            reported_parts: BTreeMap::new(),
+            samples: Vec::new(),
+            missing: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Takes over the usage of the last configuration, or begins a new one.
+    fn begin(&mut self, view: SessionView<'_>, now: i64) {
+        let half_life = self.arguments.half_life_micros;
+        if let Some(Inheritance { arguments, mut ledger, reported_parts }) = self.inherited.take() {
+            self.reported_parts = reported_parts;
+            if arguments.charges_as(&self.arguments) {
+                ledger.forget_weights();
+                if ledger.decay.half_life != half_life {
+                    ledger.advance(now);
+                    ledger.change_half_life(half_life, now);
+                }
+                self.ledger = Some(ledger);
+                return;
+            }
+            let text = "plugin fairshare: what is charged has changed, so usage starts anew";
+            self.warnings.push(text.to_owned());
+            ledger.end(|account| self.samples.push(gone(account)));
+        }
+        if self.ledger.is_none() {
+            let mut ledger = Ledger::new(half_life, now);
+            view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, now));
+            self.ledger = Some(ledger);
+        }
+    }
+
+    /// Returns the account of a job, if its queue is a target.
+    fn target(&self, view: SessionView<'_>, job: JobId) -> Option<(usize, &Account)> {
+        let queue = view.cluster.jobs[job].queue;
+        reads::note(Read::QueueUsage(queue));
+        reads::note(Read::OtherObjects);
+        // The usage is that at the time of the session.
+        view.now_micros();
+        let found = self.ledger.as_ref()?.of_job(job);
+        found.filter(|(_, account)| self.arguments.is_target(&account.queue))
+    }
+
+    fn follow(&mut self, view: SessionView<'_>, task: TaskId) {
+        let Some(ledger) = &mut self.ledger else { return };
+        if let Some((queue, change)) = ledger.follow(view, &self.arguments, task)
+            && self.arguments.has_queue_order
+        {
+            self.queue_usages.change(queue, change);
+        }
+    }
+
+    fn report_usage(&mut self, now: i64) {
+        let Some(ledger) = &mut self.ledger else { return };
+        let (decay, weight) = (ledger.decay, ledger.now_weight());
+        ledger.report(|account, usage| {
+            let Some(usage) = usage else {
+                return self.samples.push(gone(account));
+            };
+            self.samples.push(Sample::FairshareUsage(Box::new(FairshareUsage {
+                queue: account.queue.clone(),
+                account: account.name.clone(),
+                // The charge whose use for ever would give this usage.
+                level: usage.at(weight) as f64 / weight as f64,
+                rate: usage.rate as f64,
+                since_micros: now,
+                half_life_micros: decay.half_life,
+            })));
+        });
+    }
+
+    /// Divides the queues for the enqueue gate, if a job may ask for admission.
+    fn divide(&mut self, view: SessionView<'_>) {
+        self.division = None;
+        let is_asked = || view.info.jobs.iter().any(|&job| view.cluster.jobs[job].is_pending());
+        if !self.arguments.has_enqueue_gate || !is_asked() {
+            return;
+        }
+        let weight = |account: &str| ledger::weight(view, &self.arguments, account);
+        let division = division::divide(view, &self.arguments, weight);
+        let mut parts = BTreeMap::new();
+        for (&queue, of_queue) in &division {
+            for (account, part) in of_queue {
+                let queue = view.cluster.queues[queue].name.clone();
+                parts.insert((queue, account.clone()), part.part);
+            }
+        }
+        for (key, &part) in &parts {
+            if self.reported_parts.get(key) != Some(&part) {
+                let (queue, account) = key.clone();
+                self.samples.push(Sample::FairshareShare { queue, account, share: part as f64 });
+            }
+        }
+        self.reported_parts = parts;
+        self.division = Some(division);
+    }
+
+    fn warn_of_missing_queues(&mut self, view: SessionView<'_>) {
+        for name in self.arguments.missing_targets(view.cluster) {
+            if !self.missing.iter().any(|known| known == name) {
+                self.missing.push(name.to_owned());
+                self.warnings.push(format!(
+                    "plugin fairshare: fairshare.targetQueues: queue {name} does not exist. Create \
+                     the queue, or remove its name"
+                ));
+            }
+        }
+    }
+}
+
+fn gone(account: &Account) -> Sample {
+    Sample::FairshareGone { queue: account.queue.clone(), account: account.name.clone() }
+}
+
+/// FS-21, FS-23: compares usage at the time with this weight, relative to the weights of the
+/// owners; then the smaller charge goes first.
+fn compare_usage(l: (Usage, i64), r: (Usage, i64), weight: i128) -> Ordering {
+    let product = |(usage, _): (Usage, i64), by: i64| wide(usage.at(weight), by);
+    let by_usage = product(l, r.1).cmp(&product(r, l.1));
+    by_usage.then_with(|| wide(l.0.rate.max(0), r.1).cmp(&wide(r.0.rate.max(0), l.1)))
+}
+
+/// Multiplies amounts of at least 0 without overflow; returns the high and the low part.
+fn wide(amount: i128, by: i64) -> (u128, u128) {
+    let (amount, by) = (amount.unsigned_abs(), u128::from(by.unsigned_abs()));
+    let low = (amount & u128::from(u64::MAX)) * by;
+    ((amount >> 64) * by + (low >> 64), low & u128::from(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(closed: i128) -> Usage {
+        Usage { closed, rate: 0 }
+    }
+
+    /// FS-D2: usages are compared exactly, so that the order is one.
+    #[test]
+    fn fs_epsilon_is_gone() {
+        let usages = [0, 9, 18].map(closed);
+        for pair in usages.windows(2) {
+            assert_eq!(compare_usage((pair[0], 1_000), (pair[1], 1_000), 1), Ordering::Less);
+        }
+    }
+
+    /// Example C, and FS-23.
+    #[test]
+    fn fs_21_usage_is_relative_to_the_weight() {
+        let order = |l: i128, r: i128| compare_usage((closed(l), 2_000), (closed(r), 1_000), 1);
+        assert_eq!(order(600, 350), Ordering::Less);
+        assert_eq!(order(700, 350), Ordering::Equal);
+        assert_eq!(order(701, 350), Ordering::Greater);
+        let (idle, busy) = (closed(10), Usage { closed: 0, rate: 10 });
+        assert_eq!(compare_usage((idle, 1), (busy, 1), 1), Ordering::Less);
+    }
+
+    #[test]
+    fn products_do_not_overflow() {
+        let most = closed(i128::MAX);
+        let order = compare_usage((most, i64::MAX), (most, i64::MAX - 1), 1 << 60);
+        assert_eq!(order, Ordering::Less);
+    }
+}

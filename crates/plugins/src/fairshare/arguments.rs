@@ -1,0 +1,314 @@
+//! Arguments of `fairshare`. Those of Volcano are texts; numbers and booleans are read as well.
+//! Specification: fair-share.md 1, 16.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vc_conf::{
+    Argument, ArgumentShape, Arguments, DeclaredArgument, DurationRule, FreeForm, OneOf, Warning,
+};
+use vc_model::{Cluster, go_duration_micros};
+
+use super::charge::{ChargeRule, WeightedCharge};
+
+const MICROS_PER_MINUTE: f64 = 60e6;
+const HALF_LIFE_MINUTES: i64 = 240;
+const ENTRY_HORIZON_MICROS: i64 = 300_000_000;
+const MILLIONTHS: f64 = 1e6;
+const THOUSANDTHS: f64 = 1e3;
+/// The largest weight of an account or a queue.
+const MOST_WEIGHT: f64 = 1e9;
+
+pub(super) const DECLARED: &[&dyn DeclaredArgument] = &[
+    &TARGET_QUEUES,
+    &RESOURCE_KEY,
+    &QUEUE_RESOURCE_KEY,
+    &HALF_LIFE,
+    &ENQUEUE_GATE,
+    &RESOURCE_WEIGHTS,
+    &BILLING,
+    &ENTRY_HORIZON,
+    &WEIGHTS,
+    &QUEUE_ORDER,
+    &PERSIST_STATE,
+    &STATE_NAMESPACE,
+    &STATE_CONFIG_MAP,
+    &FLUSH_INTERVAL,
+];
+
+const TARGET_QUEUES: Argument<&str> = Argument::new(
+    "fairshare.targetQueues",
+    "",
+    "queues whose jobs are ordered by usage, with commas; empty: all",
+);
+const RESOURCE_KEY: Argument<&str> =
+    Argument::new("fairshare.resourceKey", "nvidia.com/gpu", "the resource that is charged");
+const QUEUE_RESOURCE_KEY: Argument<&str> =
+    Argument::new("fairshare.resourceKey.*", "", "the resource that is charged in this queue");
+const HALF_LIFE: Argument<FreeForm> = Argument::new(
+    "fairshare.halfLifeMinutes",
+    FreeForm("number or string", &["number", "string"]),
+    "minutes after which usage counts half",
+)
+.shown_as("240");
+const ENQUEUE_GATE: Argument<bool> = Argument::new(
+    "fairshare.enableEnqueueGate",
+    false,
+    "reject jobs of a namespace that holds its part of the queue",
+);
+const RESOURCE_WEIGHTS: Argument<ArgumentShape> = Argument::new(
+    "fairshare.resourceWeights",
+    ArgumentShape::MapOf(&ArgumentShape::Number),
+    "charge several resources: weight per cpu, per GiB, per piece of anything else",
+)
+.shown_as("none");
+const BILLING: Argument<OneOf> = Argument::new(
+    "fairshare.billing",
+    OneOf { words: &["sum", "max"], is_strict: false },
+    "charge the sum of the weighted amounts, or the largest one",
+);
+const ENTRY_HORIZON: Argument<DurationRule> = Argument::new(
+    "fairshare.entryHorizon",
+    DurationRule {
+        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 <= micros),
+        problem: "{value} is not a duration",
+        remedy: "write a duration in quotes, such as \"5m\"; until then the default 5m is in force",
+    },
+    "time ahead for which running pods are charged at once; 0s as in Volcano",
+)
+.shown_as("5m");
+const WEIGHTS: Argument<ArgumentShape> = Argument::new(
+    "fairshare.weights",
+    ArgumentShape::MapOf(&ArgumentShape::Number),
+    "weight of a namespace; a namespace of weight 2 may use twice as much",
+)
+.shown_as("1 each");
+const QUEUE_ORDER: Argument<bool> =
+    Argument::new("fairshare.queueOrder", false, "order queues by their usage, too");
+const PERSIST_STATE: Argument<bool> =
+    Argument::new("fairshare.persistState", false, "keep usage over a restart, in a ConfigMap")
+        .not_built("keeping the usage of fairshare over a restart is");
+const STATE_NAMESPACE: Argument<&str> =
+    Argument::new("fairshare.stateNamespace", "volcano-system", "namespace of that ConfigMap");
+const STATE_CONFIG_MAP: Argument<&str> =
+    Argument::new("fairshare.stateConfigMap", "fairshare-usage-state", "name of that ConfigMap");
+const FLUSH_INTERVAL: Argument<FreeForm> = Argument::new(
+    "fairshare.flushIntervalSeconds",
+    FreeForm("number or string", &["number", "string"]),
+    "seconds between two writes of it",
+)
+.shown_as("30");
+
+/// The arguments that are in force.
+#[derive(Debug)]
+pub(super) struct FairshareArguments {
+    /// Names of the target queues. `None`: all queues.
+    target_queues: Option<BTreeSet<String>>,
+    charge: ChargeRule,
+    charge_by_queue: BTreeMap<String, ChargeRule>,
+    pub(super) half_life_micros: i64,
+    pub(super) entry_horizon_micros: i64,
+    pub(super) has_enqueue_gate: bool,
+    pub(super) has_queue_order: bool,
+    /// Weights of accounts, in thousandths.
+    weights: BTreeMap<String, i64>,
+}
+
+impl FairshareArguments {
+    /// Reads the arguments. A value that cannot be used gives a warning and leaves the default.
+    pub(super) fn read(from: &Arguments, warnings: &mut Vec<Warning>) -> Self {
+        let targets: BTreeSet<String> = TARGET_QUEUES
+            .read(from, warnings)
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect();
+        Self {
+            target_queues: (!targets.is_empty()).then_some(targets),
+            charge: charge(from, warnings),
+            charge_by_queue: charge_by_queue(from, warnings),
+            half_life_micros: half_life(from, warnings),
+            entry_horizon_micros: ENTRY_HORIZON
+                .read(from, warnings)
+                .unwrap_or(ENTRY_HORIZON_MICROS),
+            has_enqueue_gate: ENQUEUE_GATE.read(from, warnings),
+            has_queue_order: QUEUE_ORDER.read(from, warnings),
+            weights: weights(from, warnings),
+        }
+    }
+
+    /// FS-1: true if jobs of the queue are ordered by usage.
+    pub(super) fn is_target(&self, queue: &str) -> bool {
+        self.target_queues.as_ref().is_none_or(|names| names.contains(queue))
+    }
+
+    /// Returns the target queues that do not exist.
+    pub(super) fn missing_targets(&self, cluster: &Cluster) -> Vec<&str> {
+        let is_present =
+            |name: &str| cluster.queue(name).is_some_and(|queue| cluster.queues[queue].present);
+        let named = self.target_queues.iter().flatten().map(String::as_str);
+        named.filter(|name| !is_present(name)).collect()
+    }
+
+    /// Returns what is charged in a queue.
+    pub(super) fn charge(&self, queue: &str) -> &ChargeRule {
+        self.charge_by_queue.get(queue).unwrap_or(&self.charge)
+    }
+
+    /// Returns the configured weight of an account, in thousandths. `None` if there is none.
+    pub(super) fn weight(&self, account: &str) -> Option<i64> {
+        self.weights.get(account).copied()
+    }
+
+    /// FS-2: true if usage that was charged with the other arguments counts on.
+    pub(super) fn charges_as(&self, other: &Self) -> bool {
+        (&self.charge, &self.charge_by_queue) == (&other.charge, &other.charge_by_queue)
+    }
+}
+
+fn charge(from: &Arguments, warnings: &mut Vec<Warning>) -> ChargeRule {
+    let key = RESOURCE_KEY.read(from, warnings);
+    let is_max = BILLING.read(from, warnings) == "max";
+    let given = from.structured(RESOURCE_WEIGHTS.key);
+    let mut weights = Vec::new();
+    for (name, value) in given.entries() {
+        let weight = value.number().unwrap_or_default();
+        if !weight.is_finite() || weight < 0.0 {
+            let message = format!("the weight {weight} of {name} is below 0, it is ignored");
+            let remedy = "write a number of at least 0";
+            warnings.push(from.warning(RESOURCE_WEIGHTS.key, &message, remedy));
+        } else if 0.0 < weight {
+            let weight = (weight.min(MOST_WEIGHT) * MILLIONTHS).floor() as i64;
+            weights.push((name.to_owned(), weight));
+        }
+    }
+    if weights.is_empty() {
+        if from.get(RESOURCE_WEIGHTS.key).is_some() {
+            let message = "all weights are 0, which would charge nothing";
+            let remedy = format!("give one resource a weight above 0; until then {key} is charged");
+            warnings.push(from.warning(RESOURCE_WEIGHTS.key, message, &remedy));
+        }
+        return ChargeRule::Resource(key);
+    }
+    if from.get(RESOURCE_KEY.key).is_some() {
+        let message = "both fairshare.resourceKey and fairshare.resourceWeights are given";
+        let remedy = "remove fairshare.resourceKey; until then fairshare.resourceWeights counts";
+        warnings.push(from.warning(RESOURCE_KEY.key, message, remedy));
+    }
+    ChargeRule::Weighted(WeightedCharge { weights, is_max })
+}
+
+fn charge_by_queue(from: &Arguments, warnings: &mut Vec<Warning>) -> BTreeMap<String, ChargeRule> {
+    let prefix = QUEUE_RESOURCE_KEY.key.trim_end_matches('*');
+    let queues = from.iter().filter_map(|(key, _)| key.strip_prefix(prefix));
+    let keys = queues
+        .map(|queue| (queue.to_owned(), QUEUE_RESOURCE_KEY.read_named(queue, from, warnings)));
+    let keys: BTreeMap<String, String> = keys.collect();
+    let given = keys.into_iter().filter(|(_, key)| !key.is_empty());
+    given.map(|(queue, key)| (queue, ChargeRule::Resource(key))).collect()
+}
+
+fn half_life(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
+    let default = HALF_LIFE_MINUTES * MICROS_PER_MINUTE as i64;
+    let Some(value) = from.get(HALF_LIFE.key) else { return default };
+    let text = value.as_str().map(str::trim);
+    let minutes = value.as_f64().or_else(|| text?.parse().ok());
+    let micros = minutes.map_or(0.0, |minutes: f64| minutes * MICROS_PER_MINUTE);
+    if 1.0 <= micros && micros.is_finite() {
+        return micros.min(i64::MAX as f64 / 1024.0) as i64;
+    }
+    let message = format!("{value} is not a positive number of minutes");
+    let remedy = "write a number above 0, such as 240; until then the default 240 is in force";
+    warnings.push(from.warning(HALF_LIFE.key, &message, remedy));
+    default
+}
+
+fn weights(from: &Arguments, warnings: &mut Vec<Warning>) -> BTreeMap<String, i64> {
+    let mut weights = BTreeMap::new();
+    for (account, value) in from.structured(WEIGHTS.key).entries() {
+        let weight = value.number().unwrap_or_default();
+        let thousandths = (weight.min(MOST_WEIGHT) * THOUSANDTHS).floor();
+        if 1.0 <= thousandths {
+            weights.insert(account.to_owned(), thousandths as i64);
+            continue;
+        }
+        let message = format!("the weight {weight} of {account} is below 0.001, it is ignored");
+        let remedy = "write a number above 0; until then the weight 1 is in force";
+        warnings.push(from.warning(WEIGHTS.key, &message, remedy));
+    }
+    weights
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(arguments: &Value) -> (FairshareArguments, Vec<String>) {
+        let entries = arguments.as_object().expect("a map").clone();
+        let mut warnings = Vec::new();
+        let read = FairshareArguments::read(&entries.into_iter().collect(), &mut warnings);
+        (read, warnings.iter().map(|warning| warning.message.clone()).collect())
+    }
+
+    /// Volcano reads texts only; numbers and booleans mean the same.
+    #[test]
+    fn fs_volcano_config() {
+        let texts = json!({
+            "fairshare.targetQueues": "gpu, cpu",
+            "fairshare.resourceKey": "nvidia.com/gpu",
+            "fairshare.resourceKey.cpu": "cpu",
+            "fairshare.halfLifeMinutes": "60",
+            "fairshare.enableEnqueueGate": "true",
+            "fairshare.stateNamespace": "volcano-system",
+            "fairshare.flushIntervalSeconds": "30",
+        });
+        let mut values = texts.clone();
+        values["fairshare.halfLifeMinutes"] = json!(60);
+        values["fairshare.enableEnqueueGate"] = json!(true);
+        for arguments in [texts, values] {
+            let (read, warnings) = read(&arguments);
+            assert_eq!(warnings, [""; 0]);
+            assert_eq!((read.half_life_micros, read.has_enqueue_gate), (3_600_000_000, true));
+            let targets = ["gpu", "cpu", "other"].map(|queue| read.is_target(queue));
+            assert_eq!(targets, [true, true, false]);
+            let charged = ["gpu", "cpu"].map(|queue| read.charge(queue).name().to_owned());
+            assert_eq!(charged, ["nvidia.com/gpu", "cpu"]);
+        }
+    }
+
+    #[test]
+    fn fs_defaults() {
+        let (read, warnings) = read(&json!({}));
+        assert_eq!(warnings, [""; 0]);
+        assert!(read.is_target("any") && !read.has_enqueue_gate && !read.has_queue_order);
+        let minute = 60_000_000;
+        assert_eq!(read.half_life_micros, 240 * minute);
+        assert_eq!(read.entry_horizon_micros, 5 * minute);
+        assert_eq!(read.weight("a"), None);
+    }
+
+    #[test]
+    fn fs_bad_arguments_leave_the_default() {
+        for (key, value, text) in [
+            ("halfLifeMinutes", json!("0"), "\"0\" is not a positive number of minutes"),
+            ("halfLifeMinutes", json!(-1), "-1 is not a positive number of minutes"),
+            ("halfLifeMinutes", json!("soon"), "\"soon\" is not a positive number of minutes"),
+            ("entryHorizon", json!("soon"), "\"soon\" is not a duration"),
+            ("billing", json!("mean"), "unknown value mean"),
+            ("weights", json!({"a": 0}), "the weight 0 of a is below 0.001, it is ignored"),
+            ("resourceWeights", json!({"cpu": -1, "memory": 1}), "the weight -1 of cpu is below 0"),
+            ("resourceWeights", json!({"cpu": 0}), "all weights are 0, which would charge nothing"),
+        ] {
+            let (read, warnings) = read(&json!({format!("fairshare.{key}"): value}));
+            assert_eq!(warnings.len(), 1, "{warnings:?}");
+            assert!(warnings[0].contains(text), "{warnings:?}");
+            assert_eq!(read.half_life_micros, 240 * 60_000_000);
+            assert_eq!(read.weight("a"), None);
+        }
+        let both = json!({"fairshare.resourceKey": "cpu", "fairshare.resourceWeights": {"cpu": 1}});
+        let (read, warnings) = read(&both);
+        assert_eq!(read.charge("q").name(), "weighted resources");
+        assert!(warnings[0].contains("both"), "{warnings:?}");
+    }
+}

@@ -1,0 +1,454 @@
+//! The usage of accounts and queues. An account is a namespace in a queue. Usage changes only when
+//! a task begins or ends to be charged; in between it is a function of the time.
+//! Specification: fair-share.md 2, FS-10 to FS-17.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use vc_framework::SessionView;
+use vc_model::{Job, JobId, QueueId, TaskId};
+
+use super::arguments::FairshareArguments;
+use super::decay::{Decay, REBASED};
+use crate::rules::is_in_session;
+
+/// Usage that grows with time: closed + rate · weight of the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// A: usage of ended tasks, less what running tasks did not use before they began.
+    pub(super) closed: i128,
+    /// R: the charge of all tasks that are charged now.
+    pub(super) rate: i128,
+}
+
+impl Usage {
+    /// Changes the rate from the time with this weight on.
+    fn change(&mut self, by: i128, weight: i128) {
+        self.rate += by;
+        self.closed = self.closed.saturating_sub(by.saturating_mul(weight));
+    }
+
+    /// Charges a task for the time before now, in which the weight has grown by `growth`.
+    fn backdate(&mut self, charge: i128, growth: i128) {
+        self.closed = self.closed.saturating_add(charge.saturating_mul(growth));
+    }
+
+    /// Returns the usage at the time with this weight, at least 0.
+    pub(super) fn at(&self, weight: i128) -> i128 {
+        self.closed.saturating_add(self.rate.saturating_mul(weight)).max(0)
+    }
+
+    pub(super) fn add(&mut self, other: Usage) {
+        self.closed = self.closed.saturating_add(other.closed);
+        self.rate += other.rate;
+    }
+}
+
+/// A namespace in a queue.
+#[derive(Clone, Debug)]
+pub(super) struct Account {
+    pub(super) queue: Arc<str>,
+    pub(super) name: Arc<str>,
+    /// In thousandths.
+    pub(super) weight: i64,
+    pub(super) usage: Usage,
+    /// The usage that was last reported. It is 0 if none was.
+    reported: Usage,
+    /// Number of jobs of the account.
+    n_jobs: u32,
+    is_dirty: bool,
+}
+
+impl Account {
+    pub(super) fn has_jobs(&self) -> bool {
+        0 < self.n_jobs
+    }
+}
+
+/// The charged tasks of a job.
+#[derive(Clone, Copy, Debug)]
+struct JobCharge {
+    /// Place of the account.
+    account: usize,
+    charge: i128,
+    n_charged: u32,
+}
+
+/// Usage of all accounts.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) decay: Decay,
+    /// A place is `None` if its account was forgotten.
+    accounts: Vec<Option<Account>>,
+    /// Places without an account.
+    free: Vec<usize>,
+    /// Places by queue and account. The map is only looked up, never iterated.
+    places: FxHashMap<(Arc<str>, Arc<str>), usize>,
+    /// The map is only looked up, never iterated.
+    jobs: FxHashMap<JobId, JobCharge>,
+    /// Places of accounts whose usage may have changed since [`Ledger::take_dirty`].
+    dirty: Vec<usize>,
+    /// Weight of the session time.
+    now_weight: i128,
+    /// Number of the half-life since 1970 in which accounts were last forgotten.
+    swept: i64,
+    /// Number of changes of ResourceQuotas that the weights account for.
+    n_quota_changes: Option<u64>,
+}
+
+impl Ledger {
+    pub(super) fn new(half_life: i64, now: i64) -> Self {
+        Self {
+            decay: Decay { half_life, origin: now },
+            accounts: Vec::new(),
+            free: Vec::new(),
+            places: FxHashMap::default(),
+            jobs: FxHashMap::default(),
+            dirty: Vec::new(),
+            now_weight: 1 << 32,
+            swept: now.div_euclid(half_life),
+            n_quota_changes: None,
+        }
+    }
+
+    /// Moves on to the time of a session. Costs a pass over the accounts once per half-life.
+    pub(super) fn advance(&mut self, now: i64) {
+        let period = now.div_euclid(self.decay.half_life);
+        if self.swept < period {
+            self.swept = period;
+            self.sweep(period * self.decay.half_life);
+        }
+        let n_rebases = self.decay.n_rebases(now);
+        if 0 < n_rebases {
+            self.decay.rebase(n_rebases);
+            let shift = (REBASED.saturating_mul(n_rebases)).min(127);
+            for account in self.accounts.iter_mut().flatten() {
+                account.usage.closed >>= shift;
+                account.reported.closed >>= shift;
+            }
+        }
+        self.now_weight = self.decay.weight(now);
+    }
+
+    /// FS-16: forgets accounts without jobs that have used less than 0.01 charge·seconds at `time`.
+    fn sweep(&mut self, time: i64) {
+        let weight = self.decay.weight(time).max(1);
+        for place in 0..self.accounts.len() {
+            let is_gone = self.accounts[place].as_ref().is_some_and(|account| {
+                // u = U / G · h / ln 2, in microseconds.
+                let usage = account.usage.at(weight) / weight * i128::from(self.decay.half_life);
+                account.n_jobs == 0 && account.usage.rate == 0 && usage < 6_931
+            });
+            if is_gone && let Some(gone) = &mut self.accounts[place] {
+                gone.usage = Usage::default();
+                self.mark(place);
+            }
+        }
+    }
+
+    /// Keeps usage as it is now, and fades it with another half-life from now on.
+    pub(super) fn change_half_life(&mut self, half_life: i64, now: i64) {
+        let before = self.decay.weight(now).max(1);
+        let after = Decay { half_life, origin: now };
+        let weight = after.weight(now);
+        let (old, new) = (i128::from(self.decay.half_life), i128::from(half_life));
+        for account in self.accounts.iter_mut().flatten() {
+            let usage = account.usage.at(before);
+            let rescaled = usage / before * weight + usage % before * weight / before;
+            let rescaled = (rescaled / new).saturating_mul(old) + rescaled % new * old / new;
+            account.usage.closed = rescaled - account.usage.rate.saturating_mul(weight);
+        }
+        (0..self.accounts.len()).for_each(|place| self.mark(place));
+        self.decay = after;
+        self.swept = now.div_euclid(half_life);
+        self.now_weight = weight;
+    }
+
+    /// Enters a job of a session that is the first one. Its tasks are charged from their start.
+    pub(super) fn begin_job(
+        &mut self,
+        view: SessionView<'_>,
+        arguments: &FairshareArguments,
+        id: JobId,
+        now: i64,
+    ) {
+        self.enter(view, arguments, id);
+        let Some(&JobCharge { account, .. }) = self.jobs.get(&id) else { return };
+        let job = &view.cluster.jobs[id];
+        let rule = arguments.charge(&view.cluster.queues[job.queue].name);
+        for &task in &job.tasks {
+            let row = &view.cluster.tasks[task];
+            if row.status.is_allocated() {
+                let started = row.started_micros.or(row.scheduled_micros).unwrap_or(now);
+                let charge = rule.of(view.cluster, view.cluster.request(task));
+                let growth = self.now_weight - self.decay.weight(started.min(now));
+                self.account_mut(account).usage.backdate(charge, growth);
+            }
+        }
+    }
+
+    /// Brings the charge of a job up to date with its row.
+    pub(super) fn enter(
+        &mut self,
+        view: SessionView<'_>,
+        arguments: &FairshareArguments,
+        id: JobId,
+    ) {
+        let job = view.cluster.jobs.get(id).filter(|job| is_in_session(view.cluster, job));
+        let Some(job) = job else {
+            return self.leave(id);
+        };
+        let queue = &view.cluster.queues[job.queue].name;
+        if self.jobs.get(&id).is_some_and(|known| !self.is_of(*known, queue, job)) {
+            self.leave(id);
+        }
+        let (charge, n_charged) = (charge(view, arguments, job, queue), job.counts.allocated());
+        let (account, before) = match self.jobs.get(&id) {
+            Some(known) => (known.account, known.charge),
+            None => {
+                let account = self.place(queue, &job.key.namespace);
+                self.account_mut(account).n_jobs += 1;
+                (account, 0)
+            }
+        };
+        self.jobs.insert(id, JobCharge { account, charge, n_charged });
+        self.change(account, charge - before);
+    }
+
+    /// Ends the charge of jobs that are in no session any more. Costs a pass over all jobs.
+    pub(super) fn leave_missing(&mut self, view: SessionView<'_>) {
+        let is_in = |id: JobId| {
+            let job = view.cluster.jobs.get(id);
+            job.is_some_and(|job| is_in_session(view.cluster, job))
+        };
+        let missing: Vec<JobId> = self.jobs.keys().copied().filter(|&id| !is_in(id)).collect();
+        missing.into_iter().for_each(|id| self.leave(id));
+    }
+
+    /// Follows an operation of the session on a task. Returns the queue and the change of its
+    /// usage, or `None` if the charge is the same.
+    pub(super) fn follow(
+        &mut self,
+        view: SessionView<'_>,
+        arguments: &FairshareArguments,
+        task: TaskId,
+    ) -> Option<(QueueId, Usage)> {
+        let id = view.cluster.tasks[task].job?;
+        let known = self.jobs.get_mut(&id)?;
+        let job = &view.cluster.jobs[id];
+        let n_charged = job.counts.allocated();
+        let n_added = i128::from(n_charged) - i128::from(known.n_charged);
+        if n_added == 0 {
+            return None;
+        }
+        let rule = arguments.charge(&view.cluster.queues[job.queue].name);
+        let by = n_added * rule.of(view.cluster, view.cluster.request(task));
+        known.n_charged = n_charged;
+        known.charge += by;
+        let account = known.account;
+        self.change(account, by);
+        let mut usage = Usage::default();
+        usage.change(by, self.now_weight);
+        Some((job.queue, usage))
+    }
+
+    /// Returns the weight of the session time.
+    pub(super) fn now_weight(&self) -> i128 {
+        self.now_weight
+    }
+
+    /// Calls `tell` for each account, which all end.
+    pub(super) fn end(self, tell: impl FnMut(&Account)) {
+        self.accounts.iter().flatten().for_each(tell);
+    }
+
+    /// True if an account without jobs may be forgotten later.
+    pub(super) fn has_leavers(&self) -> bool {
+        self.accounts().any(|account| account.n_jobs == 0)
+    }
+
+    /// Returns the place and the account of a job of a session.
+    pub(super) fn of_job(&self, job: JobId) -> Option<(usize, &Account)> {
+        let place = self.jobs.get(&job)?.account;
+        Some((place, self.accounts.get(place)?.as_ref()?))
+    }
+
+    /// Returns the accounts in no particular order.
+    pub(super) fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.accounts.iter().flatten()
+    }
+
+    /// FS-21: sets the weights of all accounts, if a ResourceQuota has changed.
+    pub(super) fn weigh(&mut self, view: SessionView<'_>, arguments: &FairshareArguments) {
+        let n_changes = Some(view.cluster.quotas.n_changes());
+        let is_same = self.n_quota_changes == n_changes;
+        self.n_quota_changes = n_changes;
+        for account in self.accounts.iter_mut().flatten().filter(|it| !is_same || it.weight == 0) {
+            account.weight = weight(view, arguments, &account.name);
+        }
+    }
+
+    /// Forgets the weights, so that the next session reads them anew.
+    pub(super) fn forget_weights(&mut self) {
+        self.n_quota_changes = None;
+    }
+
+    /// Calls `tell` for each account whose usage has changed since the last call, with `None` if the
+    /// account is forgotten.
+    pub(super) fn report(&mut self, mut tell: impl FnMut(&Account, Option<Usage>)) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        // Places depend on the evaluator.
+        let name = |place: usize| {
+            let account = self.accounts[place].as_ref()?;
+            Some((account.queue.clone(), account.name.clone()))
+        };
+        dirty.sort_by_cached_key(|&place| name(place));
+        for place in dirty {
+            let Some(account) = &mut self.accounts[place] else { continue };
+            account.is_dirty = false;
+            let usage = account.usage;
+            if account.n_jobs == 0 && usage == Usage::default() {
+                tell(account, None);
+                self.places.remove(&(account.queue.clone(), account.name.clone()));
+                self.accounts[place] = None;
+                self.free.push(place);
+            } else if account.reported != usage {
+                account.reported = usage;
+                tell(account, Some(usage));
+            }
+        }
+    }
+
+    fn leave(&mut self, id: JobId) {
+        if let Some(JobCharge { account, charge, .. }) = self.jobs.remove(&id) {
+            self.change(account, -charge);
+            self.account_mut(account).n_jobs -= 1;
+            self.mark(account);
+        }
+    }
+
+    fn is_of(&self, known: JobCharge, queue: &str, job: &Job) -> bool {
+        let account = self.accounts.get(known.account).and_then(Option::as_ref);
+        account.is_some_and(|it| &*it.queue == queue && it.name == job.key.namespace)
+    }
+
+    fn change(&mut self, place: usize, by: i128) {
+        if by != 0 {
+            let weight = self.now_weight;
+            self.account_mut(place).usage.change(by, weight);
+            self.mark(place);
+        }
+    }
+
+    fn mark(&mut self, place: usize) {
+        if let Some(account) = &mut self.accounts[place]
+            && !std::mem::replace(&mut account.is_dirty, true)
+        {
+            self.dirty.push(place);
+        }
+    }
+
+    fn account_mut(&mut self, place: usize) -> &mut Account {
+        self.accounts[place].as_mut().expect("a job's account is not forgotten")
+    }
+
+    fn place(&mut self, queue: &Arc<str>, name: &Arc<str>) -> usize {
+        let Self { accounts, free, .. } = self;
+        let key = (queue.clone(), name.clone());
+        *self.places.entry(key).or_insert_with(|| {
+            let (queue, name) = (queue.clone(), name.clone());
+            let (usage, reported) = Default::default();
+            // Weight 0: not read yet.
+            let new =
+                Account { queue, name, weight: 0, usage, reported, n_jobs: 0, is_dirty: false };
+            match free.pop() {
+                Some(place) => {
+                    accounts[place] = Some(new);
+                    place
+                }
+                None => {
+                    accounts.push(Some(new));
+                    accounts.len() - 1
+                }
+            }
+        })
+    }
+}
+
+fn charge(view: SessionView<'_>, arguments: &FairshareArguments, job: &Job, queue: &str) -> i128 {
+    let rule = arguments.charge(queue);
+    if rule.is_additive() {
+        return rule.of(view.cluster, &job.allocated);
+    }
+    let charged = job.tasks.iter().filter(|&&task| view.cluster.tasks[task].status.is_allocated());
+    charged.map(|&task| rule.of(view.cluster, view.cluster.request(task))).sum()
+}
+
+/// The entry of a ResourceQuota with the weight of its namespace.
+const NAMESPACE_WEIGHT: &str = "volcano.sh/namespace.weight";
+
+/// Returns the weight of an account in thousandths: the argument, else the largest weight of the
+/// namespace's ResourceQuotas, else 1.
+pub(super) fn weight(view: SessionView<'_>, arguments: &FairshareArguments, account: &str) -> i64 {
+    let of_quotas = || {
+        let quotas = view.cluster.quotas.of(account);
+        let weights = quotas.filter_map(|(_, quota)| quota.hard.get(NAMESPACE_WEIGHT));
+        weights.map(|weight| weight.milli()).max().filter(|weight| 0 < *weight)
+    };
+    arguments.weight(account).or_else(of_quotas).unwrap_or(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000_000;
+
+    /// FS-13: usage is the sum of charge times growth of the weight, however time is cut.
+    #[test]
+    fn fs_exact_any_cut() {
+        let decay = Decay { half_life: 4 * HOUR, origin: 0 };
+        let (start, end) = (decay.weight(HOUR), decay.weight(9 * HOUR));
+        for n_cuts in [1, 10, 10_000] {
+            let mut usage = Usage::default();
+            for cut in 0..n_cuts {
+                let time = |cut: i64| HOUR + 8 * HOUR * cut / n_cuts;
+                usage.change(3, decay.weight(time(cut)));
+                usage.change(-3, decay.weight(time(cut + 1)));
+            }
+            assert_eq!(usage, Usage { closed: 3 * (end - start), rate: 0 }, "{n_cuts} cuts");
+        }
+    }
+
+    /// FS-14: over 40 half-lives the order of accounts stays that of exact usage, except for
+    /// differences below the last unit.
+    #[test]
+    fn fs_rebase() {
+        let mut ledger = Ledger::new(HOUR, 0);
+        let exact = Decay { half_life: HOUR, origin: 0 };
+        let name = |at: i64| Arc::from(format!("a{at:04}"));
+        // Account `at` uses one unit for a while in its hour.
+        let ends = |at: i64| (at % 40 * HOUR, at % 40 * HOUR + 1_000_000 + at * 1_777);
+        let mut accounts: Vec<i64> = (0..1_000).collect();
+        accounts.sort_by_key(|&at| ends(at).0);
+        for &at in &accounts {
+            let (start, end) = ends(at);
+            let place = ledger.place(&"q".into(), &name(at));
+            ledger.account_mut(place).n_jobs = 1;
+            ledger.advance(start);
+            ledger.change(place, 1_000);
+            ledger.now_weight = ledger.decay.weight(end);
+            ledger.change(place, -1_000);
+        }
+        ledger.advance(41 * HOUR);
+        let expected = |at: i64| 1_000 * (exact.weight(ends(at).1) - exact.weight(ends(at).0));
+        let shift = 8 * (ledger.decay.origin / (8 * HOUR));
+        assert!(0 < shift);
+        for at in 0..1_000 {
+            let place = ledger.place(&"q".into(), &name(at));
+            let found = ledger.account_mut(place).usage.closed;
+            let exact = expected(at) >> shift;
+            assert!((found - exact).abs() <= 1, "{at}: {found} for {exact}");
+        }
+    }
+}
