@@ -56,21 +56,13 @@ mod tests {
     #[test]
     fn c40_what_is_missing_fails_the_check_unless_it_is_allowed() {
         let allow = |names: &str| AllowMissing::of([names]);
+        let not_built = "{name: fairshare, arguments: {fairshare.resourceKey: cpu, \
+            fairshare.persistState: true}}";
         for (plugins, allowed, is_good, reported) in [
             ("{name: gang}", "", true, "no warnings"),
-            (
-                "{name: gang}, {name: task-topology}",
-                "",
-                false,
-                "1 error, the file is refused:\n  line 3",
-            ),
-            (
-                "{name: gang}, {name: task-topology}",
-                "magic",
-                false,
-                "1 error, the file is refused:",
-            ),
-            ("{name: gang}, {name: task-topology}", "task-topology", true, "1 warning:\n  line 3"),
+            (not_built, "", false, "1 error, the file is refused:\n  line 3"),
+            (not_built, "magic", false, "1 error, the file is refused:"),
+            (not_built, "fairshare.persistState", true, "1 warning:\n  line 3"),
             ("{name: gang}, {name: magic}", "", false, "1 error:\n  line 3"),
             ("{name: gang}, {name: magic}", "*", true, "1 warning:"),
         ] {

@@ -314,7 +314,8 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
-    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: task-topology\n";
+    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: fairshare\n    \
+        arguments: {fairshare.resourceKey: cpu, fairshare.persistState: true}\n";
     const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
 
     #[test]
@@ -322,20 +323,20 @@ mod tests {
         let path = file("missing", MISSING);
         let with =
             |args: &[&str]| flags(&[&["--scheduler-conf", path.to_str().unwrap()], args].concat());
-        for refused in [&[][..], &["--allow-missing-plugins=task-topology"]] {
+        for refused in [&[][..], &["--allow-missing-plugins=magic"]] {
             let error = before_start(&with(refused)).unwrap_err();
             assert_eq!(error.code(), 255);
-            let expected = format!("configuration: {}:4: tiers[0].plugins[0]: ", path.display());
+            let expected = format!("configuration: {}:5: tiers[0].plugins[0].", path.display());
             assert!(error.to_string().starts_with(&expected), "{error}");
             assert!(
-                error.to_string().contains("\nhint: remove it, or start with --allow"),
+                error.to_string().contains("\nhint: set it to false, or start with --allow"),
                 "{error}"
             );
             // Also where a bad file means the built-in configuration.
             assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
         }
         let all = ["--allow-missing-plugins"];
-        for allowed in [&all[..], &["--allow-missing-plugins=extender,task-topology"]] {
+        for allowed in [&all[..], &["--allow-missing-plugins=magic,fairshare.persistState"]] {
             let good = before_start(&with(allowed)).unwrap().unwrap();
             assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
         }

@@ -29,18 +29,20 @@ fn core_2_core_4_core_5_exit_codes() {
     assert_eq!(code(&["--disable-default-scheduler-config", "--master=127.0.0.1:1"]), 255);
     assert_eq!(code(&["--kubeconfig=/does/not/exist"]), 1);
     let conf = folder("not_built").join("x.conf");
-    fs::write(&conf, "actions: allocate\ntiers:\n- plugins:\n  - name: task-topology\n").unwrap();
+    let text = "actions: allocate\ntiers:\n- plugins:\n  - name: fairshare\n    arguments: \
+        {fairshare.resourceKey: cpu, fairshare.persistState: true}\n";
+    fs::write(&conf, text).unwrap();
     let conf = format!("--scheduler-conf={}", conf.display());
     // C-40: before anything is asked of an API server, of which there is none here.
     let refused = scheduler(&[&conf, "--master=127.0.0.1:1"]);
     assert_eq!(refused.status.code(), Some(255));
     let reported = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        reported.contains("x.conf:4: tiers[0].plugins[0]: plugin task-topology of Volcano"),
+        reported.contains("x.conf:5: tiers[0].plugins[0].arguments.fairshare.persistState: "),
         "{reported}"
     );
     assert_eq!(code(&["check", &conf]), 1);
-    assert_eq!(code(&["check", &conf, "--allow-missing-plugins=task-topology"]), 0);
+    assert_eq!(code(&["check", &conf, "--allow-missing-plugins=fairshare.persistState"]), 0);
     let version = scheduler(&["--version"]);
     assert_eq!(version.status.code(), Some(0));
     let text = String::from_utf8(version.stdout).unwrap();
