@@ -2,6 +2,7 @@
 //! describe the parts. Each kind of devices is a file of this folder. Specification:
 //! plugins-nodes.md 16.
 
+mod config;
 mod exclusive;
 mod family;
 mod gpu_share;
@@ -19,6 +20,7 @@ use vc_framework::{
 };
 use vc_model::{Code, Finding, Labels, NodeId, Reservation, TaskId, TaskStatus};
 
+use config::DEVICE_CONFIG;
 use exclusive::ExclusiveRules;
 use family::{Choice, DeviceFamily, DeviceNode, DevicePolicy, Query, Refusal};
 use gpu_share::GpuShare;
@@ -38,6 +40,7 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry::new("deviceshare", build)
         &WEIGHT,
         &CONFIG_MAP,
         &CONFIG_MAP_NAMESPACE,
+        &DEVICE_CONFIG,
         &EXCLUSIVE_RULES,
     ])
     .moved_arguments(&[("NodeLockEnable", "write deviceshare.NodeLockEnable")])
@@ -85,7 +88,6 @@ const CONFIG_MAP_NAMESPACE: Argument<&str> = Argument::new(
     "kube-system",
     "namespace of that ConfigMap",
 );
-const NO_CONFIG_MAP: &str = "nothing to do if it has these names: then remove the argument";
 const EXCLUSIVE_RULES: Argument<ArgumentShape> = Argument::new(
     "deviceshare.GPUExclusiveRules",
     ArgumentShape::List(&ArgumentShape::MapOf(&ArgumentShape::Text)),
@@ -115,14 +117,8 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     }
     let rules = ExclusiveRules::read(EXCLUSIVE_RULES.key, arguments, warnings);
     if VGPU.read(arguments, warnings) {
-        kinds.push(Box::new(Vgpu { policy, rules: rules.clone() }));
-    }
-    for key in [CONFIG_MAP.key, CONFIG_MAP_NAMESPACE.key] {
-        if arguments.get(key).is_some() {
-            let message = "the ConfigMap is not read: resources have the names \
-                volcano.sh/vgpu-number, vgpu-memory and vgpu-cores, and MIG is not built";
-            warnings.push(arguments.warning(key, message, NO_CONFIG_MAP));
-        }
+        let config = config::vgpu(arguments, warnings);
+        kinds.push(Box::new(Vgpu { config, policy, rules: rules.clone() }));
     }
     let weight = WEIGHT.read(arguments, warnings);
     let reads_labels = !rules.is_empty();

@@ -6,6 +6,7 @@ mod bed;
 mod binpack;
 mod default_spread;
 mod deviceshare;
+mod deviceshare_mig;
 mod network_topology_aware;
 mod nodegroup;
 mod nodeorder;

@@ -223,6 +223,14 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
             ),
             (1, "deviceshare.VGPUEnable: true, deviceshare.GPUExclusiveRules: [{app: a}]"),
             (1, "deviceshare.GPUSharingEnable: true"),
+            (
+                2,
+                "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 2, \
+                 deviceshare.SchedulePolicy: binpack, deviceshare.DeviceConfig: {nvidia: \
+                 {knownMigGeometries: [{models: [-A, -B], allowedGeometries: [{group: g1, \
+                 geometries: [{name: s, memory: 30, count: 3}]}, {group: g2, geometries: [{name: l, \
+                 memory: 60, count: 1}, {name: s, memory: 40, count: 1}]}]}]}}",
+            ),
             (2, "deviceshare.VGPUEnable: true, deviceshare.NodeLockEnable: true"),
             (1, "deviceshare.GPUNumberEnable: true, deviceshare.ScheduleWeight: 3"),
             (

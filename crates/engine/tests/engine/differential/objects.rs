@@ -217,7 +217,7 @@ fn groups_of_queue(size: Size) -> impl Strategy<Value = &'static str> {
 }
 
 /// Nodes with two cards of 100 MiB, as vGPUs for two or three containers each.
-const CARDS: [(u32, &str); 7] = [
+const CARDS: [(u32, &str); 8] = [
     (
         4,
         "volcano.sh/vgpu-number=4 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200 \
@@ -248,6 +248,12 @@ const CARDS: [(u32, &str); 7] = [
          annotation.volcano.sh/node-vgpu-register=G0,2,100",
     ),
     (2, "volcano.sh/vgpu-number=4 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200"),
+    (
+        6,
+        "volcano.sh/vgpu-number=6 volcano.sh/vgpu-memory=200 volcano.sh/vgpu-cores=200 \
+         annotation.volcano.sh/node-vgpu-register=\
+         G0,3,100,NVIDIA-A,true,mig:G1,3,100,NVIDIA-B,true,mig:",
+    ),
 ];
 
 pub(super) fn node(size: Size) -> impl Strategy<Value = String> {

@@ -2,6 +2,7 @@
 //! plugins-nodes.md 16.5 ("Bind annotations").
 
 use super::super::family::DevicePart;
+use super::mig::Slot;
 
 /// Name of the vendor in each entry.
 const VENDOR: &str = "NVIDIA";
@@ -23,6 +24,8 @@ pub(super) fn encode(containers: &[Vec<DevicePart>]) -> String {
 pub(in super::super) struct Assigned<'a> {
     /// UUID of the device, without the slot of a MIG instance.
     pub(in super::super) uuid: &'a str,
+    /// The slot of the GPU. `None` if it is not divided.
+    pub(super) slot: Option<Slot<'a>>,
     pub(in super::super) memory: i64,
     pub(in super::super) cores: i64,
 }
@@ -38,8 +41,16 @@ fn assigned(entry: &str) -> Option<Assigned<'_>> {
     let (device, _vendor) = (fields.next()?, fields.next()?);
     let mut amount = || fields.next()?.parse::<i64>().ok().filter(|&amount| 0 <= amount);
     let (memory, cores) = (amount()?, amount()?);
-    let uuid = device.split('[').next().unwrap_or(device);
-    Some(Assigned { uuid, memory, cores })
+    let (uuid, slot) = match device.split_once('[') {
+        Some((uuid, slot)) => (uuid, slot.strip_suffix(']').and_then(slot_of)),
+        None => (device, None),
+    };
+    Some(Assigned { uuid, slot, memory, cores })
+}
+
+fn slot_of(text: &str) -> Option<Slot<'_>> {
+    let (group, number) = text.rsplit_once('-')?;
+    Some((group, number.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -53,11 +64,19 @@ mod tests {
     #[test]
     fn nodes_145_broken_entries_are_left_out() {
         let read = |text| decode(text).collect::<Vec<_>>();
-        let one = |uuid, memory, cores| Assigned { uuid, memory, cores };
+        let one = |uuid, memory, cores| Assigned { uuid, slot: None, memory, cores };
         assert_eq!(read("GPU-0,NVIDIA,4096,30:"), [one("GPU-0", 4096, 30)]);
         let text = "GPU-0,NVIDIA,-1,30:GPU-1,NVIDIA,x,30:GPU-2,NVIDIA,5:;GPU-3,NVIDIA,1024,0:;:";
         assert_eq!(read(text), [one("GPU-3", 1024, 0)]);
         assert_eq!(read(""), []);
+    }
+
+    #[test]
+    fn nodes_148_an_instance_is_named_by_its_slot() {
+        let slots = |text| decode(text).map(|it| (it.uuid, it.slot)).collect::<Vec<_>>();
+        let text = "A[group2-3],NVIDIA,1,0:B[group2],NVIDIA,1,0:C[x-y],NVIDIA,1,0:D,NVIDIA,1,0:";
+        let expected = [("A", Some(("group2", 3))), ("B", None), ("C", None), ("D", None)];
+        assert_eq!(slots(text), expected);
     }
 
     #[test]
