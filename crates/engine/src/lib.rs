@@ -31,3 +31,4 @@ pub use vc_framework::{
     QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample,
     SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };
+pub use vc_plugins::{DeviceConfigMap, with_device_config};

@@ -2,6 +2,7 @@
 //! describe the parts. Each kind of devices is a file of this folder. Specification:
 //! plugins-nodes.md 16.
 
+mod assigned;
 mod config;
 mod exclusive;
 mod family;
@@ -9,6 +10,7 @@ mod gpu_share;
 mod locks;
 mod reports;
 mod vgpu;
+mod vnpu;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,12 +23,14 @@ use vc_framework::{
 use vc_model::{Code, Finding, Labels, NodeId, Reservation, TaskId, TaskStatus};
 
 use config::DEVICE_CONFIG;
+pub use config::{DeviceConfigMap, with_device_config};
 use exclusive::ExclusiveRules;
 use family::{Choice, DeviceFamily, DeviceNode, DevicePolicy, Query, Refusal};
 use gpu_share::GpuShare;
 use locks::NodeLocks;
 use reports::DeviceReports;
 use vgpu::Vgpu;
+use vnpu::Vnpu;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("deviceshare", build)
     .arguments(&[
@@ -61,8 +65,7 @@ const GPU_NUMBER: Argument<bool> = Argument::new(
 const VGPU: Argument<bool> =
     Argument::new("deviceshare.VGPUEnable", false, "vGPU; not together with either of the above");
 const ASCEND_HAMI: Argument<bool> =
-    Argument::new("deviceshare.AscendHAMiVNPUEnable", false, "Ascend vNPU by HAMi")
-        .not_built("vNPUs by HAMi are");
+    Argument::new("deviceshare.AscendHAMiVNPUEnable", false, "Ascend vNPU by HAMi");
 const ASCEND_MIND_CLUSTER: Argument<bool> = Argument::new(
     "deviceshare.AscendMindClusterVNPUEnable",
     false,
@@ -119,6 +122,11 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     if VGPU.read(arguments, warnings) {
         let config = config::vgpu(arguments, warnings);
         kinds.push(Box::new(Vgpu { config, policy, rules: rules.clone() }));
+    }
+    if ASCEND_HAMI.read(arguments, warnings) {
+        let config::VnpuConfig { is_soft, chips } = config::vnpu(arguments, warnings);
+        let kinds_of = chips.into_iter().map(|chip| Vnpu { chip, policy, is_soft });
+        kinds.extend(kinds_of.map(|kind| -> Box<dyn DeviceFamily> { Box::new(kind) }));
     }
     let weight = WEIGHT.read(arguments, warnings);
     let reads_labels = !rules.is_empty();

@@ -25,6 +25,7 @@ mod scorers;
 mod sla;
 mod tdm;
 
+pub use deviceshare::{DeviceConfigMap, with_device_config};
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;
 

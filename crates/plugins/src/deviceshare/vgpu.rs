@@ -1,7 +1,6 @@
 //! vGPUs of HAMi: containers share GPUs by memory, cores and number. Specification: plugins-nodes.md
 //! 16.5.
 
-mod assigned;
 mod mig;
 mod register;
 mod request;
@@ -13,13 +12,13 @@ use std::sync::Arc;
 use vc_framework::DeviceUse;
 use vc_model::{Code, ContainerDemand, DeviceDemand, Labels, Node};
 
+use super::assigned::{self, Assigned};
 use super::exclusive::{self, ExclusiveRules};
 use super::family::{
     Annotation, Choice, DeviceFamily, DeviceNode, DevicePart, DevicePolicy, NodeProblem, Query,
     Refusal,
 };
 use super::locks;
-use assigned::Assigned;
 use mig::GpuInstances;
 pub(super) use mig::{MigGeometry, MigGroup, MigInstance};
 use register::{Mode, VgpuCard};
@@ -29,6 +28,8 @@ const REGISTER: &str = "volcano.sh/node-vgpu-register";
 const ASSIGNED: &str = "volcano.sh/vgpu-ids-new";
 /// Begins every reason, as in Volcano; what follows says more than Volcano does.
 const REASON: &str = "hami-vgpuDeviceSharing error";
+/// Name of the vendor in entries of annotations.
+const VENDOR: &str = "NVIDIA";
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const WHOLE: i64 = 100;
 
@@ -261,15 +262,15 @@ impl DeviceFamily for Vgpu {
     }
 
     fn annotations(&self, choice: &Choice, node: &Node, now_micros: i64) -> Vec<Annotation> {
-        let devices = assigned::encode(&choice.containers);
+        let devices = assigned::encode(&choice.containers, VENDOR).join(";");
         let seconds = now_micros.div_euclid(MICROS_PER_SECOND).to_string();
         vec![
-            ("volcano.sh/vgpu-node", node.name.clone()),
-            ("volcano.sh/vgpu-time", seconds.as_str().into()),
-            ("volcano.sh/bind-time", seconds.into()),
-            (ASSIGNED, devices.as_str().into()),
-            ("volcano.sh/devices-to-allocate", devices.into()),
-            ("volcano.sh/bind-phase", "allocating".into()),
+            ("volcano.sh/vgpu-node".into(), node.name.clone()),
+            ("volcano.sh/vgpu-time".into(), seconds.as_str().into()),
+            ("volcano.sh/bind-time".into(), seconds.into()),
+            (ASSIGNED.into(), devices.as_str().into()),
+            ("volcano.sh/devices-to-allocate".into(), devices.into()),
+            ("volcano.sh/bind-phase".into(), "allocating".into()),
         ]
     }
 
@@ -292,7 +293,7 @@ impl DeviceFamily for Vgpu {
                 )
             }
         };
-        Some(NodeProblem { annotation: REGISTER, problem, remedy })
+        Some(NodeProblem { annotation: REGISTER.into(), problem, remedy })
     }
 
     fn lock(&self) -> Option<&'static str> {

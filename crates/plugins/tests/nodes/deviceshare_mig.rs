@@ -60,7 +60,8 @@ fn choose(plugin: &dyn Plugin, node: NodeRecord, held: &[&str], p: PodRecord) ->
     match reserved {
         Ok(reservation) => {
             assert_eq!(reasons, [""; 0]);
-            reservation.unwrap().shares.unwrap()[IDS].to_string()
+            let shares = reservation.and_then(|it| it.shares).unwrap_or_default();
+            shares.get(IDS).map_or("", |ids| &**ids).to_owned()
         }
         Err(why) => {
             assert_eq!(reasons, [why.as_str()]);

@@ -45,7 +45,7 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 /// The places of configurations with nodegroup or resource-strategy-fit.
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with deviceshare.
-pub(super) const CARDS: std::ops::Range<usize> = 19..24;
+pub(super) const CARDS: std::ops::Range<usize> = 19..25;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -103,6 +103,7 @@ fn make_configs() -> Vec<Config> {
             all,
             &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
         ),
+        conf(all, &format!("{chart} deviceshare{{* deviceshare.AscendHAMiVNPUEnable=true}}")),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
 }
@@ -223,6 +224,12 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
             ),
             (1, "deviceshare.VGPUEnable: true, deviceshare.GPUExclusiveRules: [{app: a}]"),
             (1, "deviceshare.GPUSharingEnable: true"),
+            (
+                2,
+                "deviceshare.AscendHAMiVNPUEnable: true, deviceshare.ScheduleWeight: 2, \
+                 deviceshare.SchedulePolicy: binpack",
+            ),
+            (1, "deviceshare.AscendHAMiVNPUEnable: true, deviceshare.NodeLockEnable: true"),
             (
                 2,
                 "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 2, \

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use super::super::assigned::Slot;
+
 /// How GPUs of some models can be divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct MigGeometry {
@@ -28,9 +30,6 @@ pub(in super::super) struct MigInstance {
     /// Number of such instances.
     pub(in super::super) count: i64,
 }
-
-/// A slot of a GPU: the name of its group, and its number there.
-pub(super) type Slot<'a> = (&'a str, i64);
 
 /// The instances of one GPU, with the slots that pods have.
 #[derive(Clone, Debug)]
@@ -82,19 +81,22 @@ impl<'a> GpuInstances<'a> {
 
 /// Returns the ways to divide GPUs as NVIDIA documents them.
 pub(super) fn known_geometries() -> Vec<MigGeometry> {
-    let group = |(at, types): (usize, &&[(i64, i64)])| {
+    let group = |(at, types): (usize, &Instances)| {
         let instances = types.iter().map(|&(memory, count)| MigInstance { memory, count });
         MigGroup { name: format!("group{}", at + 1), instances: instances.collect() }
     };
-    let geometry = |(models, groups): &(&[&str], &[&[(i64, i64)]])| MigGeometry {
+    let geometry = |(models, groups): &(Models, &[Instances])| MigGeometry {
         models: models.iter().map(|&model| model.to_owned()).collect(),
         groups: groups.iter().enumerate().map(group).collect(),
     };
     KNOWN.iter().map(geometry).collect()
 }
 
-/// Models, and groups of pairs of memory and count.
-const KNOWN: &[(&[&str], &[&[(i64, i64)]])] = &[
+type Models = &'static [&'static str];
+/// Pairs of memory and count.
+type Instances = &'static [(i64, i64)];
+
+const KNOWN: &[(Models, &[Instances])] = &[
     (&["A30"], &[&[(6_144, 4)], &[(12_288, 2)], &[(24_576, 1)]]),
     (
         &["A100-SXM4-40GB", "A100-40GB-PCIe", "A100-PCIE-40GB"],

@@ -3,6 +3,7 @@
 
 use vc_model::{ContainerDemand, DeviceDemand};
 
+use super::super::family::items;
 use super::VgpuConfig;
 use super::register::VgpuCard;
 
@@ -114,10 +115,4 @@ impl<'a> AllowedCards<'a> {
                 false => is_in(&self.use_models),
             }
     }
-}
-
-/// Returns the items of a comma-separated annotation, without blanks and empty items.
-fn items<'a>(demand: &'a DeviceDemand, key: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    let text = demand.annotations.get(key).map_or("", |text| &**text);
-    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

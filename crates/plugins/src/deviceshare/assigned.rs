@@ -1,38 +1,35 @@
-//! The annotation that names the vGPUs of a pod: how it is written and read. Specification:
-//! plugins-nodes.md 16.5 ("Bind annotations").
+//! The annotation that names the devices of a pod: how it is written and read. Specification:
+//! plugins-nodes.md 16.5 ("Bind annotations") and 16.9.
 
-use super::super::family::DevicePart;
-use super::mig::Slot;
+use super::family::DevicePart;
 
-/// Name of the vendor in each entry.
-const VENDOR: &str = "NVIDIA";
+/// A slot of a divided GPU: the name of its group, and its number there.
+pub(super) type Slot<'a> = (&'a str, i64);
 
-/// Writes the devices of each container. The n-th part is that of the n-th container, because the
-/// device plugin counts containers so.
-pub(super) fn encode(containers: &[Vec<DevicePart>]) -> String {
+/// Writes the devices of each container, with the name of their vendor. The n-th part is that of the
+/// n-th container, because device plugins count containers so.
+pub(super) fn encode(containers: &[Vec<DevicePart>], vendor: &str) -> Vec<String> {
     let entry = |share: &DevicePart| {
         let DevicePart { device, memory, cores } = share;
-        format!("{device},{VENDOR},{memory},{cores}:")
+        format!("{device},{vendor},{memory},{cores}:")
     };
-    let parts: Vec<String> =
-        containers.iter().map(|shares| shares.iter().map(entry).collect()).collect();
-    parts.join(";")
+    containers.iter().map(|shares| shares.iter().map(entry).collect()).collect()
 }
 
 /// A device that a container has, as the annotation names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Assigned<'a> {
+pub(super) struct Assigned<'a> {
     /// UUID of the device, without the slot of a MIG instance.
-    pub(in super::super) uuid: &'a str,
+    pub(super) uuid: &'a str,
     /// The slot of the GPU. `None` if it is not divided.
     pub(super) slot: Option<Slot<'a>>,
-    pub(in super::super) memory: i64,
-    pub(in super::super) cores: i64,
+    pub(super) memory: i64,
+    pub(super) cores: i64,
 }
 
 /// Reads the devices of all containers. Entries with missing fields or amounts that are no numbers
 /// are left out.
-pub(in super::super) fn decode(text: &str) -> impl Iterator<Item = Assigned<'_>> {
+pub(super) fn decode(text: &str) -> impl Iterator<Item = Assigned<'_>> {
     text.split([';', ':']).filter_map(assigned)
 }
 
@@ -82,7 +79,7 @@ mod tests {
     #[test]
     fn the_parts_are_those_of_the_containers() {
         let containers = [vec![], vec![share("a", 1, 2), share("b", 3, 4)], vec![share("a", 5, 6)]];
-        let text = encode(&containers);
+        let text = encode(&containers, "NVIDIA").join(";");
         assert_eq!(text, ";a,NVIDIA,1,2:b,NVIDIA,3,4:;a,NVIDIA,5,6:");
         let read: Vec<_> = decode(&text).map(|it| (it.uuid, it.memory, it.cores)).collect();
         assert_eq!(read, [("a", 1, 2), ("b", 3, 4), ("a", 5, 6)]);
