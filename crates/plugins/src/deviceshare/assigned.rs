@@ -4,7 +4,7 @@
 use super::family::DevicePart;
 
 /// A slot of a divided GPU: the name of its group, and its number there.
-pub(super) type Slot<'a> = (&'a str, i64);
+pub(super) type GpuSlot<'a> = (&'a str, i64);
 
 /// Writes the devices of each container, with the name of their vendor. The n-th part is that of the
 /// n-th container, because device plugins count containers so.
@@ -22,7 +22,7 @@ pub(super) struct Assigned<'a> {
     /// UUID of the device, without the slot of a MIG instance.
     pub(super) uuid: &'a str,
     /// The slot of the GPU. `None` if it is not divided.
-    pub(super) slot: Option<Slot<'a>>,
+    pub(super) slot: Option<GpuSlot<'a>>,
     pub(super) memory: i64,
     pub(super) cores: i64,
 }
@@ -45,7 +45,7 @@ fn assigned(entry: &str) -> Option<Assigned<'_>> {
     Some(Assigned { uuid, slot, memory, cores })
 }
 
-fn slot_of(text: &str) -> Option<Slot<'_>> {
+fn slot_of(text: &str) -> Option<GpuSlot<'_>> {
     let (group, number) = text.rsplit_once('-')?;
     Some((group, number.parse().ok()?))
 }

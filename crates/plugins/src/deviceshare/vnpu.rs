@@ -21,7 +21,7 @@ use super::family::{
 use super::locks;
 pub(super) use chip::{VnpuChip, VnpuTemplate, known_chips};
 use register::Npu;
-use request::{Request, Wishes};
+use request::{NpuRequest, Wishes};
 
 /// Annotation of a node that says whether it takes parts of any size.
 const SOFT_NODE: &str = "hami-vnpu-core";
@@ -51,7 +51,7 @@ struct UsedNpu {
 
 impl UsedNpu {
     /// True if a container with this request can get a part of the NPU.
-    fn fits(&self, request: &Request, wishes: &Wishes<'_>, word: &str) -> bool {
+    fn fits(&self, request: &NpuRequest, wishes: &Wishes<'_>, word: &str) -> bool {
         let Self { npu, n_users, memory, cores, .. } = self;
         let total = if wishes.is_soft { SOFT_CORES } else { npu.cores };
         npu.is_healthy
@@ -64,7 +64,7 @@ impl UsedNpu {
             && !(0 < total && *cores == total && request.cores == 0)
     }
 
-    fn take(&mut self, request: &Request) -> DevicePart {
+    fn take(&mut self, request: &NpuRequest) -> DevicePart {
         let memory = request.memory_of(&self.npu);
         self.n_users += 1;
         self.memory = self.memory.saturating_add(memory);
@@ -181,7 +181,7 @@ fn refusal(code: Code, detail: &str) -> Refusal {
 
 impl DeviceFamily for Vnpu {
     fn is_requested(&self, demand: &DeviceDemand) -> bool {
-        demand.containers.iter().any(|container| Request::of(container, &self.chip).is_some())
+        demand.containers.iter().any(|container| NpuRequest::of(container, &self.chip).is_some())
     }
 
     fn choose(&self, query: Query<'_>) -> Result<Choice, Refusal> {
@@ -197,7 +197,7 @@ impl DeviceFamily for Vnpu {
         let mut choice = Choice { is_soft: wishes.is_soft, ..Choice::default() };
         let mut all: Vec<usize> = Vec::new();
         for container in &demand.containers {
-            let Some(request) = Request::of(container, &self.chip) else {
+            let Some(request) = NpuRequest::of(container, &self.chip) else {
                 choice.containers.push(Vec::new());
                 continue;
             };

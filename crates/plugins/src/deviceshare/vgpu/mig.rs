@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::assigned::Slot;
+use super::super::assigned::GpuSlot;
 
 /// How GPUs of some models can be divided.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) struct GpuInstances<'a> {
     groups: &'a [MigGroup],
     /// A unit of requested memory is so many MiB.
     factor: i64,
-    used: BTreeSet<Slot<'a>>,
+    used: BTreeSet<GpuSlot<'a>>,
 }
 
 impl<'a> GpuInstances<'a> {
@@ -49,13 +49,13 @@ impl<'a> GpuInstances<'a> {
     }
 
     /// Counts a slot as taken.
-    pub(super) fn occupy(&mut self, slot: Slot<'a>) {
+    pub(super) fn occupy(&mut self, slot: GpuSlot<'a>) {
         self.used.insert(slot);
     }
 
     /// Returns the slot that a request gets, with its memory in units of requests. While slots are
     /// taken, only their group is possible.
-    pub(super) fn find(&self, memory: i64) -> Option<(Slot<'a>, i64)> {
+    pub(super) fn find(&self, memory: i64) -> Option<(GpuSlot<'a>, i64)> {
         let memory = memory.saturating_mul(self.factor);
         let is_open = |group: &&MigGroup| self.used.iter().all(|(name, _)| *name == group.name);
         self.groups.iter().filter(is_open).find_map(|group| {

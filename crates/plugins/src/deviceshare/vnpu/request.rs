@@ -12,7 +12,7 @@ const MODE: &str = "huawei.com/vnpu-mode";
 
 /// What a container requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct NpuRequest {
     /// Number of different NPUs.
     pub(super) number: i64,
     /// Memory of each NPU in MiB. `None` for all of its memory.
@@ -21,7 +21,7 @@ pub(super) struct Request {
     pub(super) cores: i64,
 }
 
-impl Request {
+impl NpuRequest {
     /// Returns the request of a container. Returns `None` if it requests no NPU of this kind.
     pub(super) fn of(container: &ContainerDemand, chip: &VnpuChip) -> Option<Self> {
         let amount = |name: &str| container.get(name).copied();
