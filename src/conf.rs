@@ -11,6 +11,7 @@ use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
 use vc_kube::{EngineMessage, EngineVisit, LoadSource};
 
+use crate::device_config::{self, DeviceConfigReader};
 use crate::fatal::Fatal;
 use crate::flags::Flags;
 use crate::loads::{self, source_in_force};
@@ -187,15 +188,25 @@ pub(crate) struct ConfigFollower {
     in_force: Option<String>,
     /// The load source in force.
     loads: watch::Sender<Option<LoadSource>>,
+    /// What the one in force says.
+    loaded: LoadedConfig,
+    /// The content of the ConfigMap with the device configuration.
+    devices: Option<String>,
     meter: Arc<Meter>,
 }
 
 impl ConfigFollower {
-    pub(crate) fn new(flags: &Flags, start: &StartConfig, meter: Arc<Meter>) -> Self {
+    pub(crate) fn new(
+        flags: &Flags,
+        start: &StartConfig,
+        devices: Option<String>,
+        meter: Arc<Meter>,
+    ) -> Self {
         let (path, allowed) = (flags.scheduler_conf.clone(), flags.allow_missing.clone());
         let (seen, in_force) = (start.text.clone(), start.in_force.clone());
         let loads = watch::Sender::new(source_in_force(&start.loaded.config));
-        Self { path, allowed, seen, in_force, loads, meter }
+        let loaded = start.loaded.clone();
+        Self { path, allowed, seen, in_force, loads, loaded, devices, meter }
     }
 
     /// The load source of the configuration in force, now and after a change.
@@ -204,7 +215,11 @@ impl ConfigFollower {
     }
 
     /// Hands every good change to the engine, until nobody listens.
-    pub(crate) async fn run(mut self, inbox: mpsc::Sender<EngineMessage>) {
+    pub(crate) async fn run(
+        mut self,
+        inbox: mpsc::Sender<EngineMessage>,
+        mut reader: DeviceConfigReader,
+    ) {
         if self.path.as_os_str().is_empty() {
             return;
         }
@@ -216,7 +231,9 @@ impl ConfigFollower {
             // A file system that hangs must not hold up anything else.
             let read = tokio::task::spawn_blocking(move || load(&path, &allowed));
             let Ok(read) = read.await else { return };
-            if let Some(visit) = self.changed(read)
+            let newest = read.1.as_ref().map_or(&self.loaded.config, |loaded| &loaded.config);
+            let devices = reader.read(newest).await;
+            if let Some(visit) = self.changed(read, devices)
                 && inbox.send(EngineMessage::Visit(visit)).await.is_err()
             {
                 return;
@@ -224,19 +241,40 @@ impl ConfigFollower {
         }
     }
 
+    /// Returns what makes a good change of the file, or of the device configuration, known to the
+    /// engine.
     fn changed(
         &mut self,
         read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
+        devices: Option<String>,
     ) -> Option<EngineVisit> {
+        let has_other_devices = devices != self.devices;
+        self.devices = devices;
+        let has_other_file = self.has_changed(read);
+        if has_other_devices && !has_other_file {
+            tracing::info!("the device configuration has changed");
+        }
+        (has_other_devices || has_other_file).then(|| {
+            let (loaded, devices) = (self.loaded.clone(), self.devices.clone());
+            let meter = self.meter.clone();
+            EngineVisit::change(move |engine| configure(engine, &loaded, devices, &meter))
+        })
+    }
+
+    /// True if the file is good, and another one than is in force.
+    fn has_changed(
+        &mut self,
+        read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
+    ) -> bool {
         let (text, loaded) = read;
         if text == self.seen {
-            return None;
+            return false;
         }
         self.seen = text;
         match loaded {
             Ok(_) if self.seen == self.in_force => {
                 tracing::info!("the configuration is again what is in force");
-                None
+                false
             }
             Ok(loaded) => {
                 accepted(self.seen.as_deref().unwrap_or_default());
@@ -248,20 +286,20 @@ impl ConfigFollower {
                     *known = source;
                     is_another
                 });
-                let meter = self.meter.clone();
-                Some(EngineVisit::change(move |engine| configure(engine, &loaded, &meter)))
+                self.loaded = loaded;
+                true
             }
             Err(error) => {
                 tracing::error!("the last good configuration stays in force: {error}");
                 self.meter.metrics.reload_failure();
-                None
+                false
             }
         }
     }
 }
 
-fn configure(engine: &mut Engine, loaded: &LoadedConfig, meter: &Meter) {
-    let warnings = engine.configure(&loaded.config);
+fn configure(engine: &mut Engine, loaded: &LoadedConfig, devices: Option<String>, meter: &Meter) {
+    let warnings = engine.configure(&device_config::merged(&loaded.config, devices.as_deref()));
     warn(&warnings);
     meter.configuration(loaded, warnings.len());
     meter.metrics.default_in_force(false);
@@ -381,12 +419,12 @@ mod tests {
         let mut follow = None;
         let at_start = logged(0, || {
             let first = start(&flags, None).unwrap();
-            follow = Some(ConfigFollower::new(&flags, &first, Arc::new(Meter::default())));
+            follow = Some(ConfigFollower::new(&flags, &first, None, Arc::new(Meter::default())));
         });
         let mut follow = follow.unwrap();
         let mut reload = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            logged(0, || drop(follow.changed(load(&path, &AllowMissing::Nothing))))
+            logged(0, || drop(follow.changed(load(&path, &AllowMissing::Nothing), None)))
         };
         let same = reload(LEVEL);
         let without = reload(ONE);
@@ -423,7 +461,7 @@ mod tests {
         assert!(!first.is_default());
         let meter = Arc::new(Meter::default());
         meter.metrics.default_in_force(true);
-        let mut follow = ConfigFollower::new(&flags, &first, meter.clone());
+        let mut follow = ConfigFollower::new(&flags, &first, None, meter.clone());
         let (mut engine, _) = Engine::new(Default::default(), &first.loaded.config);
         // What is written, whether the engine is told, failures so far.
         let steps = [
@@ -438,7 +476,7 @@ mod tests {
         ];
         for (text, reported, n_failures) in steps {
             std::fs::write(&path, text).unwrap();
-            let visit = follow.changed(load(&path, &AllowMissing::Nothing));
+            let visit = follow.changed(load(&path, &AllowMissing::Nothing), None);
             assert_eq!(visit.is_some(), reported, "{text}");
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
@@ -448,8 +486,8 @@ mod tests {
             }
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing)).is_none());
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing)).is_none());
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_none());
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_none());
         assert_eq!(failures(&meter), 4);
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }

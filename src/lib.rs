@@ -6,6 +6,7 @@ pub mod command;
 pub mod conf;
 #[cfg(feature = "cpu-profiles")]
 pub mod cpu;
+mod device_config;
 pub mod dump;
 pub mod environment;
 pub mod fatal;

@@ -15,7 +15,8 @@ use vc_kube::{
 };
 use vc_model::{RequestGates, Settings};
 
-use crate::conf::{self, ConfigFollower, UsableConfig};
+use crate::conf::{self, ConfigFollower, StartConfig, UsableConfig};
+use crate::device_config::{self, DeviceConfigReader};
 use crate::dump::Dumper;
 use crate::environment::Environment;
 use crate::fatal::Fatal;
@@ -155,7 +156,11 @@ async fn lead(
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
     process.meter.reached(State::Leading { synced: false });
-    let mut work = LeaderWork::start(process, clients, server, dumper)?;
+    let start = conf::start(&process.flags, process.good_conf.as_ref())?;
+    let mut reader = DeviceConfigReader::new(clients.clone());
+    let devices = reader.read(&start.loaded.config).await;
+    let config = LeaderConfig { start, devices, reader };
+    let mut work = LeaderWork::start(process, clients, server, dumper, config)?;
     tokio::select! {
         () = stop => {}
         () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
@@ -181,12 +186,21 @@ async fn lost(leadership: &mut Option<Leadership>) {
     }
 }
 
+/// What this process begins with, and who reads the device configuration from then on.
+struct LeaderConfig {
+    start: StartConfig,
+    /// The content of the ConfigMap with the device configuration.
+    devices: Option<String>,
+    reader: DeviceConfigReader,
+}
+
 impl LeaderWork {
     fn start(
         process: &Process,
         clients: Clients,
         server: ServerFeatures,
         dumper: Dumper,
+        config: LeaderConfig,
     ) -> Result<Self, Fatal> {
         let Process { flags, meter, .. } = process;
         let division = process.environment.division.as_ref();
@@ -194,8 +208,9 @@ impl LeaderWork {
             let hint = "hint: SCHEDULER_POD_NAME must be <base>-0 to <base>-<SCHEDULER_NUM - 1>";
             tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
         }
-        let start = conf::start(flags, process.good_conf.as_ref())?;
-        let (engine, warnings) = Engine::new(options(process, &server), &start.loaded.config);
+        let LeaderConfig { start, devices, reader } = config;
+        let merged = device_config::merged(&start.loaded.config, devices.as_deref());
+        let (engine, warnings) = Engine::new(options(process, &server), &merged);
         conf::warn(&warnings);
         meter.configuration(&start.loaded, warnings.len());
         meter.metrics.default_in_force(start.is_default());
@@ -233,10 +248,10 @@ impl LeaderWork {
             observer,
         };
         let mut aside = JoinSet::new();
-        let follower = ConfigFollower::new(flags, &start, meter.clone());
+        let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
         let source = follower.load_source();
         aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));
-        aside.spawn(follower.run(inbox.clone()));
+        aside.spawn(follower.run(inbox.clone(), reader));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         meter.devices(server.serves_devices());
         if let Some(before) = server.devices.filter(|found| !found.are_served()) {

@@ -9,6 +9,7 @@ mod binary;
 mod binding;
 mod child;
 mod cluster;
+mod devices;
 mod election;
 #[path = "../common/guard.rs"]
 mod guard;

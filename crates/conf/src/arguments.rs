@@ -31,6 +31,11 @@ impl Arguments {
         self.entries.insert(key, ArgumentEntry { value, line });
     }
 
+    /// Sets a value that does not come from the file.
+    pub fn set(&mut self, key: &str, value: Value) {
+        self.insert(key.to_owned(), value, None);
+    }
+
     /// The value as written; structured arguments are read with this.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.entries.get(key).map(|entry| &entry.value)

@@ -41,3 +41,4 @@ pub use settings::{
 pub use spelling::nearest;
 pub use structured::{ArgumentShape, StructuredInt, StructuredPart};
 pub use switches::{SWITCHES, Switch, Switches};
+pub use tree::argument_value;

@@ -47,6 +47,22 @@ impl<'a> StructuredPart<'a> {
         entries.map(|(key, value)| (key.as_str(), Self(Some(value))))
     }
 
+    /// Returns the items of a list.
+    pub fn items(self) -> impl Iterator<Item = Self> {
+        let items = self.0.and_then(Value::as_array).into_iter().flatten();
+        items.map(|value| Self(Some(value)))
+    }
+
+    /// True if there is such a part, and it is not `null`.
+    pub fn is_given(self) -> bool {
+        self.0.is_some_and(|value| !value.is_null())
+    }
+
+    /// True if the part is a list.
+    pub fn is_list(self) -> bool {
+        self.0.is_some_and(Value::is_array)
+    }
+
     /// Returns the text, or an empty one.
     pub fn text(self) -> &'a str {
         self.0.and_then(Value::as_str).unwrap_or_default()

@@ -97,6 +97,37 @@ impl YamlNode {
     }
 }
 
+/// Reads a YAML text as the value of an argument.
+///
+/// # Errors
+/// What is wrong with the text, with its line.
+pub fn argument_value(text: &str) -> Result<Value, String> {
+    let node = load(text).map_err(|error| {
+        let line = error.location().map_or(0, |place| place.line());
+        let full = error.without_snippet().to_string();
+        format!("line {line}: {}", full.split(" at line ").next().unwrap_or(&full))
+    })?;
+    Ok(value(&node))
+}
+
+/// Returns the node as JSON. Keys that are no scalars are left out.
+fn value(node: &YamlNode) -> Value {
+    match &node.tree {
+        YamlTree::List(items) => items.iter().map(value).collect(),
+        YamlTree::Map(entries) => {
+            let entry = |(key, of): &(YamlNode, YamlNode)| {
+                let key = match key.scalar()? {
+                    Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                Some((key, value(of)))
+            };
+            Value::Object(entries.iter().filter_map(entry).collect())
+        }
+        _ => node.scalar().unwrap_or_default(),
+    }
+}
+
 fn non_finite(value: f64) -> &'static str {
     match (value.is_nan(), value > 0.0) {
         (true, _) => ".nan",

@@ -39,8 +39,14 @@ const CHOOSING: &[&str] = &[
 /// Annotations that name the devices of a pod.
 const ASSIGNING: &[&str] = &["volcano.sh/vgpu-ids-new", "volcano.sh/gpu-index"];
 /// Annotations of nodes about shared devices.
-const OF_NODES: &[&str] =
-    &["volcano.sh/node-vgpu-register", "volcano.sh/gpu-unhealthy-ids", "gpu", "hamivgpu"];
+const OF_NODES: &[&str] = &[
+    "volcano.sh/node-vgpu-register",
+    "volcano.sh/gpu-unhealthy-ids",
+    "gpu",
+    "hamivgpu",
+    "hami.io/mutex.lock",
+    "hami-vnpu-core",
+];
 
 /// Returns the demand of a pod. Returns `None` if no container requests an extended resource.
 pub(crate) fn demand_of(pod: &PodRecord) -> Option<DeviceDemand> {
@@ -51,7 +57,8 @@ pub(crate) fn demand_of(pod: &PodRecord) -> Option<DeviceDemand> {
     let of_all = |containers: &[ContainerRecord]| containers.iter().map(extended).collect();
     let (containers, init_containers) = (of_all(&pod.containers), of_all(&pod.init_containers));
     let spreads = pod.annotations.get(SPREAD_POLICY).is_some_and(|policy| &**policy == "spread");
-    let annotations = kept(&pod.annotations, |key| CHOOSING.contains(&key));
+    let annotations =
+        kept(&pod.annotations, |key| CHOOSING.contains(&key) || is_hami(key, "-uuid"));
     let spread_group = spreads.then(|| group_of(pod)).flatten();
     Some(DeviceDemand { containers, init_containers, annotations, spread_group })
 }
@@ -64,14 +71,22 @@ pub(crate) fn group_of(pod: &PodRecord) -> Option<Arc<str>> {
 
 /// Returns the annotations that name the devices of a pod. Returns `None` if there are none.
 pub(crate) fn devices_of(annotations: &Labels) -> Option<Arc<Labels>> {
-    let kept = kept(annotations, |key| ASSIGNING.contains(&key));
+    let kept =
+        kept(annotations, |key| ASSIGNING.contains(&key) || is_hami(key, "-devices-allocated"));
     (!kept.is_empty()).then(|| Arc::new(kept))
 }
 
 /// Returns the annotations of a node about its shared devices. Returns `None` if there are none.
 pub(crate) fn devices_of_node(annotations: &Labels) -> Option<Arc<Labels>> {
-    let kept = kept(annotations, |key| OF_NODES.contains(&key));
+    let kept = kept(annotations, |key| {
+        OF_NODES.contains(&key) || key.starts_with("hami.io/node-register-")
+    });
     (!kept.is_empty()).then(|| Arc::new(kept))
+}
+
+/// True for an annotation of HAMi whose name contains a common word and ends so.
+fn is_hami(key: &str, end: &str) -> bool {
+    key.strip_prefix("hami.io/").is_some_and(|rest| rest.ends_with(end))
 }
 
 fn kept(annotations: &Labels, is_kept: impl Fn(&str) -> bool) -> Labels {

@@ -2,12 +2,15 @@
 //! describe the parts. Each kind of devices is a file of this folder. Specification:
 //! plugins-nodes.md 16.
 
+mod assigned;
+mod config;
 mod exclusive;
 mod family;
 mod gpu_share;
 mod locks;
 mod reports;
 mod vgpu;
+mod vnpu;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,12 +22,15 @@ use vc_framework::{
 };
 use vc_model::{Code, Finding, Labels, NodeId, Reservation, TaskId, TaskStatus};
 
+use config::DEVICE_CONFIG;
+pub use config::{DeviceConfigMap, with_device_config};
 use exclusive::ExclusiveRules;
 use family::{Choice, DeviceFamily, DeviceNode, DevicePolicy, Query, Refusal};
 use gpu_share::GpuShare;
 use locks::NodeLocks;
 use reports::DeviceReports;
 use vgpu::Vgpu;
+use vnpu::Vnpu;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("deviceshare", build)
     .arguments(&[
@@ -38,6 +44,7 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry::new("deviceshare", build)
         &WEIGHT,
         &CONFIG_MAP,
         &CONFIG_MAP_NAMESPACE,
+        &DEVICE_CONFIG,
         &EXCLUSIVE_RULES,
     ])
     .moved_arguments(&[("NodeLockEnable", "write deviceshare.NodeLockEnable")])
@@ -58,8 +65,7 @@ const GPU_NUMBER: Argument<bool> = Argument::new(
 const VGPU: Argument<bool> =
     Argument::new("deviceshare.VGPUEnable", false, "vGPU; not together with either of the above");
 const ASCEND_HAMI: Argument<bool> =
-    Argument::new("deviceshare.AscendHAMiVNPUEnable", false, "Ascend vNPU by HAMi")
-        .not_built("vNPUs by HAMi are");
+    Argument::new("deviceshare.AscendHAMiVNPUEnable", false, "Ascend vNPU by HAMi");
 const ASCEND_MIND_CLUSTER: Argument<bool> = Argument::new(
     "deviceshare.AscendMindClusterVNPUEnable",
     false,
@@ -85,7 +91,6 @@ const CONFIG_MAP_NAMESPACE: Argument<&str> = Argument::new(
     "kube-system",
     "namespace of that ConfigMap",
 );
-const NO_CONFIG_MAP: &str = "nothing to do if it has these names: then remove the argument";
 const EXCLUSIVE_RULES: Argument<ArgumentShape> = Argument::new(
     "deviceshare.GPUExclusiveRules",
     ArgumentShape::List(&ArgumentShape::MapOf(&ArgumentShape::Text)),
@@ -115,14 +120,13 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
     }
     let rules = ExclusiveRules::read(EXCLUSIVE_RULES.key, arguments, warnings);
     if VGPU.read(arguments, warnings) {
-        kinds.push(Box::new(Vgpu { policy, rules: rules.clone() }));
+        let config = config::vgpu(arguments, warnings);
+        kinds.push(Box::new(Vgpu { config, policy, rules: rules.clone() }));
     }
-    for key in [CONFIG_MAP.key, CONFIG_MAP_NAMESPACE.key] {
-        if arguments.get(key).is_some() {
-            let message = "the ConfigMap is not read: resources have the names \
-                volcano.sh/vgpu-number, vgpu-memory and vgpu-cores, and MIG is not built";
-            warnings.push(arguments.warning(key, message, NO_CONFIG_MAP));
-        }
+    if ASCEND_HAMI.read(arguments, warnings) {
+        let config::VnpuConfig { is_soft, chips } = config::vnpu(arguments, warnings);
+        let kinds_of = chips.into_iter().map(|chip| Vnpu { chip, policy, is_soft });
+        kinds.extend(kinds_of.map(|kind| -> Box<dyn DeviceFamily> { Box::new(kind) }));
     }
     let weight = WEIGHT.read(arguments, warnings);
     let reads_labels = !rules.is_empty();

@@ -31,6 +31,7 @@ mod task_topology;
 mod tdm;
 mod usage;
 
+pub use deviceshare::{DeviceConfigMap, with_device_config};
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;
 

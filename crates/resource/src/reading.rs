@@ -22,15 +22,14 @@ pub enum NameKind {
     Dropped,
 }
 
-/// Returns the kind of a name in a Kubernetes resource list. The caller handles the list of ignored
-/// devices.
+/// Returns the kind of a name in a Kubernetes resource list.
 pub fn name_kind(name: &str) -> NameKind {
     match name {
         "cpu" => NameKind::Cpu,
         "memory" => NameKind::Memory,
         "pods" => NameKind::Pods,
         "ephemeral-storage" => NameKind::Milli,
-        _ if name.starts_with("count/") => NameKind::Dropped,
+        _ if name.starts_with("count/") || is_part_of_npu(name) => NameKind::Dropped,
         _ if is_scalar_name(name) => NameKind::Milli,
         _ => NameKind::Dropped,
     }
@@ -50,6 +49,13 @@ pub fn amount(name: &str, quantity: Quantity) -> Option<i64> {
         NameKind::Memory | NameKind::Pods | NameKind::Count => Some(quantity.value()),
         NameKind::Dropped => None,
     }
+}
+
+/// True for memory and cores of Ascend NPUs. No node offers them: only the plugin that chooses
+/// devices counts them (plugins-nodes.md 16.3).
+fn is_part_of_npu(name: &str) -> bool {
+    let rest = name.strip_prefix("huawei.com/Ascend");
+    rest.is_some_and(|rest| rest.ends_with("-memory") || rest.ends_with("-core"))
 }
 
 fn is_scalar_name(name: &str) -> bool {
@@ -114,6 +120,9 @@ mod tests {
             ("requests.nvidia.com/gpu", NameKind::Dropped),
             ("requests.cpu", NameKind::Dropped),
             ("limits.cpu", NameKind::Dropped),
+            ("huawei.com/Ascend310P", NameKind::Milli),
+            ("huawei.com/Ascend310P-memory", NameKind::Dropped),
+            ("huawei.com/Ascend910B3-core", NameKind::Dropped),
             ("storage", NameKind::Dropped),
             ("count/pods", NameKind::Dropped),
             ("count/jobs.kubernetes.io/x", NameKind::Dropped),

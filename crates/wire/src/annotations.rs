@@ -13,7 +13,7 @@ use crate::word::word;
 pub fn is_read(key: &str) -> bool {
     match key.strip_prefix("volcano.sh/") {
         Some(local) => VOLCANO.contains(&local) || local.starts_with("vgpu-"),
-        None => OTHERS.contains(&key) || key.starts_with("cohort.volcano.sh/"),
+        None => OTHERS.contains(&key) || PREFIXES.iter().any(|prefix| key.starts_with(prefix)),
     }
 }
 
@@ -68,6 +68,9 @@ const VOLCANO: &[&str] = &[
     "node-vgpu-register",
 ];
 
+/// Beginnings of keys that name a queue's quota, or a common word of NPUs.
+const PREFIXES: &[&str] = &["cohort.volcano.sh/", "hami.io/"];
+
 const OTHERS: &[&str] = &[
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
@@ -79,7 +82,7 @@ const OTHERS: &[&str] = &[
     "huawei.com/AscendReal",
     "huawei.com/npu-core",
     "huawei.com/vnpu-mode",
-    "hami.io/mutex.lock",
+    "hami-vnpu-core",
     "gpu",
     "hamivgpu",
     "pv.kubernetes.io/bind-completed",

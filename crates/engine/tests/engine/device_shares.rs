@@ -250,3 +250,78 @@ fn nodes_155_a_discarded_gang_locks_nothing() {
     world.add(&node("n3"));
     assert_eq!(world.cycle().decisions(), "bind gang-a-0 n1\nbind gang-a-1 n2\nbind gang-a-2 n3");
 }
+
+/// A node with two NPUs, which offers their number only.
+fn npu_node(name: &str) -> String {
+    let npu = |id: &str, index: u32| {
+        format!(
+            "{{\"id\":\"{id}\",\"index\":{index},\"count\":7,\"devmem\":21527,\"devcore\":8,\
+             \"type\":\"Ascend310P\",\"health\":true}}"
+        )
+    };
+    let register = format!("[{},{}]", npu("A", 0), npu("B", 1));
+    let key = "annotation.hami.io/node-register-Ascend310P";
+    format!("node {name} cpu=64 huawei.com/Ascend310P=14 {key}={register}\n")
+}
+
+/// No node offers the memory of NPUs: the choice of the NPU counts it, also after a restart.
+#[test]
+fn nodes_151_memory_of_npus_is_counted_by_the_choice_alone() {
+    let config = config(
+        "allocate",
+        "deviceshare.AscendHAMiVNPUEnable=true deviceshare.SchedulePolicy=binpack",
+    );
+    let asked = "cpu=1 huawei.com/Ascend310P=1 huawei.com/Ascend310P-memory=12000";
+    let text = format!("{}job j min=2\n task a {asked} x2\njob k\n task a {asked}", npu_node("n1"));
+    let mut world = World::new(&config, &text);
+    assert_eq!(world.cycle().decisions(), "bind j-a-0 n1\nbind j-a-1 n1");
+    let key = "hami.io/Ascend310P-devices-allocated";
+    for (pod, devices) in [("j-a-0", "A,Ascend310P,12288,0:;"), ("j-a-1", "B,Ascend310P,12288,0:;")]
+    {
+        assert_eq!(&*world.pod(pod).annotations[key], devices);
+    }
+    world.kubelets();
+    world.restart(&config);
+    let cycle = world.cycle();
+    assert_eq!(cycle.decisions(), "");
+    let reason = "1 no ascend device available: the request needs 1 Ascend310P with enough memory";
+    assert!(cycle.lines.iter().any(|line| line.contains(reason)), "{:#?}", cycle.lines);
+    world.delete_pod("j-a-0");
+    assert_eq!(world.cycle().decisions(), "bind k-a n1");
+}
+
+/// The instances of a GPU that is divided, over cycles and after a restart.
+#[test]
+fn nodes_148_a_restart_reads_the_slots_of_a_gpu() {
+    let text = "actions: allocate\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n  \
+        - name: deviceshare\n    arguments:\n      deviceshare.VGPUEnable: true\n      \
+        deviceshare.DeviceConfig: {nvidia: {knownMigGeometries: [{models: [NVIDIA-A], \
+        allowedGeometries: [{group: g, geometries: [{name: s, memory: 8000, count: 2}]}]}]}}\n";
+    let config = vc_conf::parse("test.conf", text, &vc_engine::KNOWN).unwrap().config;
+    let node = node("n1").replace("hami-core", "mig");
+    let mut world = World::new(&config, &format!("{node}job j min=3\n task a {} x3", memory(5000)));
+    assert_eq!(world.cycle().decisions(), "bind j-a-0 n1\nbind j-a-1 n1\nbind j-a-2 n1");
+    let slots = ["j-a-0", "j-a-1", "j-a-2"].map(|pod| devices(&world, pod));
+    let slot = |card: u32, number: u32| format!("GPU-{card}[g-{number}],NVIDIA,8000,0:");
+    assert_eq!(slots, [slot(1, 0), slot(1, 1), slot(0, 0)]);
+    world.kubelets();
+    world.restart(&config);
+    world.delete_pod("j-a-0");
+    world.add(&format!("job k\n task a {}", memory(5000)));
+    assert_eq!(world.cycle().decisions(), "bind k-a n1");
+    assert_eq!(devices(&world, "k-a"), slot(1, 0));
+}
+
+/// The capability of a queue limits the memory of vGPUs that its pods request.
+#[test]
+fn a_queue_has_a_quota_of_vgpu_memory() {
+    let plugins = "priority gang | predicates capacity deviceshare{* deviceshare.VGPUEnable=true}";
+    let config = conf("allocate", plugins);
+    let jobs = format!("job a queue=q\n task p {0}\njob b queue=q\n task p {0}\n", memory(6000));
+    let queue = "queue q cap.volcano.sh/vgpu-memory=10000\n";
+    let mut world = World::new(&config, &format!("{queue}{}{jobs}", node("n1")));
+    let cycle = world.cycle();
+    assert_eq!(cycle.decisions(), "bind a-p n1");
+    let reason = "insufficient volcano.sh/vgpu-memory";
+    assert!(cycle.lines.iter().any(|line| line.contains(reason)), "{:#?}", cycle.lines);
+}

@@ -2,6 +2,7 @@
 //! Nothing is counted ahead: the use of a device is read from the pods that are on the node, which
 //! the session's journal restores exactly. Specification: plugins-nodes.md 16.3.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use vc_framework::DeviceUse;
@@ -37,12 +38,12 @@ pub(super) trait DeviceFamily: Send + Sync {
 }
 
 /// Key and value of an annotation.
-pub(super) type Annotation = (&'static str, Arc<str>);
+pub(super) type Annotation = (Cow<'static, str>, Arc<str>);
 
 /// An annotation that takes devices of a node away, because it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeProblem {
-    pub(super) annotation: &'static str,
+    pub(super) annotation: Cow<'static, str>,
     /// What is wrong, and what follows from it.
     pub(super) problem: String,
     pub(super) remedy: &'static str,
@@ -96,6 +97,8 @@ pub(super) struct Choice {
     pub(super) score: f64,
     /// The devices of each container; a container that requests none has an empty list.
     pub(super) containers: Vec<Vec<DevicePart>>,
+    /// True for parts of vNPUs that no template describes.
+    pub(super) is_soft: bool,
 }
 
 /// A device, or a part of it, that a container gets.
@@ -141,4 +144,13 @@ impl DevicePolicy {
             _ => Self::None,
         }
     }
+}
+
+/// Returns the items of a comma-separated annotation, without blanks and empty items.
+pub(super) fn items<'a>(
+    demand: &'a DeviceDemand,
+    key: &str,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    let text = demand.annotations.get(key).map_or("", |text| &**text);
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

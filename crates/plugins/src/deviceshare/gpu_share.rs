@@ -82,14 +82,18 @@ impl DeviceFamily for GpuShare {
         let ids = ids.ok_or_else(|| self.refusal(node, Code::Unschedulable))?;
         let memory = if *self == Self::ByMemory { request } else { 0 };
         let share = |id: i64| DevicePart { device: id.to_string(), memory, cores: 0 };
-        Ok(Choice { score: 0.0, containers: vec![ids.into_iter().map(share).collect()] })
+        let containers = vec![ids.into_iter().map(share).collect()];
+        Ok(Choice { containers, ..Choice::default() })
     }
 
     fn annotations(&self, choice: &Choice, _node: &Node, now_micros: i64) -> Vec<Annotation> {
         let ids = choice.containers.iter().flatten().map(|share| share.device.as_str());
         let ids: Vec<&str> = ids.collect();
         let nanos = i128::from(now_micros) * NANOS_PER_MICRO;
-        vec![(INDEX, ids.join(",").into()), ("volcano.sh/predicate-time", nanos.to_string().into())]
+        vec![
+            (INDEX.into(), ids.join(",").into()),
+            ("volcano.sh/predicate-time".into(), nanos.to_string().into()),
+        ]
     }
 
     fn lock(&self) -> Option<&'static str> {
@@ -99,7 +103,7 @@ impl DeviceFamily for GpuShare {
     fn problem(&self, node: &Node) -> Option<NodeProblem> {
         let problem = format!("{}, its devices are not used", unhealthy(node).err()?);
         let remedy = "write the numbers of the cards with commas, such as 0,3";
-        Some(NodeProblem { annotation: UNHEALTHY, problem, remedy })
+        Some(NodeProblem { annotation: UNHEALTHY.into(), problem, remedy })
     }
 }
 

@@ -15,6 +15,7 @@ const LOCKED_MICROS: i64 = 5 * 60 * 1_000_000;
 /// Annotations that lock a node, one for each kind of devices.
 pub(super) const GPU: &str = "gpu";
 pub(super) const VGPU: &str = "hamivgpu";
+pub(super) const HAMI: &str = "hami.io/mutex.lock";
 
 /// The locks of this session.
 #[derive(Default)]
@@ -31,7 +32,7 @@ impl NodeLocks {
         let mut until = BTreeMap::new();
         for &id in &*view.info.nodes {
             let Some(devices) = &view.cluster.nodes[id].devices else { continue };
-            for lock in [GPU, VGPU] {
+            for lock in [GPU, VGPU, HAMI] {
                 let since = devices.get(lock).and_then(|time| unix_micros(time));
                 let end = since.map(|since| since.saturating_add(LOCKED_MICROS));
                 if let Some(end) = end.filter(|&end| now < end) {

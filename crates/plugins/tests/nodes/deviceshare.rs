@@ -405,23 +405,3 @@ fn nodes_149_pods_of_one_rule_share_no_gpu() {
     assert_eq!(sees(&[training[0]]), 4);
     assert_eq!(sees(&[training[0], ("team", "web")]), 4);
 }
-
-#[test]
-fn a_gpu_in_mode_mig_takes_no_pods_and_says_so() {
-    let node = registered("A,10,9,NVIDIA-A100,true,mig:B,10,9,NVIDIA-A100,true,hami-core:");
-    let bed = PluginFixture::new(vec![node], vec![pod("p", &[(NUMBER, "1"), (MEMORY, "1")])]);
-    assert_eq!(choice(&*vgpu(""), &bed), "B,NVIDIA,1,0:");
-    let (_, warnings) = bed.scores(&mut *vgpu(""), "p");
-    let warning = "node n: annotation volcano.sh/node-vgpu-register: device A is in mode mig, which \
-        is not built, it takes no pods\nhint: set the mode of the node to hami-core in its device \
-        plugin";
-    assert_eq!(warnings, [warning]);
-}
-
-#[test]
-fn a_config_map_that_is_named_is_said_not_to_be_read() {
-    let name = "deviceshare.KnownGeometriesCMName";
-    let (_, warnings) = built("deviceshare", &[(VGPU, json!(true)), (name, json!("mine"))]);
-    let messages: Vec<&str> = warnings.iter().map(|warning| &*warning.message).collect();
-    assert!(matches!(messages[..], [one] if one.starts_with("the ConfigMap is not read: ")));
-}

@@ -40,6 +40,12 @@ pub(crate) struct ServeArgs {
     /// Pods that each simulated node can hold.
     #[arg(long, value_name = "N", default_value_t = 110)]
     node_pods: u32,
+    /// GPUs of each simulated node, which containers share as vGPUs.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    node_vgpus: u32,
+    /// Memory in MiB of each GPU of a simulated node.
+    #[arg(long, value_name = "MIB", default_value_t = 16_384)]
+    node_vgpu_memory: u32,
     /// Write a kubeconfig for the server once it listens.
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
@@ -63,6 +69,8 @@ impl ServeArgs {
             node_cpu: self.node_cpu,
             node_memory: self.node_memory,
             node_pods: self.node_pods,
+            node_vgpus: self.node_vgpus,
+            node_vgpu_memory: self.node_vgpu_memory,
             write_kubeconfig: self.write_kubeconfig,
             objects: input.objects.into_iter().map(|object| object.value).collect(),
             allow_remote: self.allow_remote,

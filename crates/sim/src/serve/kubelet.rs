@@ -10,6 +10,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{
     clock,
     delete::DeleteOptions,
+    devices,
     kinds::{NODES, PODS},
     log::{Change, Subscription},
     object::{Key, Object, is_terminating, items, set_condition, text},
@@ -120,24 +121,44 @@ impl Kubelets {
         }
     }
 
-    /// What was observed may be old: a pod starts once.
+    /// What was observed may be old: a pod starts once. A pod whose devices the device plugin does
+    /// not find fails.
     fn start(&mut self, pod: &Object) {
         let address = self.next_address();
-        let mut starts = false;
+        let (mut starts, mut devices) = (false, Ok(false));
+        let node = self.store.get(&NODES, "", text(&pod.value, "/spec/nodeName"));
         let started = self.store.update(&PODS, &Key::of(&pod.value), |value| {
             let is_it = text(value, "/metadata/uid") == pod.uid();
             starts = is_it && text(value, "/status/phase") == "Pending" && !is_terminating(value);
             if starts {
-                set_running(value, &address);
+                devices = node.as_ref().map_or(Ok(false), |it| devices::allocate(value, &it.value));
+                start_with(value, &address, &devices);
             }
             Ok(())
         });
+        if starts && devices != Ok(false) {
+            self.unlock(text(&pod.value, "/spec/nodeName"));
+        }
+        starts &= devices.is_ok();
         // Gone meanwhile: its DELETED event follows.
         if let Ok(started) = started
             && starts
         {
             self.schedule_end(&started);
         }
+    }
+
+    /// Removes the lock of a node once the device plugin has answered.
+    fn unlock(&self, node: &str) {
+        if !self.store.get(&NODES, "", node).is_some_and(|node| devices::is_locked(&node.value)) {
+            return;
+        }
+        let key = Key { namespace: String::new(), name: node.to_owned() };
+        // A node that is gone has no lock.
+        let _gone = self.store.update(&NODES, &key, |value| {
+            devices::unlock(value);
+            Ok(())
+        });
     }
 
     fn schedule_end(&mut self, pod: &Object) {
@@ -185,6 +206,16 @@ impl Kubelets {
         let bytes = self.pod_addresses.to_be_bytes();
         format!("10.{}.{}.{}", bytes[1] | 0x80, bytes[2], bytes[3])
     }
+}
+
+/// Starts the pod with what the device plugin has answered.
+fn start_with(pod: &mut Value, address: &str, devices: &Result<bool, String>) {
+    match devices {
+        Err(problem) => return devices::refuse(pod, problem),
+        Ok(true) => devices::confirm(pod),
+        Ok(false) => {}
+    }
+    set_running(pod, address);
 }
 
 fn set_running(pod: &mut Value, address: &str) {

@@ -6,6 +6,7 @@ mod clock;
 mod create;
 mod defaults;
 mod delete;
+mod devices;
 mod discovery;
 mod expand;
 mod hosts;
@@ -82,6 +83,10 @@ pub struct ServeOptions {
     pub node_memory: String,
     /// Pods that each can hold.
     pub node_pods: u32,
+    /// GPUs of each, which containers share as vGPUs.
+    pub node_vgpus: u32,
+    /// Memory of each GPU in MiB.
+    pub node_vgpu_memory: u32,
     /// Where to write a kubeconfig for this server, once it listens.
     pub write_kubeconfig: Option<PathBuf>,
     /// Objects that exist from the start.
@@ -100,6 +105,8 @@ impl Default for ServeOptions {
             node_cpu: "32".to_owned(),
             node_memory: "128Gi".to_owned(),
             node_pods: 110,
+            node_vgpus: 0,
+            node_vgpu_memory: 16_384,
             write_kubeconfig: None,
             objects: Vec::new(),
             allow_remote: false,
@@ -223,8 +230,12 @@ async fn serve(
 fn fill(store: &Store, options: &mut ServeOptions) -> Vec<String> {
     let identity = |object: &Value| (object["kind"].to_string(), Key::of(object));
     let given: BTreeSet<_> = options.objects.iter().map(identity).collect();
-    let node =
-        |number| nodes::node(number, &options.node_cpu, &options.node_memory, options.node_pods);
+    let node = |number| {
+        let ServeOptions { node_cpu, node_memory, node_pods, .. } = &*options;
+        let mut node = nodes::node(number, node_cpu, node_memory, *node_pods);
+        devices::register(&mut node, options.node_vgpus, options.node_vgpu_memory);
+        node
+    };
     let own = (0..options.nodes).map(node).chain(defaults::initial_objects());
     let mut objects: Vec<Value> = own.filter(|own| !given.contains(&identity(own))).collect();
     objects.append(&mut options.objects);

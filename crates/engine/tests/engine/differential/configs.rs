@@ -45,15 +45,15 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 /// The places of configurations with nodegroup or resource-strategy-fit.
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with fairshare.
-pub(super) const USAGES: std::ops::Range<usize> = 33..36;
+pub(super) const USAGES: std::ops::Range<usize> = 34..37;
 /// The places of configurations with deviceshare.
-pub(super) const CARDS: std::ops::Range<usize> = 19..24;
+pub(super) const CARDS: std::ops::Range<usize> = 19..25;
 /// The places of configurations with usage or rescheduling.
-pub(super) const LOADS: std::ops::Range<usize> = 24..28;
+pub(super) const LOADS: std::ops::Range<usize> = 25..29;
 /// The places of configurations with task-topology.
-pub(super) const ROLES: std::ops::Range<usize> = 29..31;
+pub(super) const ROLES: std::ops::Range<usize> = 30..32;
 /// The places of configurations with numa-aware.
-pub(super) const NUMA: std::ops::Range<usize> = 31..33;
+pub(super) const NUMA: std::ops::Range<usize> = 32..34;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -118,6 +118,7 @@ fn make_configs() -> Vec<Config> {
             all,
             &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
         ),
+        conf(all, &format!("{chart} deviceshare{{* deviceshare.AscendHAMiVNPUEnable=true}}")),
         conf(all, &format!("{chart} usage")),
         conf(all, &format!("priority gang usage | {}", without_scores(chart))),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} usage")),
@@ -296,6 +297,20 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
             ),
             (1, "deviceshare.VGPUEnable: true, deviceshare.GPUExclusiveRules: [{app: a}]"),
             (1, "deviceshare.GPUSharingEnable: true"),
+            (
+                2,
+                "deviceshare.AscendHAMiVNPUEnable: true, deviceshare.ScheduleWeight: 2, \
+                 deviceshare.SchedulePolicy: binpack",
+            ),
+            (1, "deviceshare.AscendHAMiVNPUEnable: true, deviceshare.NodeLockEnable: true"),
+            (
+                2,
+                "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 2, \
+                 deviceshare.SchedulePolicy: binpack, deviceshare.DeviceConfig: {nvidia: \
+                 {knownMigGeometries: [{models: [-A, -B], allowedGeometries: [{group: g1, \
+                 geometries: [{name: s, memory: 30, count: 3}]}, {group: g2, geometries: [{name: l, \
+                 memory: 60, count: 1}, {name: s, memory: 40, count: 1}]}]}]}}",
+            ),
             (2, "deviceshare.VGPUEnable: true, deviceshare.NodeLockEnable: true"),
             (1, "deviceshare.GPUNumberEnable: true, deviceshare.ScheduleWeight: 3"),
             (

@@ -20,7 +20,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("drf", 1, &[Inputs::JOB_COUNTS, Inputs::CANDIDATE_ROW, Inputs::QUEUE_OBJECT]),
     (
         "fairshare",
-        33,
+        34,
         &[Inputs::OWN_QUEUE_USAGE, Inputs::OTHER_OBJECTS, Inputs::CLOCK, Inputs::QUEUE_OBJECT],
     ),
     ("predicates", 1, &[Inputs::OTHER_PODS, Inputs::OTHER_OBJECTS]),
@@ -47,22 +47,22 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("resourcequota", 6, &[Inputs::JOB_REQUEST, Inputs::OTHER_OBJECTS]),
     ("tdm", 7, &[Inputs::NODE_OBJECT, Inputs::POD_SHAPE, Inputs::CLOCK]),
     ("deviceshare", 19, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
-    ("usage", 25, &[Inputs::NODE_ROW, Inputs::CLOCK]),
+    ("usage", 26, &[Inputs::NODE_ROW, Inputs::CLOCK]),
     ("network-topology-aware", 13, &[Inputs::QUEUE_OBJECT]),
     (
         "nodegroup",
         15,
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
-    ("extender", 28, &[Inputs::CLOCK]),
-    ("numa-aware", 31, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("extender", 29, &[Inputs::CLOCK]),
+    ("numa-aware", 32, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     (
         "task-topology",
-        29,
+        30,
         &[Inputs::IDENTITY, Inputs::NODE_ROW, Inputs::POD_SHAPE, Inputs::JOB_COUNTS],
     ),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
-    ("rescheduling", 27, &[Inputs::NODE_ROW, Inputs::CANDIDATE_ROW]),
+    ("rescheduling", 28, &[Inputs::NODE_ROW, Inputs::CANDIDATE_ROW]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
 

@@ -3,11 +3,10 @@
 
 use vc_model::{ContainerDemand, DeviceDemand};
 
+use super::super::family::items;
+use super::VgpuConfig;
 use super::register::VgpuCard;
 
-pub(super) const NUMBER: &str = "volcano.sh/vgpu-number";
-pub(super) const MEMORY: &str = "volcano.sh/vgpu-memory";
-pub(super) const CORES: &str = "volcano.sh/vgpu-cores";
 const MODE: &str = "volcano.sh/vgpu-mode";
 const USE_UUID: &str = "volcano.sh/vgpu-use-gpuuuid";
 const AVOID_UUID: &str = "volcano.sh/vgpu-nouse-gpuuuid";
@@ -22,26 +21,43 @@ const WHOLE: i64 = 100;
 pub(super) struct Request {
     /// Number of different GPUs.
     pub(super) number: i64,
-    /// Memory of each GPU in MiB. `None` for all of its memory.
-    pub(super) memory: Option<i64>,
+    pub(super) memory: RequestedMemory,
     /// Percent of the cores of each GPU.
     pub(super) cores: i64,
+}
+
+/// Memory of each GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestedMemory {
+    /// An amount, in the unit of the device plugin.
+    Amount(i64),
+    /// A part of the memory of the GPU.
+    Percent(i64),
 }
 
 impl Request {
     /// Returns the request of a container. Returns `None` if it requests no vGPU. An extended
     /// resource has equal requests and limits, so one of them is enough.
-    pub(super) fn of(container: &ContainerDemand) -> Option<Self> {
+    pub(super) fn of(container: &ContainerDemand, config: &VgpuConfig) -> Option<Self> {
         let amount = |name: &str| container.get(name).copied();
-        let memory = amount(MEMORY);
-        let number = amount(NUMBER).or(memory.map(|_| 1))?;
-        let cores = amount(CORES).unwrap_or(0);
-        (0 < number).then_some(Self { number, memory: memory.filter(|&memory| memory != 0), cores })
+        let memory = amount(&config.memory);
+        let number = amount(&config.number).or(memory.map(|_| 1))?;
+        let cores = amount(&config.cores).unwrap_or(0);
+        let memory = match (amount(&config.percentage), memory.filter(|&memory| memory != 0)) {
+            (Some(percent), _) => RequestedMemory::Percent(percent),
+            (None, Some(memory)) => RequestedMemory::Amount(memory),
+            (None, None) => RequestedMemory::Percent(WHOLE),
+        };
+        (0 < number).then_some(Self { number, memory, cores })
     }
 
     /// Returns the memory that the request takes of this card.
     pub(super) fn memory_of(&self, card: &VgpuCard<'_>) -> i64 {
-        self.memory.unwrap_or(card.memory)
+        match self.memory {
+            RequestedMemory::Amount(memory) => memory,
+            RequestedMemory::Percent(WHOLE) => card.memory,
+            RequestedMemory::Percent(percent) => card.memory.saturating_mul(percent) / WHOLE,
+        }
     }
 
     /// True if the request wants the cores of a card for itself.
@@ -99,10 +115,4 @@ impl<'a> AllowedCards<'a> {
                 false => is_in(&self.use_models),
             }
     }
-}
-
-/// Returns the items of a comma-separated annotation, without blanks and empty items.
-fn items<'a>(demand: &'a DeviceDemand, key: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-    let text = demand.annotations.get(key).map_or("", |text| &**text);
-    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
