@@ -16,7 +16,7 @@ use vc_resource::{Dim, Fractional, Resource};
 
 use super::ShareChange;
 use crate::rules::dominant_share;
-use votes::KeptStandings;
+use votes::KeptRanks;
 
 const PATH: &str = "volcano.sh/hierarchy";
 const WEIGHTS: &str = "volcano.sh/hierarchy-weights";
@@ -33,12 +33,12 @@ pub(super) struct Tree {
     /// The nodes of each queue from root down. A component is `None` if no job is below it (D9:
     /// such a node counts as empty). The map is only looked up, never iterated.
     paths: FxHashMap<QueueId, Vec<Option<usize>>>,
-    kept: KeptStandings,
+    kept: KeptRanks,
 }
 
 /// Place of a node among its siblings.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Standing {
+struct TreeRank {
     saturated: bool,
     share_by_weight: f64,
 }
@@ -156,7 +156,7 @@ impl Tree {
         self.change_leaf(job, by, change);
         if turns {
             self.update();
-            self.kept = KeptStandings::default();
+            self.kept = KeptRanks::default();
         } else {
             self.kept.forget(self.below_root(leaf));
         }
@@ -228,14 +228,14 @@ impl Tree {
             return Ordering::Equal;
         };
         let mut levels =
-            l.iter().zip(r).map(|(&l, &r)| self.standing(l).compare(&self.standing(r)));
+            l.iter().zip(r).map(|(&l, &r)| self.rank(l).compare(&self.rank(r)));
         levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
     /// D9: a missing node is unsaturated and has no share.
-    fn standing(&self, node: Option<usize>) -> Standing {
+    fn rank(&self, node: Option<usize>) -> TreeRank {
         let node = node.map(|id| &self.nodes[id]);
-        node.map_or(Standing { saturated: false, share_by_weight: 0.0 }, |node| Standing {
+        node.map_or(TreeRank { saturated: false, share_by_weight: 0.0 }, |node| TreeRank {
             saturated: node.value.saturated,
             share_by_weight: node.value.share / node.weight,
         })
@@ -254,7 +254,7 @@ impl Tree {
     }
 }
 
-impl Standing {
+impl TreeRank {
     /// Unsaturated before saturated, then the smaller share by weight.
     fn compare(&self, other: &Self) -> Ordering {
         let by_share = || self.share_by_weight.total_cmp(&other.share_by_weight);
@@ -401,7 +401,7 @@ mod tests {
                     (JobId::new(job as u32), QueueId::new(job as u32), &amounts[class])
                 };
                 let reclaimer = pod(asking, next(&mut state) as usize % 5);
-                let mut own = tree.own_standings(reclaimer);
+                let mut own = tree.own_ranks(reclaimer);
                 for &(job, class) in held.iter().take(40) {
                     let (candidate, id) = (pod(job, class), vc_model::ClassId::new(class as u32));
                     let vote = tree.is_victim(&mut own, reclaimer, candidate, id);

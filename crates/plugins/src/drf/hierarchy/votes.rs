@@ -1,6 +1,6 @@
-//! Votes of hierarchical DRF about victims, from standings that are kept between votes. Exact because
+//! Votes of hierarchical DRF about victims, from ranks that are kept between votes. Exact because
 //! - two queues are compared at the first level where their paths part: below it the reclaimer and a
-//!   victim change nothing of each other, so that the standings of each are known alone;
+//!   victim change nothing of each other, so that the ranks of each are known alone;
 //! - all nodes share only which resources the cluster has left: a pair that changes this is simulated
 //!   in the tree;
 //! - a change of a job reaches only the nodes under its ancestor right below the root.
@@ -14,33 +14,33 @@ use vc_framework::SessionView;
 use vc_model::{ClassId, JobId, QueueId, TaskId};
 use vc_resource::Resource;
 
-use super::{Candidate, Reclaimer, Standing, Tree};
+use super::{Candidate, Reclaimer, TreeRank, Tree};
 use crate::drf::ShareChange;
 use crate::rules::session_job;
 
-/// Standings from the root down to a queue, after one pod is added to a job of it or taken from it.
-type PathStandings = Vec<Standing>;
+/// Ranks from the root down to a queue, after one pod is added to a job of it or taken from it.
+type PathRanks = Vec<TreeRank>;
 
-/// The standings that votes need. The maps are only looked up, never iterated.
+/// The ranks that votes need. The maps are only looked up, never iterated.
 #[derive(Clone, Default)]
-pub(super) struct KeptStandings {
+pub(super) struct KeptRanks {
     /// Without one pod of a class of the job, by the node right below the root.
-    victims: FxHashMap<usize, FxHashMap<(JobId, ClassId), PathStandings>>,
+    victims: FxHashMap<usize, FxHashMap<(JobId, ClassId), PathRanks>>,
     /// Of the reclaimer that was asked about last.
-    pub(super) reclaimer: Option<ReclaimerStandings>,
+    pub(super) reclaimer: Option<ReclaimerRanks>,
 }
 
 #[derive(Clone)]
-pub(super) struct ReclaimerStandings {
+pub(super) struct ReclaimerRanks {
     job: JobId,
     request: Resource,
-    path: PathStandings,
+    path: PathRanks,
     /// True if the reclaimer and a victim of this class together change what the cluster has left.
     turns: FxHashMap<ClassId, bool>,
 }
 
-impl KeptStandings {
-    /// Forgets the standings that a change under this node right below the root concerns.
+impl KeptRanks {
+    /// Forgets the ranks that a change under this node right below the root concerns.
     pub(super) fn forget(&mut self, below_root: usize) {
         self.victims.remove(&below_root);
         self.reclaimer = None;
@@ -57,7 +57,7 @@ impl Tree {
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
         let reclaimer = (reclaimer, view.cluster.jobs[reclaimer].queue, request);
-        let mut own = self.own_standings(reclaimer);
+        let mut own = self.own_ranks(reclaimer);
         let mut is_victim = |&task: &TaskId| {
             let Some((job, of)) = session_job(view.cluster, task) else {
                 return false;
@@ -73,7 +73,7 @@ impl Tree {
     /// Returns what `may_go` does of a candidate of this class.
     pub(super) fn is_victim(
         &mut self,
-        own: &mut ReclaimerStandings,
+        own: &mut ReclaimerRanks,
         reclaimer: Reclaimer<'_>,
         candidate: Candidate<'_>,
         class: ClassId,
@@ -87,15 +87,15 @@ impl Tree {
         }
     }
 
-    /// Returns the standings of the reclaimer: those kept if it was asked about last.
-    pub(super) fn own_standings(&mut self, reclaimer: Reclaimer<'_>) -> ReclaimerStandings {
+    /// Returns the ranks of the reclaimer: those kept if it was asked about last.
+    pub(super) fn own_ranks(&mut self, reclaimer: Reclaimer<'_>) -> ReclaimerRanks {
         let (job, queue, request) = reclaimer;
         let kept = self.kept.reclaimer.take();
         let kept = kept.filter(|kept| kept.job == job && kept.request == *request);
-        kept.unwrap_or_else(|| ReclaimerStandings {
+        kept.unwrap_or_else(|| ReclaimerRanks {
             job,
             request: request.clone(),
-            path: self.standings_after(queue, job, request, ShareChange::Add),
+            path: self.ranks_after(queue, job, request, ShareChange::Add),
             turns: FxHashMap::default(),
         })
     }
@@ -103,7 +103,7 @@ impl Tree {
     /// Compares the reclaimer's queue with that of the candidate, each after its own change.
     fn compare_kept(
         &mut self,
-        own: &[Standing],
+        own: &[TreeRank],
         own_queue: QueueId,
         leaf: usize,
         (job, queue, freed): Candidate<'_>,
@@ -112,7 +112,7 @@ impl Tree {
         let below_root = self.below_root(leaf);
         let of_branch = self.kept.victims.get(&below_root);
         if !of_branch.is_some_and(|kept| kept.contains_key(&(job, class))) {
-            let after = self.standings_after(queue, job, freed, ShareChange::Subtract);
+            let after = self.ranks_after(queue, job, freed, ShareChange::Subtract);
             self.kept.victims.entry(below_root).or_default().insert((job, class), after);
         }
         let (Some(l), Some(r)) = (self.paths.get(&own_queue), self.paths.get(&queue)) else {
@@ -124,20 +124,20 @@ impl Tree {
         levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Returns the standings on a queue's path after a change of one of its jobs, as long as what
+    /// Returns the ranks on a queue's path after a change of one of its jobs, as long as what
     /// the cluster has left stays the same. The tree is as before afterwards.
-    fn standings_after(
+    fn ranks_after(
         &mut self,
         queue: QueueId,
         job: JobId,
         by: &Resource,
         change: ShareChange,
-    ) -> PathStandings {
+    ) -> PathRanks {
         self.change_leaf(job, by, change);
         let path = self.paths.get(&queue).into_iter().flatten();
-        let standings = path.map(|&node| self.standing(node)).collect();
+        let ranks = path.map(|&node| self.rank(node)).collect();
         self.change_leaf(job, by, change.undone());
-        standings
+        ranks
     }
 
     /// True if with this much more and less allocated the cluster has some of a resource left of
