@@ -22,6 +22,7 @@ use vc_resource::Fractional;
 
 use crate::active_jobs::ActiveJobs;
 use crate::depends::Depends;
+use crate::effect::Effect;
 use crate::extender::ExtenderClient;
 use crate::limit::QueueLimit;
 use crate::outbox::Outbox;
@@ -45,6 +46,9 @@ pub use answers::{
 pub struct SessionInfo {
     /// Microseconds since 1970; stands still within a cycle.
     pub now_micros: i64,
+    /// Time of the cycle before, whether it had a session or not. It may be later than now, if the
+    /// clock was set back. `None`: there was none.
+    pub previous_micros: Option<i64>,
     /// The session time as the API writes it ([`crate::rfc3339`]), used in all conditions and
     /// events.
     pub now_text: Arc<str>,
@@ -175,6 +179,11 @@ pub trait Plugin: Send + Sync {
     /// 8). What it writes about a job may depend only on the job's row, its records, and what was
     /// written before.
     fn close(&mut self, _view: SessionView<'_>, _records: &Records, _out: &mut Outbox) {}
+    /// Returns the writes that keep the state of this plugin over a restart. Called once, when the
+    /// process stops in order.
+    fn last_writes(&mut self, _now_micros: i64) -> Vec<Effect> {
+        Vec::new()
+    }
     /// Called after a task was allocated or pipelined, or after its eviction was undone
     /// (plugins-jobs-queues.md 1.3). The task already has its new status and node.
     fn on_allocate(&mut self, _view: SessionView<'_>, _task: TaskId) {}

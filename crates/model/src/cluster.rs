@@ -43,6 +43,7 @@ use crate::quota::Quotas;
 use crate::reads::{self, Read};
 use crate::record::{ObjectKey, PodCondition, PriorityClassRecord};
 use crate::request::RequestGates;
+use crate::saved_usage::SavedUsages;
 use crate::selector::Labels;
 use crate::task::Task;
 use crate::volume::Volumes;
@@ -135,6 +136,8 @@ pub struct Cluster {
     pub budgets: Budgets,
     /// ResourceQuotas.
     pub quotas: Quotas,
+    /// Usage of an earlier process, which the plugin `fairshare` goes on from.
+    pub saved_usages: SavedUsages,
     /// HyperNodes.
     pub hyper_nodes: HyperNodes,
     /// Images on the nodes.

@@ -9,6 +9,7 @@ mod division;
 mod due;
 mod ledger;
 mod queues;
+mod saves;
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 
 use vc_conf::Switch;
 use vc_framework::{
-    Admission, CacheKeys, Clock, Depends, FairshareUsage, Inputs, Outbox, Plugin, PluginEntry,
-    Points, Records, Sample, SessionView,
+    Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, Inputs, Outbox, Plugin,
+    PluginEntry, Points, Records, Sample, SessionView,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -28,6 +29,8 @@ use arguments::{DECLARED, FairshareArguments};
 use division::Division;
 use ledger::{Account, Ledger, Usage};
 use queues::QueueUsages;
+
+pub use saves::UsageConfigMap;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("fairshare", |option, warnings| {
     let arguments = Arc::new(FairshareArguments::read(&option.arguments, warnings));
@@ -122,7 +125,12 @@ impl Plugin for Fairshare {
         let now = view.now_micros();
         self.begin(view, now);
         let Some(ledger) = &mut self.ledger else { return };
+        // FS-15: a step back of the clock counts as no time.
+        if let Some(previous) = view.info.previous_micros.filter(|&previous| now < previous) {
+            ledger.set_back(previous - now, now);
+        }
         ledger.advance(now);
+        ledger.saves.note_failures(view.cluster.saved_usages.n_failed_saves());
         match view.info.active_jobs.changed() {
             Some(changed) => {
                 changed.iter().for_each(|&job| ledger.enter(view, &self.arguments, job));
@@ -143,9 +151,18 @@ impl Plugin for Fairshare {
         self.warn_of_missing_queues(view);
     }
 
-    fn close(&mut self, _view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+    fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+        let now = view.now_micros();
+        let save = self.ledger.as_mut().and_then(|it| saves::save(it, &self.arguments, now, false));
+        out.effects.extend(save);
         out.samples.append(&mut self.samples);
         out.warnings.append(&mut self.warnings);
+    }
+
+    fn last_writes(&mut self, now_micros: i64) -> Vec<Effect> {
+        let Some(ledger) = &mut self.ledger else { return Vec::new() };
+        ledger.advance(now_micros);
+        saves::save(ledger, &self.arguments, now_micros, true).into_iter().collect()
     }
 
     fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
@@ -235,6 +252,7 @@ impl Fairshare {
             self.reported_parts = reported_parts;
             if arguments.charges_as(&self.arguments) {
                 ledger.forget_weights();
+                ledger.saves.is_saved &= arguments.save == self.arguments.save;
                 if ledger.decay.half_life != half_life {
                     ledger.advance(now);
                     ledger.change_half_life(half_life, now);
@@ -245,12 +263,31 @@ impl Fairshare {
             let text = "plugin fairshare: what is charged has changed, so usage starts anew";
             self.warnings.push(text.to_owned());
             ledger.end(|account| self.samples.push(gone(account)));
-        }
-        if self.ledger.is_none() {
             let mut ledger = Ledger::new(half_life, now);
-            view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, now));
+            view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, i64::MIN));
             self.ledger = Some(ledger);
         }
+        if self.ledger.is_none() {
+            self.ledger = Some(self.first_ledger(view, now));
+        }
+    }
+
+    /// Returns the ledger of a first session: with the usage that an earlier process has saved, and
+    /// that of running tasks.
+    fn first_ledger(&mut self, view: SessionView<'_>, now: i64) -> Ledger {
+        let saved = view.cluster.saved_usages.read().filter(|_| self.arguments.save.is_some());
+        let restored = saved.map(|saved| saves::restored(saved, &self.arguments, now));
+        let (mut ledger, since) = match restored {
+            Some(Ok(restored)) => restored,
+            Some(Err(warning)) => {
+                self.warnings.push(warning);
+                (Ledger::new(self.arguments.half_life_micros, now), i64::MIN)
+            }
+            None => (Ledger::new(self.arguments.half_life_micros, now), i64::MIN),
+        };
+        ledger.advance(now);
+        view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, since));
+        ledger
     }
 
     /// Returns the account of a job, if its queue is a target.

@@ -1,19 +1,23 @@
 //! The plugin fairshare in cycles of both evaluators, which `World` compares. Specification:
 //! fair-share.md, whose cases the tests are named after.
 
+use vc_conf::Config;
 use vc_engine::Sample;
 use vc_model::PodPhase;
 
 use crate::support::*;
 
-fn world(arguments: &str, text: &str) -> World {
-    let plugins = format!("gang{{* }} fairshare{{* {arguments}}} | predicates{{* }}");
-    let plugins = plugins.replace("gang{* }", "gang").replace("predicates{* }", "predicates");
-    World::new(&conf("enqueue, allocate", &plugins), text)
+pub(crate) fn configuration(arguments: &str) -> Config {
+    let plugins = format!("gang fairshare{{* {arguments}}} | predicates");
+    conf("enqueue, allocate", &plugins)
+}
+
+pub(crate) fn world(arguments: &str, text: &str) -> World {
+    World::new(&configuration(arguments), text)
 }
 
 /// The jobs of a namespace, one pod of one GPU each.
-fn jobs(namespace: &str, count: usize) -> String {
+pub(crate) fn jobs(namespace: &str, count: usize) -> String {
     let job = |at| format!("job {namespace}/j{at:02}\n  task t gpu=1 cpu=0\n");
     (0..count).map(job).collect()
 }
@@ -25,7 +29,7 @@ fn binds(cycle: &Cycle, namespace: &str) -> usize {
 }
 
 /// The names of the bound pods, in order.
-fn bound(cycle: &Cycle) -> Vec<&str> {
+pub(crate) fn bound(cycle: &Cycle) -> Vec<&str> {
     let lines = cycle.lines.iter().filter_map(|line| line.strip_prefix("bind "));
     lines.filter_map(|rest| rest.split(' ').next()).collect()
 }
@@ -40,7 +44,7 @@ fn rate(cycle: &Cycle, namespace: &str) -> Option<f64> {
 }
 
 /// The pods of these jobs run for a while and end: each namespace has used one GPU so long.
-fn use_gpus(world: &mut World, seconds: &[(&str, i64)]) {
+pub(crate) fn use_gpus(world: &mut World, seconds: &[(&str, i64)]) {
     for (namespace, _) in seconds {
         world.add(&format!("job {namespace}/past\n  task t gpu=1"));
     }
@@ -278,8 +282,7 @@ fn fs_reload_keeps() {
     ] {
         let mut world = world("", "node n gpu=4 cpu=64 pods=99");
         use_gpus(&mut world, &[("b", 100), ("a", 1_000)]);
-        let plugins = format!("gang fairshare{{* {arguments}}} | predicates");
-        world.configure(&conf("enqueue, allocate", &plugins));
+        world.configure(&configuration(arguments));
         world.add(&(jobs("a", 1) + &jobs("b", 1)));
         let cycle = world.cycle();
         assert_eq!(bound(&cycle)[0], first, "{arguments}");

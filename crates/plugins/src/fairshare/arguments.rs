@@ -6,12 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use vc_conf::{
     Argument, ArgumentShape, Arguments, DeclaredArgument, DurationRule, FreeForm, OneOf, Warning,
 };
-use vc_model::{Cluster, go_duration_micros};
+use vc_model::{Cluster, ObjectKey, go_duration_micros};
 
 use super::charge::{ChargeRule, WeightedCharge};
+use super::saves::SaveRule;
 
 const MICROS_PER_MINUTE: f64 = 60e6;
 const HALF_LIFE_MINUTES: i64 = 240;
+const MICROS_PER_SECOND: f64 = 1e6;
+const FLUSH_INTERVAL_MICROS: i64 = 30_000_000;
 const ENTRY_HORIZON_MICROS: i64 = 300_000_000;
 const MILLIONTHS: f64 = 1e6;
 const THOUSANDTHS: f64 = 1e3;
@@ -85,8 +88,7 @@ const WEIGHTS: Argument<ArgumentShape> = Argument::new(
 const QUEUE_ORDER: Argument<bool> =
     Argument::new("fairshare.queueOrder", false, "order queues by their usage, too");
 const PERSIST_STATE: Argument<bool> =
-    Argument::new("fairshare.persistState", false, "keep usage over a restart, in a ConfigMap")
-        .not_built("keeping the usage of fairshare over a restart is");
+    Argument::new("fairshare.persistState", false, "keep usage over a restart, in a ConfigMap");
 const STATE_NAMESPACE: Argument<&str> =
     Argument::new("fairshare.stateNamespace", "volcano-system", "namespace of that ConfigMap");
 const STATE_CONFIG_MAP: Argument<&str> =
@@ -109,6 +111,8 @@ pub(super) struct FairshareArguments {
     pub(super) entry_horizon_micros: i64,
     pub(super) has_enqueue_gate: bool,
     pub(super) has_queue_order: bool,
+    /// Where usage is saved. `None`: it is not.
+    pub(super) save: Option<SaveRule>,
     /// Weights of accounts, in thousandths.
     weights: BTreeMap<String, i64>,
 }
@@ -132,6 +136,7 @@ impl FairshareArguments {
                 .unwrap_or(ENTRY_HORIZON_MICROS),
             has_enqueue_gate: ENQUEUE_GATE.read(from, warnings),
             has_queue_order: QUEUE_ORDER.read(from, warnings),
+            save: save_rule(from, warnings),
             weights: weights(from, warnings),
         }
     }
@@ -157,6 +162,15 @@ impl FairshareArguments {
     /// Returns the configured weight of an account, in thousandths. `None` if there is none.
     pub(super) fn weight(&self, account: &str) -> Option<i64> {
         self.weights.get(account).copied()
+    }
+
+    /// Returns what is charged, as text. Usage that was charged by another text cannot be compared.
+    pub(super) fn charge_text(&self) -> String {
+        let mut text = self.charge.text();
+        for (queue, charge) in &self.charge_by_queue {
+            text.push_str(&format!(" and in queue {queue} {}", charge.text()));
+        }
+        text
     }
 
     /// FS-2: true if usage that was charged with the other arguments counts on.
@@ -194,6 +208,7 @@ fn charge(from: &Arguments, warnings: &mut Vec<Warning>) -> ChargeRule {
         let remedy = "remove fairshare.resourceKey; until then fairshare.resourceWeights counts";
         warnings.push(from.warning(RESOURCE_KEY.key, message, remedy));
     }
+    weights.sort();
     ChargeRule::Weighted(WeightedCharge { weights, is_max })
 }
 
@@ -220,6 +235,28 @@ fn half_life(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
     let remedy = "write a number above 0, such as 240; until then the default 240 is in force";
     warnings.push(from.warning(HALF_LIFE.key, &message, remedy));
     default
+}
+
+fn save_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<SaveRule> {
+    let namespace = STATE_NAMESPACE.read(from, warnings);
+    let name = STATE_CONFIG_MAP.read(from, warnings);
+    let interval_micros = flush_interval(from, warnings);
+    let config_map = ObjectKey::new(&*namespace, &*name);
+    PERSIST_STATE.read(from, warnings).then_some(SaveRule { config_map, interval_micros })
+}
+
+fn flush_interval(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
+    let Some(value) = from.get(FLUSH_INTERVAL.key) else { return FLUSH_INTERVAL_MICROS };
+    let text = value.as_str().map(str::trim);
+    let seconds = value.as_f64().or_else(|| text?.parse().ok());
+    let micros = seconds.map_or(0.0, |seconds: f64| seconds * MICROS_PER_SECOND);
+    if 1.0 <= micros && micros.is_finite() {
+        return micros.min(i64::MAX as f64 / 1024.0) as i64;
+    }
+    let message = format!("{value} is not a positive number of seconds");
+    let remedy = "write a number above 0, such as 30; until then the default 30 is in force";
+    warnings.push(from.warning(FLUSH_INTERVAL.key, &message, remedy));
+    FLUSH_INTERVAL_MICROS
 }
 
 fn weights(from: &Arguments, warnings: &mut Vec<Warning>) -> BTreeMap<String, i64> {

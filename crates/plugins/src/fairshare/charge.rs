@@ -60,6 +60,20 @@ impl ChargeRule {
     }
 }
 
+impl ChargeRule {
+    /// Returns what is charged, as text: equal texts are equal charges.
+    pub(super) fn text(&self) -> String {
+        match self {
+            ChargeRule::Resource(name) => name.clone(),
+            ChargeRule::Weighted(WeightedCharge { weights, is_max }) => {
+                let weight = |(name, weight): &(String, i64)| format!("{name}={weight}");
+                let weights: Vec<String> = weights.iter().map(weight).collect();
+                format!("{} of {}", if *is_max { "max" } else { "sum" }, weights.join(","))
+            }
+        }
+    }
+}
+
 fn unit(dim: Dim) -> i128 {
     match dim {
         Dim::MEMORY => BYTES_PER_GIB,

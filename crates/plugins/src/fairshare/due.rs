@@ -21,7 +21,8 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
     let now = view.now_micros();
     let half_life = ledger.decay.half_life;
     let sweep = (now.div_euclid(half_life) + 1).saturating_mul(half_life);
-    let mut due = ledger.has_leavers().then_some(sweep);
+    let save = plugin.arguments.save.as_ref().and_then(|rule| ledger.saves.due_micros(rule));
+    let mut due = ledger.has_leavers().then_some(sweep).into_iter().chain(save).min();
     let has_waiting = view.info.jobs.iter().any(|&job| {
         let row = &view.cluster.jobs[job];
         row.is_pending() || 0 < row.counts.of(vc_model::TaskStatus::Pending)

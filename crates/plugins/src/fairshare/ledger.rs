@@ -10,6 +10,7 @@ use vc_model::{Job, JobId, QueueId, TaskId};
 
 use super::arguments::FairshareArguments;
 use super::decay::{Decay, REBASED};
+use super::saves::SaveLog;
 use crate::rules::is_in_session;
 
 /// Usage that grows with time: closed + rate · weight of the time.
@@ -92,6 +93,8 @@ pub(super) struct Ledger {
     now_weight: i128,
     /// Number of the half-life since 1970 in which accounts were last forgotten.
     swept: i64,
+    /// What was saved for a restart.
+    pub(super) saves: SaveLog,
     /// Number of changes of ResourceQuotas that the weights account for.
     n_quota_changes: Option<u64>,
 }
@@ -107,8 +110,23 @@ impl Ledger {
             dirty: Vec::new(),
             now_weight: 1 << 32,
             swept: now.div_euclid(half_life),
+            saves: SaveLog::default(),
             n_quota_changes: None,
         }
+    }
+
+    /// Takes in the usage of an account of an earlier process.
+    pub(super) fn remember(&mut self, queue: &Arc<str>, name: &Arc<str>, usage: i128) {
+        let place = self.place(queue, name);
+        self.account_mut(place).usage.closed = usage;
+        self.mark(place);
+    }
+
+    /// Time has gone back by so many microseconds. Weights go on from where they are.
+    pub(super) fn set_back(&mut self, by_micros: i64, now: i64) {
+        self.decay.origin = self.decay.origin.saturating_sub(by_micros);
+        self.swept = now.div_euclid(self.decay.half_life);
+        self.saves.set_back(now);
     }
 
     /// Moves on to the time of a session. Costs a pass over the accounts once per half-life.
@@ -164,14 +182,16 @@ impl Ledger {
         self.now_weight = weight;
     }
 
-    /// Enters a job of a session that is the first one. Its tasks are charged from their start.
+    /// Enters a job of a session that is the first one. Its tasks are charged from their start, or
+    /// from `since` if they started before it.
     pub(super) fn begin_job(
         &mut self,
         view: SessionView<'_>,
         arguments: &FairshareArguments,
         id: JobId,
-        now: i64,
+        since: i64,
     ) {
+        let now = view.now_micros();
         self.enter(view, arguments, id);
         let Some(&JobCharge { account, .. }) = self.jobs.get(&id) else { return };
         let job = &view.cluster.jobs[id];
@@ -181,7 +201,7 @@ impl Ledger {
             if row.status.is_allocated() {
                 let started = row.started_micros.or(row.scheduled_micros).unwrap_or(now);
                 let charge = rule.of(view.cluster, view.cluster.request(task));
-                let growth = self.now_weight - self.decay.weight(started.min(now));
+                let growth = self.now_weight - self.decay.weight(started.max(since).min(now));
                 self.account_mut(account).usage.backdate(charge, growth);
             }
         }
@@ -334,6 +354,7 @@ impl Ledger {
 
     fn change(&mut self, place: usize, by: i128) {
         if by != 0 {
+            self.saves.is_saved = false;
             let weight = self.now_weight;
             self.account_mut(place).usage.change(by, weight);
             self.mark(place);
