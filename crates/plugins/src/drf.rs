@@ -258,6 +258,14 @@ impl Drf {
 }
 
 impl ShareChange {
+    /// Returns the change that takes this one back.
+    fn undone(self) -> Self {
+        match self {
+            ShareChange::Add => ShareChange::Subtract,
+            ShareChange::Subtract => ShareChange::Add,
+        }
+    }
+
     fn apply(self, amount: &mut Resource, by: &Resource) {
         match self {
             ShareChange::Add => amount.add(by),

@@ -26,7 +26,7 @@ use vc_model::{JobId, QueueId, TaskId};
 
 use crate::rules::min_resources;
 use arguments::{DECLARED, FairshareArguments};
-use division::Division;
+use division::AccountParts;
 use ledger::{Account, Ledger, Usage};
 use queues::QueueUsages;
 
@@ -53,7 +53,7 @@ struct Fairshare {
     ahead_weight: i128,
     queue_usages: QueueUsages,
     /// Parts of accounts. `None` without the enqueue gate, or if no job asks for admission.
-    division: Option<Division>,
+    division: Option<AccountParts>,
     /// The parts that were last reported, by queue and account.
     reported_parts: BTreeMap<(Arc<str>, Arc<str>), i128>,
     /// Samples of this session.

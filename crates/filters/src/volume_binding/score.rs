@@ -37,14 +37,14 @@ pub fn score(
 }
 
 /// Requested and offered bytes of each storage class.
-type Usage<'a> = BTreeMap<&'a str, (i64, i64)>;
+type VolumeUsage<'a> = BTreeMap<&'a str, (i64, i64)>;
 
 impl<'a> PodVolumeClaims<'a> {
     /// Returns the usage of each storage class on the node. Returns `None` if the node does not
     /// fit.
-    fn usage(&self, node: NodeId) -> Result<Option<Usage<'a>>, String> {
+    fn usage(&self, node: NodeId) -> Result<Option<VolumeUsage<'a>>, String> {
         let Ok(fit) = self.fit(node)? else { return Ok(None) };
-        let mut usage = Usage::new();
+        let mut usage = VolumeUsage::new();
         for (claim, volume) in &fit.bindings {
             let sum = usage.entry(&claim.class).or_default();
             sum.0 = sum.0.saturating_add(claim.request_bytes.unwrap_or(0));
@@ -67,7 +67,7 @@ impl<'a> PodVolumeClaims<'a> {
     }
 }
 
-fn rate(usage: &Usage<'_>, shape: &[ShapePoint]) -> i64 {
+fn rate(usage: &VolumeUsage<'_>, shape: &[ShapePoint]) -> i64 {
     if usage.is_empty() {
         return 0;
     }

@@ -3,17 +3,20 @@
 //! recomputation.
 //! Specification: plugins-jobs-queues.md 4.3, D9.
 
+mod votes;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::SessionView;
-use vc_model::{JobId, Queue, QueueId, TaskId};
+use vc_model::{JobId, Queue, QueueId};
 use vc_resource::{Dim, Fractional, Resource};
 
 use super::ShareChange;
-use crate::rules::{dominant_share, session_job};
+use crate::rules::dominant_share;
+use votes::KeptStandings;
 
 const PATH: &str = "volcano.sh/hierarchy";
 const WEIGHTS: &str = "volcano.sh/hierarchy-weights";
@@ -30,7 +33,21 @@ pub(super) struct Tree {
     /// The nodes of each queue from root down. A component is `None` if no job is below it (D9:
     /// such a node counts as empty). The map is only looked up, never iterated.
     paths: FxHashMap<QueueId, Vec<Option<usize>>>,
+    kept: KeptStandings,
 }
+
+/// Place of a node among its siblings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Standing {
+    saturated: bool,
+    share_by_weight: f64,
+}
+
+/// A pod that reclaims: its job, the queue of the job and the amounts.
+type Reclaimer<'a> = (JobId, QueueId, &'a Resource);
+
+/// A pod that may be evicted: its job, the queue of the job and the amounts.
+type Candidate<'a> = (JobId, QueueId, &'a Resource);
 
 #[derive(Clone)]
 struct TreeNode {
@@ -130,18 +147,29 @@ impl Tree {
         let Some(&leaf) = self.leaves.get(&job) else {
             return;
         };
-        let Some(demand) = &mut self.nodes[leaf].job else {
-            return;
-        };
-        change.apply(&mut demand.allocated, by);
         let before = self.total_allocated.clone();
         change.apply(&mut self.total_allocated, by);
         // Saturation of all jobs depends on whether the cluster has some of the resource left.
         let turns =
             |dim: Dim| self.is_left(dim, &before) != self.is_left(dim, &self.total_allocated);
-        match by.dims().any(turns) {
-            true => self.update(),
-            false => self.update_above(leaf),
+        let turns = by.dims().any(turns);
+        self.change_leaf(job, by, change);
+        if turns {
+            self.update();
+            self.kept = KeptStandings::default();
+        } else {
+            self.kept.forget(self.below_root(leaf));
+        }
+    }
+
+    /// Changes the allocation of a job and the shares above it, not what the cluster has left.
+    fn change_leaf(&mut self, job: JobId, by: &Resource, change: ShareChange) {
+        let Some(&leaf) = self.leaves.get(&job) else {
+            return;
+        };
+        if let Some(demand) = &mut self.nodes[leaf].job {
+            change.apply(&mut demand.allocated, by);
+            self.update_above(leaf);
         }
     }
 
@@ -199,44 +227,38 @@ impl Tree {
         let (Some(l), Some(r)) = (self.paths.get(&l), self.paths.get(&r)) else {
             return Ordering::Equal;
         };
-        let mut levels = l.iter().zip(r).map(|(&l, &r)| {
-            let (l, r) = (self.standing(l), self.standing(r));
-            l.0.cmp(&r.0).then(l.1.total_cmp(&r.1))
-        });
+        let mut levels =
+            l.iter().zip(r).map(|(&l, &r)| self.standing(l).compare(&self.standing(r)));
         levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 
-    /// Returns saturation and share by weight. D9: a missing node is unsaturated and has no share.
-    fn standing(&self, node: Option<usize>) -> (bool, f64) {
+    /// D9: a missing node is unsaturated and has no share.
+    fn standing(&self, node: Option<usize>) -> Standing {
         let node = node.map(|id| &self.nodes[id]);
-        node.map_or((false, 0.0), |node| (node.value.saturated, node.value.share / node.weight))
+        node.map_or(Standing { saturated: false, share_by_weight: 0.0 }, |node| Standing {
+            saturated: node.value.saturated,
+            share_by_weight: node.value.share / node.weight,
+        })
     }
 
-    /// Returns the candidates that may be evicted, each tested alone. Without the candidate, its
-    /// queue must still come after the reclaimer's queue with this request. The changes are
-    /// simulated in the tree and reverted.
-    pub(super) fn reclaimable(
-        &mut self,
-        view: SessionView<'_>,
-        reclaimer: JobId,
-        request: &Resource,
-        candidates: &[TaskId],
-    ) -> Vec<TaskId> {
-        let own_queue = view.cluster.jobs[reclaimer].queue;
-        self.change(reclaimer, request, ShareChange::Add);
-        let mut may_go = |&task: &TaskId| {
-            let Some((id, job)) = session_job(view.cluster, task) else {
-                return false;
-            };
-            let request = view.cluster.request(task);
-            self.change(id, request, ShareChange::Subtract);
-            let order = self.compare(own_queue, job.queue);
-            self.change(id, request, ShareChange::Add);
-            order.is_lt()
-        };
-        let found = candidates.iter().copied().filter(|task| may_go(task)).collect();
-        self.change(reclaimer, request, ShareChange::Subtract);
-        found
+    /// True if without the candidate its queue still comes after the reclaimer's queue with its
+    /// request. The changes are simulated in the tree and reverted.
+    fn may_go(&mut self, reclaimer: Reclaimer<'_>, candidate: Candidate<'_>) -> bool {
+        let ((reclaiming, own_queue, request), (job, queue, freed)) = (reclaimer, candidate);
+        self.change(reclaiming, request, ShareChange::Add);
+        self.change(job, freed, ShareChange::Subtract);
+        let order = self.compare(own_queue, queue);
+        self.change(job, freed, ShareChange::Add);
+        self.change(reclaiming, request, ShareChange::Subtract);
+        order.is_lt()
+    }
+}
+
+impl Standing {
+    /// Unsaturated before saturated, then the smaller share by weight.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_share = || self.share_by_weight.total_cmp(&other.share_by_weight);
+        self.saturated.cmp(&other.saturated).then_with(by_share)
     }
 }
 
@@ -294,15 +316,19 @@ mod tests {
         amount
     }
 
-    /// Jobs in queues of different depths, and some right under the root.
+    const N_JOBS: u64 = 40;
+
+    /// Jobs in queues of different depths, and some right under the root. Each has a queue of its
+    /// own, by the number of the job.
     fn tree(state: &mut u64) -> Tree {
         let mut tree = Tree {
             total: amount(150, 300).to_fractional(),
             nodes: vec![TreeNode::new(1.0, None)],
             ..Tree::default()
         };
-        for job in 0..40 {
+        for job in 0..N_JOBS {
             let mut parent = 0;
+            let mut path = vec![Some(0)];
             for _ in 0..next(state) % 4 {
                 let name = format!("q{}", next(state) % 3);
                 parent = tree.child(parent, &name).unwrap_or_else(|| {
@@ -310,11 +336,13 @@ mod tests {
                     tree.nodes[parent].by_name.insert((*name).into(), child);
                     child
                 });
+                path.push(Some(parent));
             }
             let request = amount(next(state) % 30, next(state) % 30);
             let demand = JobDemand { allocated: Resource::default(), request };
             let leaf = tree.insert(parent, TreeNode::new(1.0, Some(demand)));
-            tree.leaves.insert(JobId::new(job), leaf);
+            tree.leaves.insert(JobId::new(job as u32), leaf);
+            tree.paths.insert(QueueId::new(job as u32), path);
         }
         tree.update();
         tree
@@ -335,7 +363,7 @@ mod tests {
                     let (job, by) = held.swap_remove(place);
                     tree.change(job, &by, ShareChange::Subtract);
                 } else {
-                    let job = JobId::new((next(&mut state) % 40) as u32);
+                    let job = JobId::new((next(&mut state) % N_JOBS) as u32);
                     let by = amount(next(&mut state) % 9, next(&mut state) % 9);
                     tree.change(job, &by, ShareChange::Add);
                     held.push((job, by));
@@ -349,5 +377,44 @@ mod tests {
             }
         }
         assert!(100 < n_used_up, "{n_used_up} times the cpus were used up");
+    }
+    #[test]
+    fn kept_votes_are_those_of_changes_that_are_simulated() {
+        let mut state = 11;
+        let [mut n_victims, mut n_asked, mut n_turning] = [0; 3];
+        for _ in 0..20 {
+            let mut tree = tree(&mut state);
+            // Every class is one amount.
+            let amounts: Vec<Resource> =
+                (0..5).map(|_| amount(next(&mut state) % 9, next(&mut state) % 9)).collect();
+            let mut held: Vec<(u64, usize)> = Vec::new();
+            for step in 0..200 {
+                let (job, class) = (next(&mut state) % N_JOBS, next(&mut state) as usize % 5);
+                tree.change(JobId::new(job as u32), &amounts[class], ShareChange::Add);
+                held.push((job, class));
+                if step % 3 == 0 {
+                    let (job, class) = held.swap_remove(next(&mut state) as usize % held.len());
+                    tree.change(JobId::new(job as u32), &amounts[class], ShareChange::Subtract);
+                }
+                let asking = next(&mut state) % N_JOBS;
+                let pod = |job: u64, class: usize| {
+                    (JobId::new(job as u32), QueueId::new(job as u32), &amounts[class])
+                };
+                let reclaimer = pod(asking, next(&mut state) as usize % 5);
+                let mut own = tree.own_standings(reclaimer);
+                for &(job, class) in held.iter().take(40) {
+                    let (candidate, id) = (pod(job, class), vc_model::ClassId::new(class as u32));
+                    let vote = tree.is_victim(&mut own, reclaimer, candidate, id);
+                    assert_eq!(vote, tree.may_go(reclaimer, candidate), "step {step}");
+                    n_asked += 1;
+                    n_victims += usize::from(vote);
+                    n_turning += usize::from(tree.turns_what_is_left(reclaimer.2, candidate.2));
+                }
+                tree.kept.reclaimer = Some(own);
+            }
+        }
+        for seen in [n_victims, n_asked - n_victims, n_turning] {
+            assert!(1_000 < seen, "{n_victims} of {n_asked} may go, {n_turning} turn");
+        }
     }
 }

@@ -22,15 +22,15 @@ pub(super) struct AccountPart {
 }
 
 /// The parts of all accounts, by queue and account.
-pub(super) type Division = BTreeMap<QueueId, BTreeMap<Arc<str>, AccountPart>>;
+pub(super) type AccountParts = BTreeMap<QueueId, BTreeMap<Arc<str>, AccountPart>>;
 
 /// Divides the room of each target queue between its accounts. Costs a pass over all jobs.
 pub(super) fn divide(
     view: SessionView<'_>,
     arguments: &FairshareArguments,
     weight: impl Fn(&str) -> i64,
-) -> Division {
-    let mut division = Division::new();
+) -> AccountParts {
+    let mut division = AccountParts::new();
     for id in view.all_jobs() {
         let job = &view.cluster.jobs[id];
         let queue = &view.cluster.queues[job.queue].name;

@@ -34,7 +34,7 @@ pub(super) fn take(places: &CpuPlaces, free: &CpuSet, n_cpus: usize) -> Option<C
     if free.len() < n_cpus {
         return None;
     }
-    let mut choice = Choice { places, free: free.clone(), taken: CpuSet::new(), n_cpus };
+    let mut choice = CpuChoice { places, free: free.clone(), taken: CpuSet::new(), n_cpus };
     let sockets = group(places, places.keys(), |place| place.socket);
     for cpus in sockets.values() {
         choice.take_whole(cpus);
@@ -52,14 +52,14 @@ pub(super) fn take(places: &CpuPlaces, free: &CpuSet, n_cpus: usize) -> Option<C
 }
 
 /// A choice of CPUs in the making.
-struct Choice<'a> {
+struct CpuChoice<'a> {
     places: &'a CpuPlaces,
     free: CpuSet,
     taken: CpuSet,
     n_cpus: usize,
 }
 
-impl Choice<'_> {
+impl CpuChoice<'_> {
     /// Takes the CPUs if all are free and no more than are still needed.
     fn take_whole(&mut self, cpus: &CpuSet) {
         if cpus.len() <= self.n_cpus - self.taken.len() && cpus.is_subset(&self.free) {

@@ -42,6 +42,10 @@ expect:
   podGroups: {c1/pg: {phase: Inqueue, conditions: {Scheduled: {status: "True"}}}}
 "#;
 
+/// A plugin with an argument that asks for what is not built.
+const PERSISTENT: &str = "- name: fairshare\n      \
+                          arguments: {fairshare.resourceKey: cpu, fairshare.persistState: true}";
+
 /// Runs a scenario text; the file is named after the test.
 fn tested(test: &str, text: &str) -> Called {
     vcsim(&["test", &file(test, "scenario.yaml", text)])
@@ -111,11 +115,7 @@ fn files_that_cannot_be_run_are_named_with_their_place() {
         ("bad_tick", format!("tick: 5\n{SCENARIO}"), ":1: tick: is no duration: \"5\""),
         ("bad_kubelet", format!("kubelet: slow\n{SCENARIO}"), "slow"),
         ("bad_action", SCENARIO.replace("\"allocate\"", "\"fly\""), "actions: "),
-        (
-            "c40_not_built",
-            SCENARIO.replace("- name: gang", "- name: task-topology"),
-            ":5: schedulerConf:4: tiers[0].plugins[0]: plugin task-topology of Volcano is not built",
-        ),
+        ("c40_not_built", SCENARIO.replace("- name: gang", PERSISTENT), "fairshare.persistState"),
         ("no_configuration", without_conf, "schedulerConf"),
         (
             "bad_quantity",
@@ -141,11 +141,12 @@ fn files_that_cannot_be_run_are_named_with_their_place() {
 #[test]
 fn c40_what_a_flag_allows_to_be_missing_is_skipped() {
     let scenario =
-        SCENARIO.replace("- name: predicates", "- name: predicates\n    - name: task-topology");
-    let text = format!("flags: {{allow-missing-plugins: task-topology}}\n{scenario}");
+        SCENARIO.replace("- name: predicates", &format!("- name: predicates\n    {PERSISTENT}"));
+    let text = format!("flags: {{allow-missing-plugins: fairshare.persistState}}\n{scenario}");
     assert_eq!(tested("c40_allowed", &text).code, 0);
     // As in Volcano, a plugin that nobody knows is skipped.
-    assert_eq!(tested("c40_unknown", &scenario.replace("task-topology", "magic")).code, 0);
+    let unknown = SCENARIO.replace("- name: predicates", "- name: predicates\n    - name: magic");
+    assert_eq!(tested("c40_unknown", &unknown).code, 0);
 }
 
 #[test]

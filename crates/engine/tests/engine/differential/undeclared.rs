@@ -62,12 +62,12 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         &[Inputs::IDENTITY, Inputs::NODE_ROW, Inputs::POD_SHAPE, Inputs::JOB_COUNTS],
     ),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
-    ("rescheduling", 28, &[Inputs::NODE_ROW, Inputs::CANDIDATE_ROW]),
+    ("rescheduling", 28, &[Inputs::CLOCK, Inputs::OTHER_PODS]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
 
 /// Stories until a lie must be found.
-const MOST_STORIES: usize = 400;
+const MOST_STORIES: usize = 2_000;
 
 fn is_found(plugin: &'static str, which: usize, inputs: Inputs) -> bool {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);

@@ -1,3 +1,5 @@
+//! Tests of the ledger of device quotas.
+
 use vc_model::{Cluster, Settings, fixture};
 
 use super::demand::DeviceAmounts;
