@@ -13,7 +13,9 @@ use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use vc_conf::{DeclaredArgument, EnqueueVote, PluginDeclaration, PluginOption, QueueRule, Warning};
+use vc_conf::{
+    DeclaredArgument, EnqueueVote, EntryCheck, PluginDeclaration, PluginOption, QueueRule, Warning,
+};
 use vc_model::reads::{self, Read};
 use vc_model::{
     Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus,
@@ -164,6 +166,11 @@ pub trait Plugin: Send + Sync {
     /// Returns the state for the plugin of the same name in the next configuration. Called when
     /// this configuration ends.
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+    /// Returns a copy of the state that [`Plugin::hand_over`] gives, for a check of decisions that
+    /// follow from it.
+    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
         None
     }
     /// Receives the state of the plugin of the same name in the last configuration. Called before
@@ -499,6 +506,13 @@ impl PluginEntry {
     #[must_use]
     pub const fn enqueue_vote(self, enqueue_vote: EnqueueVote) -> Self {
         let declaration = PluginDeclaration { enqueue_vote, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
+    /// Declares how the plugin judges its entry beside all others.
+    #[must_use]
+    pub const fn check_entry(self, check_entry: EntryCheck) -> Self {
+        let declaration = PluginDeclaration { check_entry, ..self.declaration };
         PluginEntry { declaration, ..self }
     }
 

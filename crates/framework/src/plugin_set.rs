@@ -142,6 +142,16 @@ impl PluginSet {
         }
     }
 
+    /// Gives the plugins copies of the state of the same plugins in the set in force.
+    pub fn copy_memory(&mut self, of: &PluginSet) {
+        for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
+            let same = of.names.iter().rposition(|other| other == name);
+            if let Some(memory) = same.and_then(|same| of.plugins[same].copy_memory()) {
+                plugin.take_over(memory);
+            }
+        }
+    }
+
     /// Gives the plugins the way to services outside.
     pub fn connect(&mut self, client: &Arc<dyn ExtenderClient>) {
         self.plugins.iter_mut().for_each(|plugin| plugin.connect(client));

@@ -3,13 +3,16 @@
 //! Specification: fair-share.md.
 
 mod arguments;
+mod beside;
 mod charge;
 mod decay;
 mod division;
 mod due;
 mod ledger;
+mod preempt;
 mod queues;
 mod saves;
+mod wide;
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -18,8 +21,8 @@ use std::sync::Arc;
 
 use vc_conf::Switch;
 use vc_framework::{
-    Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, Inputs, Outbox, Plugin,
-    PluginEntry, Points, Records, Sample, SessionView,
+    Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs, Outbox,
+    Plugin, PluginEntry, Points, Records, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -28,6 +31,7 @@ use crate::rules::min_resources;
 use arguments::{DECLARED, FairshareArguments};
 use division::AccountParts;
 use ledger::{Account, Ledger, Usage};
+use preempt::VoteTerms;
 use queues::QueueUsages;
 
 pub use saves::UsageConfigMap;
@@ -36,7 +40,8 @@ pub(crate) const ENTRY: PluginEntry = PluginEntry::new("fairshare", |option, war
     let arguments = Arc::new(FairshareArguments::read(&option.arguments, warnings));
     Box::new(Fairshare::new(arguments, option.switches.on(Switch::Hierarchy)))
 })
-.arguments(DECLARED);
+.arguments(DECLARED)
+.check_entry(beside::check);
 
 /// The line of jobs whose order this plugin leaves to others.
 const NO_LINE: u64 = u64::MAX;
@@ -52,6 +57,7 @@ struct Fairshare {
     /// Weight of the session time and the entry horizon (FS-20).
     ahead_weight: i128,
     queue_usages: QueueUsages,
+    votes: VoteTerms,
     /// Parts of accounts. `None` without the enqueue gate, or if no job asks for admission.
     division: Option<AccountParts>,
     /// The parts that were last reported, by queue and account.
@@ -83,8 +89,18 @@ const READS: &[(Points, Inputs)] = &[
             .and(Inputs::OTHER_OBJECTS)
             .and(Inputs::CLUSTER_TOTAL),
     ),
+    (Points::PREEMPTABLE, VOTE.and(Inputs::POD_SIGNATURE)),
+    (Points::RECLAIMABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
+    (Points::UNIFIED_EVICTABLE, VOTE.and(Inputs::JOB_REQUEST).and(Inputs::JOB_COUNTS)),
     (Points::EVENT_HANDLERS, Inputs::NONE),
 ];
+/// Usage and age of victims of the same queue, in terms of what the cluster offers.
+const VOTE: Inputs = USAGE
+    .and(Inputs::CANDIDATE_ROW)
+    .and(Inputs::CANDIDATE_QUEUE_USAGE)
+    .and(Inputs::QUEUE_OBJECT)
+    .and(Inputs::CLUSTER_TOTAL)
+    .and(Inputs::OTHER_PODS);
 /// Usage at the time of the session, by weights that may stand in ResourceQuotas.
 const USAGE: Inputs =
     Inputs::JOB_ROW.and(Inputs::OWN_QUEUE_USAGE).and(Inputs::OTHER_OBJECTS).and(Inputs::CLOCK);
@@ -97,6 +113,10 @@ impl Plugin for Fairshare {
         }
         if self.arguments.has_enqueue_gate {
             points = points.and(Points::JOB_ENQUEUEABLE);
+        }
+        if self.arguments.preempt.is_some() {
+            let votes = Points::PREEMPTABLE.and(Points::RECLAIMABLE);
+            points = points.and(votes).and(Points::UNIFIED_EVICTABLE);
         }
         points
     }
@@ -116,6 +136,13 @@ impl Plugin for Fairshare {
         Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
     }
 
+    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
+        let ledger = self.ledger.clone()?;
+        let reported_parts = self.reported_parts.clone();
+        let arguments = self.arguments.clone();
+        Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
+    }
+
     fn take_over(&mut self, memory: Box<dyn Any + Send>) {
         self.inherited = memory.downcast().ok().map(|inheritance| *inheritance);
     }
@@ -131,6 +158,10 @@ impl Plugin for Fairshare {
         }
         ledger.advance(now);
         ledger.saves.note_failures(view.cluster.saved_usages.n_failed_saves());
+        ledger.forget_pipelined();
+        if self.arguments.preempt.is_some() {
+            ledger.note_step(preempt::step_of(now));
+        }
         match view.info.active_jobs.changed() {
             Some(changed) => {
                 changed.iter().for_each(|&job| ledger.enter(view, &self.arguments, job));
@@ -141,6 +172,9 @@ impl Plugin for Fairshare {
             }
         }
         ledger.weigh(view, &self.arguments);
+        if let Some(rule) = self.arguments.preempt {
+            self.votes = VoteTerms::of_session(view, &self.arguments, ledger, rule);
+        }
         let horizon = now.saturating_add(self.arguments.entry_horizon_micros);
         self.ahead_weight = ledger.decay.weight(horizon);
         if self.arguments.has_queue_order {
@@ -192,6 +226,53 @@ impl Plugin for Fairshare {
         self.queue_usages.compare(view.cluster, (l, r), self.is_tree, self.ahead_weight)
     }
 
+    fn preemptable(
+        &self,
+        view: SessionView<'_>,
+        preemptor: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let Some(job) = view.cluster.tasks[preemptor].job else { return VictimVote::Abstain };
+        let queue = &view.cluster.queues[view.cluster.jobs[job].queue].name;
+        let rule = self.arguments.charge(queue);
+        let asked = rule.of(view.cluster, view.cluster.request(preemptor));
+        let vote = self.vote_by_usage(view, job, asked, candidates);
+        vote.map_or(VictimVote::Abstain, VictimVote::Victims)
+    }
+
+    /// FS-54: a pod that has just started stays, whatever its queue has used.
+    fn reclaimable(
+        &self,
+        view: SessionView<'_>,
+        _reclaimer: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let Some(rule) = self.arguments.preempt else { return VictimVote::Abstain };
+        let has_run = |task: &TaskId| self.has_run(view, rule, *task);
+        VictimVote::Victims(candidates.iter().copied().filter(has_run).collect())
+    }
+
+    /// FS-63: the same for all pods that the gang waits for.
+    fn unified_evictable(
+        &self,
+        view: SessionView<'_>,
+        initiator: JobId,
+        kind: GangEviction,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let vote = match kind {
+            GangEviction::Preempt => {
+                let asked = self.pending_charge(view, initiator);
+                self.vote_by_usage(view, initiator, asked, candidates)
+            }
+            GangEviction::Reclaim => self.arguments.preempt.map(|rule| {
+                let has_run = |task: &TaskId| self.has_run(view, rule, *task);
+                candidates.iter().copied().filter(has_run).collect()
+            }),
+        };
+        vote.map_or(VictimVote::Abstain, VictimVote::Victims)
+    }
+
     /// FS-60: a namespace that holds its part of the queue gets nothing more.
     fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
         let row = &view.cluster.jobs[job];
@@ -237,6 +318,7 @@ impl Fairshare {
             inherited: None,
             ahead_weight: 1,
             queue_usages: QueueUsages::default(),
+            votes: VoteTerms::default(),
             division: None,
             reported_parts: BTreeMap::new(),
             samples: Vec::new(),

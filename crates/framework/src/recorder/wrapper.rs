@@ -49,6 +49,9 @@ impl Plugin for RecordedPlugin {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.plugin.hand_over()
     }
+    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
+        self.plugin.copy_memory()
+    }
     fn take_over(&mut self, memory: Box<dyn Any + Send>) {
         self.plugin.take_over(memory);
     }

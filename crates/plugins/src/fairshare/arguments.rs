@@ -9,12 +9,14 @@ use vc_conf::{
 use vc_model::{Cluster, ObjectKey, go_duration_micros};
 
 use super::charge::{ChargeRule, WeightedCharge};
+use super::preempt::PreemptRule;
 use super::saves::SaveRule;
 
 const MICROS_PER_MINUTE: f64 = 60e6;
 const HALF_LIFE_MINUTES: i64 = 240;
 const MICROS_PER_SECOND: f64 = 1e6;
 const FLUSH_INTERVAL_MICROS: i64 = 30_000_000;
+const TEN_MINUTES_MICROS: i64 = 600_000_000;
 const ENTRY_HORIZON_MICROS: i64 = 300_000_000;
 const MILLIONTHS: f64 = 1e6;
 const THOUSANDTHS: f64 = 1e3;
@@ -32,6 +34,9 @@ pub(super) const DECLARED: &[&dyn DeclaredArgument] = &[
     &ENTRY_HORIZON,
     &WEIGHTS,
     &QUEUE_ORDER,
+    &PREEMPT,
+    &MIN_RUN_TIME,
+    &HYSTERESIS,
     &PERSIST_STATE,
     &STATE_NAMESPACE,
     &STATE_CONFIG_MAP,
@@ -71,11 +76,7 @@ const BILLING: Argument<OneOf> = Argument::new(
 );
 const ENTRY_HORIZON: Argument<DurationRule> = Argument::new(
     "fairshare.entryHorizon",
-    DurationRule {
-        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 <= micros),
-        problem: "{value} is not a duration",
-        remedy: "write a duration in quotes, such as \"5m\"; until then the default 5m is in force",
-    },
+    minutes("write a duration in quotes, such as \"5m\"; until then the default 5m is in force"),
     "time ahead for which running pods are charged at once; 0s as in Volcano",
 )
 .shown_as("5m");
@@ -85,8 +86,25 @@ const WEIGHTS: Argument<ArgumentShape> = Argument::new(
     "weight of a namespace; a namespace of weight 2 may use twice as much",
 )
 .shown_as("1 each");
-const QUEUE_ORDER: Argument<bool> =
+pub(super) const QUEUE_ORDER: Argument<bool> =
     Argument::new("fairshare.queueOrder", false, "order queues by their usage, too");
+pub(super) const PREEMPT: Argument<bool> = Argument::new(
+    "fairshare.preempt",
+    false,
+    "evict pods of a namespace that has used much more, for one that has used less",
+);
+const MIN_RUN_TIME: Argument<DurationRule> = Argument::new(
+    "fairshare.minRunTime",
+    minutes("write a duration in quotes, such as \"10m\"; until then the default 10m is in force"),
+    "time for which a pod runs at least before it is evicted by usage, or reclaimed",
+)
+.shown_as("10m");
+const HYSTERESIS: Argument<DurationRule> = Argument::new(
+    "fairshare.hysteresis",
+    minutes("write a duration in quotes, such as \"10m\"; until then the default 10m is in force"),
+    "how much more: what the whole cluster can use in this time",
+)
+.shown_as("10m");
 const PERSIST_STATE: Argument<bool> =
     Argument::new("fairshare.persistState", false, "keep usage over a restart, in a ConfigMap");
 const STATE_NAMESPACE: Argument<&str> =
@@ -100,6 +118,15 @@ const FLUSH_INTERVAL: Argument<FreeForm> = Argument::new(
 )
 .shown_as("30");
 
+/// Returns the rule of a duration of at least 0.
+const fn minutes(remedy: &'static str) -> DurationRule {
+    DurationRule {
+        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 <= micros),
+        problem: "{value} is not a duration",
+        remedy,
+    }
+}
+
 /// The arguments that are in force.
 #[derive(Debug)]
 pub(super) struct FairshareArguments {
@@ -111,6 +138,8 @@ pub(super) struct FairshareArguments {
     pub(super) entry_horizon_micros: i64,
     pub(super) has_enqueue_gate: bool,
     pub(super) has_queue_order: bool,
+    /// What is configured of preemption by usage. `None`: nothing is evicted by usage.
+    pub(super) preempt: Option<PreemptRule>,
     /// Where usage is saved. `None`: it is not.
     pub(super) save: Option<SaveRule>,
     /// Weights of accounts, in thousandths.
@@ -136,6 +165,7 @@ impl FairshareArguments {
                 .unwrap_or(ENTRY_HORIZON_MICROS),
             has_enqueue_gate: ENQUEUE_GATE.read(from, warnings),
             has_queue_order: QUEUE_ORDER.read(from, warnings),
+            preempt: preempt_rule(from, warnings),
             save: save_rule(from, warnings),
             weights: weights(from, warnings),
         }
@@ -235,6 +265,13 @@ fn half_life(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
     let remedy = "write a number above 0, such as 240; until then the default 240 is in force";
     warnings.push(from.warning(HALF_LIFE.key, &message, remedy));
     default
+}
+
+fn preempt_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<PreemptRule> {
+    let min_run_micros = MIN_RUN_TIME.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS);
+    let hysteresis_micros = HYSTERESIS.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS);
+    let rule = PreemptRule { min_run_micros, hysteresis_micros };
+    PREEMPT.read(from, warnings).then_some(rule)
 }
 
 fn save_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<SaveRule> {
