@@ -186,6 +186,8 @@ pub struct Cluster {
     last_shape: Option<LastShape>,
     /// The `minResources` of the PodGroup that came last and had some. Equal ones share memory.
     last_minimum: Option<Arc<MinResources>>,
+    /// Labels of the PodGroup that came last.
+    last_labels: Arc<Labels>,
 }
 
 /// The sum of one dimension over all present nodes.

@@ -80,15 +80,7 @@ struct Inheritance {
 const READS: &[(Points, Inputs)] = &[
     (Points::JOB_ORDER, USAGE),
     (Points::QUEUE_ORDER, USAGE.and(Inputs::QUEUE_OBJECT).and(Inputs::OTHER_QUEUE_USAGE)),
-    (
-        Points::JOB_ENQUEUEABLE,
-        Inputs::JOB_REQUEST
-            .and(Inputs::OWN_QUEUE_USAGE)
-            .and(Inputs::QUEUE_OBJECT)
-            .and(Inputs::OTHER_PODS)
-            .and(Inputs::OTHER_OBJECTS)
-            .and(Inputs::CLUSTER_TOTAL),
-    ),
+    (Points::JOB_ENQUEUEABLE, ADMISSION),
     (Points::PREEMPTABLE, VOTE.and(Inputs::POD_SIGNATURE)),
     (Points::RECLAIMABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
     (Points::UNIFIED_EVICTABLE, VOTE.and(Inputs::JOB_REQUEST).and(Inputs::JOB_COUNTS)),
@@ -101,6 +93,15 @@ const VOTE: Inputs = USAGE
     .and(Inputs::QUEUE_OBJECT)
     .and(Inputs::CLUSTER_TOTAL)
     .and(Inputs::OTHER_PODS);
+/// The same where the account of a job is a label of its PodGroup.
+const LABEL_READS: &[(Points, Inputs)] =
+    &[(Points::JOB_ENQUEUEABLE, Inputs::JOB_ROW.and(ADMISSION))];
+const ADMISSION: Inputs = Inputs::JOB_REQUEST
+    .and(Inputs::OWN_QUEUE_USAGE)
+    .and(Inputs::QUEUE_OBJECT)
+    .and(Inputs::OTHER_PODS)
+    .and(Inputs::OTHER_OBJECTS)
+    .and(Inputs::CLUSTER_TOTAL);
 /// Usage at the time of the session, by weights that may stand in ResourceQuotas.
 const USAGE: Inputs =
     Inputs::JOB_ROW.and(Inputs::OWN_QUEUE_USAGE).and(Inputs::OTHER_OBJECTS).and(Inputs::CLOCK);
@@ -122,7 +123,10 @@ impl Plugin for Fairshare {
     }
 
     fn depends(&self) -> Depends {
-        Depends::of(READS)
+        match self.arguments.account.is_label() {
+            true => Depends::of(&[READS, LABEL_READS].concat()),
+            false => Depends::of(READS),
+        }
     }
 
     fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
@@ -278,7 +282,7 @@ impl Plugin for Fairshare {
         let row = &view.cluster.jobs[job];
         reads::note(Read::QueueUsage(row.queue));
         let part = self.division.as_ref().and_then(|division| division.get(&row.queue));
-        let Some(part) = part.and_then(|parts| parts.get(&row.key.namespace)) else {
+        let Some(part) = part.and_then(|parts| parts.get(self.arguments.account.of(row))) else {
             return Admission::Abstain;
         };
         let queue = &view.cluster.queues[row.queue].name;
@@ -288,9 +292,10 @@ impl Plugin for Fairshare {
             return Admission::Abstain;
         }
         let [charge, of] = [part.charge, part.part].map(|charge| division::amount(charge, rule));
-        let (namespace, name) = (&row.key.namespace, rule.name());
+        let (account, name) = (self.arguments.account.of(row), rule.name());
+        let noun = self.arguments.account.noun();
         Admission::Reject(Some(format!(
-            "namespace {namespace} has its share of queue {queue} ({charge} of {of} {name})"
+            "{noun} {account} has its share of queue {queue} ({charge} of {of} {name})"
         )))
     }
 }

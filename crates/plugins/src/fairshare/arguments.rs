@@ -2,11 +2,12 @@
 //! Specification: fair-share.md 1, 16.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use vc_conf::{
     Argument, ArgumentShape, Arguments, DeclaredArgument, DurationRule, FreeForm, OneOf, Warning,
 };
-use vc_model::{Cluster, ObjectKey, go_duration_micros};
+use vc_model::{Cluster, Job, ObjectKey, go_duration_micros};
 
 use super::charge::{ChargeRule, WeightedCharge};
 use super::preempt::PreemptRule;
@@ -32,6 +33,7 @@ pub(super) const DECLARED: &[&dyn DeclaredArgument] = &[
     &RESOURCE_WEIGHTS,
     &BILLING,
     &ENTRY_HORIZON,
+    &ACCOUNT,
     &WEIGHTS,
     &QUEUE_ORDER,
     &PREEMPT,
@@ -80,6 +82,12 @@ const ENTRY_HORIZON: Argument<DurationRule> = Argument::new(
     "time ahead for which running pods are charged at once; 0s as in Volcano",
 )
 .shown_as("5m");
+const ACCOUNT: Argument<FreeForm> = Argument::new(
+    "fairshare.account",
+    FreeForm("`namespace`, `label:<key>`", &["string"]),
+    "who is charged within a queue: the namespace of a job, or the value of this label of its PodGroup",
+)
+.shown_as("namespace");
 const WEIGHTS: Argument<ArgumentShape> = Argument::new(
     "fairshare.weights",
     ArgumentShape::MapOf(&ArgumentShape::Number),
@@ -127,6 +135,45 @@ const fn minutes(remedy: &'static str) -> DurationRule {
     }
 }
 
+/// The account of jobs that name none, as in Volcano.
+const UNKNOWN_ACCOUNT: &str = "_unknown";
+
+/// Who is charged within a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AccountKey {
+    Namespace,
+    /// The value of a label of the PodGroup.
+    Label {
+        key: String,
+        unknown: Arc<str>,
+    },
+}
+
+impl AccountKey {
+    /// Returns the account of a job.
+    pub(super) fn of<'a>(&'a self, job: &'a Job) -> &'a Arc<str> {
+        match self {
+            AccountKey::Namespace => &job.key.namespace,
+            AccountKey::Label { key, unknown } => {
+                let value = job.pod_group.as_ref().and_then(|group| group.labels.get(&**key));
+                value.filter(|value| !value.is_empty()).unwrap_or(unknown)
+            }
+        }
+    }
+
+    /// Returns what an account is, for messages.
+    pub(super) fn noun(&self) -> &str {
+        match self {
+            AccountKey::Namespace => "namespace",
+            AccountKey::Label { key, .. } => key,
+        }
+    }
+
+    pub(super) fn is_label(&self) -> bool {
+        matches!(self, AccountKey::Label { .. })
+    }
+}
+
 /// The arguments that are in force.
 #[derive(Debug)]
 pub(super) struct FairshareArguments {
@@ -138,6 +185,7 @@ pub(super) struct FairshareArguments {
     pub(super) entry_horizon_micros: i64,
     pub(super) has_enqueue_gate: bool,
     pub(super) has_queue_order: bool,
+    pub(super) account: AccountKey,
     /// What is configured of preemption by usage. `None`: nothing is evicted by usage.
     pub(super) preempt: Option<PreemptRule>,
     /// Where usage is saved. `None`: it is not.
@@ -165,6 +213,7 @@ impl FairshareArguments {
                 .unwrap_or(ENTRY_HORIZON_MICROS),
             has_enqueue_gate: ENQUEUE_GATE.read(from, warnings),
             has_queue_order: QUEUE_ORDER.read(from, warnings),
+            account: account_key(from, warnings),
             preempt: preempt_rule(from, warnings),
             save: save_rule(from, warnings),
             weights: weights(from, warnings),
@@ -197,6 +246,9 @@ impl FairshareArguments {
     /// Returns what is charged, as text. Usage that was charged by another text cannot be compared.
     pub(super) fn charge_text(&self) -> String {
         let mut text = self.charge.text();
+        if let AccountKey::Label { key, .. } = &self.account {
+            text.push_str(&format!(" by label {key}"));
+        }
         for (queue, charge) in &self.charge_by_queue {
             text.push_str(&format!(" and in queue {queue} {}", charge.text()));
         }
@@ -205,7 +257,8 @@ impl FairshareArguments {
 
     /// FS-2: true if usage that was charged with the other arguments counts on.
     pub(super) fn charges_as(&self, other: &Self) -> bool {
-        (&self.charge, &self.charge_by_queue) == (&other.charge, &other.charge_by_queue)
+        (&self.charge, &self.charge_by_queue, &self.account)
+            == (&other.charge, &other.charge_by_queue, &other.account)
     }
 }
 
@@ -265,6 +318,22 @@ fn half_life(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
     let remedy = "write a number above 0, such as 240; until then the default 240 is in force";
     warnings.push(from.warning(HALF_LIFE.key, &message, remedy));
     default
+}
+
+fn account_key(from: &Arguments, warnings: &mut Vec<Warning>) -> AccountKey {
+    let Some(value) = from.get(ACCOUNT.key) else { return AccountKey::Namespace };
+    let text = value.as_str().unwrap_or_default().trim();
+    match text.strip_prefix("label:").map(str::trim).filter(|key| !key.is_empty()) {
+        Some(key) => AccountKey::Label { key: key.to_owned(), unknown: UNKNOWN_ACCOUNT.into() },
+        None => {
+            if text != "namespace" {
+                let message = format!("{value} is not one of namespace, label:<key>");
+                let remedy = "write one such as label:user; until then namespace is in force";
+                warnings.push(from.warning(ACCOUNT.key, &message, remedy));
+            }
+            AccountKey::Namespace
+        }
+    }
 }
 
 fn preempt_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<PreemptRule> {
@@ -370,6 +439,10 @@ mod tests {
             ("halfLifeMinutes", json!("soon"), "\"soon\" is not a positive number of minutes"),
             ("entryHorizon", json!("soon"), "\"soon\" is not a duration"),
             ("billing", json!("mean"), "unknown value mean"),
+            ("account", json!("user"), "\"user\" is not one of namespace, label:<key>"),
+            ("account", json!("label:"), "\"label:\" is not one of namespace, label:<key>"),
+            ("minRunTime", json!("soon"), "\"soon\" is not a duration"),
+            ("flushIntervalSeconds", json!("0"), "\"0\" is not a positive number of seconds"),
             ("weights", json!({"a": 0}), "the weight 0 of a is below 0.001, it is ignored"),
             ("resourceWeights", json!({"cpu": -1, "memory": 1}), "the weight -1 of cpu is below 0"),
             ("resourceWeights", json!({"cpu": 0}), "all weights are 0, which would charge nothing"),

@@ -253,14 +253,18 @@ impl Ledger {
             return self.leave(id);
         };
         let queue = &view.cluster.queues[job.queue].name;
-        if self.jobs.get(&id).is_some_and(|known| !self.is_of(*known, queue, job)) {
+        if self
+            .jobs
+            .get(&id)
+            .is_some_and(|known| !self.is_of(*known, queue, arguments.account.of(job)))
+        {
             self.leave(id);
         }
         let (charge, n_charged) = (charge(view, arguments, job, queue), job.counts.allocated());
         let (account, before) = match self.jobs.get(&id) {
             Some(known) => (known.account, known.charge),
             None => {
-                let account = self.place(queue, &job.key.namespace);
+                let account = self.place(queue, arguments.account.of(job));
                 self.account_mut(account).n_jobs += 1;
                 (account, 0)
             }
@@ -394,9 +398,9 @@ impl Ledger {
         }
     }
 
-    fn is_of(&self, known: JobCharge, queue: &str, job: &Job) -> bool {
+    fn is_of(&self, known: JobCharge, queue: &str, name: &str) -> bool {
         let account = self.accounts.get(known.account).and_then(Option::as_ref);
-        account.is_some_and(|it| &*it.queue == queue && it.name == job.key.namespace)
+        account.is_some_and(|it| &*it.queue == queue && &*it.name == name)
     }
 
     fn change(&mut self, place: usize, by: i128) {
@@ -468,6 +472,9 @@ const NAMESPACE_WEIGHT: &str = "volcano.sh/namespace.weight";
 /// namespace's ResourceQuotas, else 1.
 pub(super) fn weight(view: SessionView<'_>, arguments: &FairshareArguments, account: &str) -> i64 {
     let of_quotas = || {
+        if arguments.account.is_label() {
+            return None;
+        }
         let quotas = view.cluster.quotas.of(account);
         let weights = quotas.filter_map(|(_, quota)| quota.hard.get(NAMESPACE_WEIGHT));
         weights.map(|weight| weight.milli()).max().filter(|weight| 0 < *weight)

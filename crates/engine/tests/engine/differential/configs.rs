@@ -365,6 +365,7 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
                  fairshare.weights: {team: 2}, fairshare.targetQueues: q0",
             ),
             (1, "fairshare.resourceWeights: {cpu: 1, pods: 1}, fairshare.enableEnqueueGate: true"),
+            (1, "fairshare.account: label:user, fairshare.enableEnqueueGate: true"),
             (1, "fairshare.resourceKey: cpu, fairshare.halfLifeMinutes: 1"),
             (
                 3,
