@@ -16,7 +16,7 @@ const MOST_EXPONENT: i128 = 40;
 const LN_2: i128 = 2_977_044_472;
 
 /// 2 to the power of 32 + i / 4096, rounded.
-const TABLE: [i64; STEPS as usize + 1] = table();
+static TABLE: [i64; STEPS as usize + 1] = table();
 
 /// Computes the table as products of roots of 2 with 62 binary digits.
 const fn table() -> [i64; STEPS as usize + 1] {
