@@ -347,7 +347,7 @@ fn save_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<SaveRule> 
     let namespace = STATE_NAMESPACE.read(from, warnings);
     let name = STATE_CONFIG_MAP.read(from, warnings);
     let interval_micros = flush_interval(from, warnings);
-    let config_map = ObjectKey::new(&*namespace, &*name);
+    let config_map = ObjectKey::new(&namespace, &name);
     PERSIST_STATE.read(from, warnings).then_some(SaveRule { config_map, interval_micros })
 }
 

@@ -75,7 +75,7 @@ impl Decay {
         let (weight, half_life) = (self.weight(time).max(1), i128::from(self.half_life));
         let whole = (usage / weight).saturating_mul(half_life);
         let times = whole.saturating_add(usage % weight * half_life / weight);
-        (times / LN_2).saturating_mul(1 << 32).saturating_add((times % LN_2 << 32) / LN_2)
+        (times / LN_2).saturating_mul(1 << 32).saturating_add(((times % LN_2) << 32) / LN_2)
     }
 
     /// Returns the usage at the origin for so much charge times microseconds.
