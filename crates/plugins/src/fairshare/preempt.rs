@@ -79,14 +79,13 @@ impl VoteTerms {
     }
 }
 
-/// Returns the part by which a weight grows in so much time, times 2^32. It is the same at every time,
-/// and at least the growth of the interpolated weight: so a gap is reached once and stays reached
-/// while the same pods run.
+/// Returns the part by which a weight grows in so much time, times 2^32. It is the same at every
+/// time, and an upper bound of the growth of the interpolated weight, whose table is rounded.
 fn growth(decay: Decay, micros: i64) -> i128 {
     const ORIGIN: i128 = 1 << 32;
     let later = decay.weight(decay.origin.saturating_add(micros));
     let growth = (later - ORIGIN).clamp(0, i128::from(u64::MAX));
-    growth + (growth >> 26) + 1
+    growth + (growth >> 18) + 2
 }
 
 /// The account that takes, and what it will hold.
