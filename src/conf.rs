@@ -10,12 +10,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
 use vc_kube::{EngineMessage, EngineVisit, LoadSource};
+use vc_model::ClusterEvent;
 
 use crate::device_config::{self, DeviceConfigReader};
 use crate::fatal::Fatal;
 use crate::flags::Flags;
 use crate::loads::{self, source_in_force};
 use crate::meter::Meter;
+use crate::saved_usage::UsageReader;
 
 /// How often the file is read. A mounted ConfigMap changes by a swap of symlinks, which only its
 /// content shows reliably.
@@ -219,6 +221,7 @@ impl ConfigFollower {
         mut self,
         inbox: mpsc::Sender<EngineMessage>,
         mut reader: DeviceConfigReader,
+        mut usages: UsageReader,
     ) {
         if self.path.as_os_str().is_empty() {
             return;
@@ -233,7 +236,8 @@ impl ConfigFollower {
             let Ok(read) = read.await else { return };
             let newest = read.1.as_ref().map_or(&self.loaded.config, |loaded| &loaded.config);
             let devices = reader.read(newest).await;
-            if let Some(visit) = self.changed(read, devices)
+            let usage = usages.read(newest).await;
+            if let Some(visit) = self.changed(read, devices, usage)
                 && inbox.send(EngineMessage::Visit(visit)).await.is_err()
             {
                 return;
@@ -242,11 +246,12 @@ impl ConfigFollower {
     }
 
     /// Returns what makes a good change of the file, or of the device configuration, known to the
-    /// engine.
+    /// engine. `usage`: what was read for this file, if it keeps usage.
     fn changed(
         &mut self,
         read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
         devices: Option<String>,
+        usage: Option<ClusterEvent>,
     ) -> Option<EngineVisit> {
         let has_other_devices = devices != self.devices;
         self.devices = devices;
@@ -257,7 +262,10 @@ impl ConfigFollower {
         (has_other_devices || has_other_file).then(|| {
             let (loaded, devices) = (self.loaded.clone(), self.devices.clone());
             let meter = self.meter.clone();
-            EngineVisit::change(move |engine| configure(engine, &loaded, devices, &meter))
+            EngineVisit::change(move |engine| {
+                engine.apply(usage.into_iter().collect());
+                configure(engine, &loaded, devices, &meter);
+            })
         })
     }
 
@@ -352,8 +360,8 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
-    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: fairshare\n    \
-        arguments: {fairshare.resourceKey: cpu, fairshare.persistState: true}\n";
+    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: deviceshare\n    \
+        arguments: {deviceshare.AscendMindClusterVNPUEnable: true}\n";
     const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
 
     #[test]
@@ -374,7 +382,8 @@ mod tests {
             assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
         }
         let all = ["--allow-missing-plugins"];
-        for allowed in [&all[..], &["--allow-missing-plugins=magic,fairshare.persistState"]] {
+        let named = "--allow-missing-plugins=magic,deviceshare.AscendMindClusterVNPUEnable";
+        for allowed in [&all[..], &[named]] {
             let good = before_start(&with(allowed)).unwrap().unwrap();
             assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
         }
@@ -424,7 +433,7 @@ mod tests {
         let mut follow = follow.unwrap();
         let mut reload = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            logged(0, || drop(follow.changed(load(&path, &AllowMissing::Nothing), None)))
+            logged(0, || drop(follow.changed(load(&path, &AllowMissing::Nothing), None, None)))
         };
         let same = reload(LEVEL);
         let without = reload(ONE);
@@ -476,7 +485,7 @@ mod tests {
         ];
         for (text, reported, n_failures) in steps {
             std::fs::write(&path, text).unwrap();
-            let visit = follow.changed(load(&path, &AllowMissing::Nothing), None);
+            let visit = follow.changed(load(&path, &AllowMissing::Nothing), None, None);
             assert_eq!(visit.is_some(), reported, "{text}");
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
@@ -486,8 +495,8 @@ mod tests {
             }
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_none());
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_none());
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_none());
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_none());
         assert_eq!(failures(&meter), 4);
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }

@@ -17,6 +17,7 @@ mod loads;
 pub mod log;
 pub mod meter;
 pub mod run;
+mod saved_usage;
 pub mod serve;
 mod threads;
 pub mod zone;

@@ -211,6 +211,10 @@ impl Observer for Meter {
         self.metrics.foreign_bind();
     }
 
+    fn usage_saved(&self, result: &'static str) {
+        self.metrics.usage_saved(result);
+    }
+
     fn clock_skew(&self, seconds: i64) {
         self.metrics.clock_skew(seconds);
     }

@@ -13,7 +13,7 @@ use vc_kube::{
     Clients, DeviceApi, Election, EngineMessage, EngineVisit, Feeds, KindSet, Leadership, Observer,
     SchedulerLoop, ServerVersion, identity,
 };
-use vc_model::{RequestGates, Settings};
+use vc_model::{ClusterEvent, RequestGates, Settings};
 
 use crate::conf::{self, ConfigFollower, StartConfig, UsableConfig};
 use crate::device_config::{self, DeviceConfigReader};
@@ -24,6 +24,7 @@ use crate::flags::{Flags, component, gates};
 use crate::loads;
 use crate::log::Level;
 use crate::meter::{Meter, State};
+use crate::saved_usage::UsageReader;
 use crate::serve;
 use crate::threads::{calm_runtime, spawn};
 
@@ -159,7 +160,9 @@ async fn lead(
     let start = conf::start(&process.flags, process.good_conf.as_ref())?;
     let mut reader = DeviceConfigReader::new(clients.clone());
     let devices = reader.read(&start.loaded.config).await;
-    let config = LeaderConfig { start, devices, reader };
+    let mut usages = UsageReader::new(clients.clone());
+    let usage = usages.read(&start.loaded.config).await;
+    let config = LeaderConfig { start, devices, reader, usage, usages };
     let mut work = LeaderWork::start(process, clients, server, dumper, config)?;
     tokio::select! {
         () = stop => {}
@@ -192,6 +195,9 @@ struct LeaderConfig {
     /// The content of the ConfigMap with the device configuration.
     devices: Option<String>,
     reader: DeviceConfigReader,
+    /// The usage that an earlier process has saved. `None`: the configuration keeps none.
+    usage: Option<ClusterEvent>,
+    usages: UsageReader,
 }
 
 impl LeaderWork {
@@ -208,9 +214,10 @@ impl LeaderWork {
             let hint = "hint: SCHEDULER_POD_NAME must be <base>-0 to <base>-<SCHEDULER_NUM - 1>";
             tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
         }
-        let LeaderConfig { start, devices, reader } = config;
+        let LeaderConfig { start, devices, reader, usage, usages } = config;
         let merged = device_config::merged(&start.loaded.config, devices.as_deref());
-        let (engine, warnings) = Engine::new(options(process, &server), &merged);
+        let (mut engine, warnings) = Engine::new(options(process, &server), &merged);
+        engine.apply(usage.into_iter().collect());
         conf::warn(&warnings);
         meter.configuration(&start.loaded, warnings.len());
         meter.metrics.default_in_force(start.is_default());
@@ -251,7 +258,7 @@ impl LeaderWork {
         let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
         let source = follower.load_source();
         aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));
-        aside.spawn(follower.run(inbox.clone(), reader));
+        aside.spawn(follower.run(inbox.clone(), reader, usages));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         meter.devices(server.serves_devices());
         if let Some(before) = server.devices.filter(|found| !found.are_served()) {

@@ -16,4 +16,5 @@ mod guard;
 mod node_loads;
 mod options;
 mod reload;
+mod usages;
 mod volumes;

@@ -65,7 +65,7 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set strategy.type=RollingUpdate,strategy.rollingUpdate.maxSurge=43% \
     --set startupProbe.failureThreshold=44,livenessProbe.failureThreshold=45 \
     --set readinessProbe.failureThreshold=46 \
-    --set nodeLocks.enabled=true,nodeLoads.customMetrics=true \
+    --set nodeLocks.enabled=true,nodeLoads.customMetrics=true,fairshareState.enabled=true \
     --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
     --set 'networkPolicy.egress[0].ports[0].port=6443' >"$rendered/values.yaml"
 # And without these, each line is gone.
@@ -84,6 +84,7 @@ effect() {
     fi
 }
 while read -r line; do effect "$line" values everything; done <<'LINES'
+resources: [configmaps]
 resources: [nodes]
 --bare-pods=schedule
 kind: CustomResourceDefinition

@@ -32,7 +32,9 @@ pub use defaults::{BUILT_IN, CHART};
 pub use error::{ConfError, Warning};
 pub use file::{ActionConfig, Config, LoadedConfig, PluginOption, Tier, parse};
 pub use missing::{AllowMissing, MissingEntry, MissingError, MissingKind};
-pub use registry::{ACTIONS, EnqueueVote, KnownNames, PluginDeclaration, QueueRule};
+pub use registry::{
+    ACTIONS, EnqueueVote, EntryCheck, EntryFinding, KnownNames, PluginDeclaration, QueueRule,
+};
 pub use render::render;
 pub use settings::{
     ActionSettings, AllocateSettings, BackfillSettings, GangSettings, HeadOfLine, PreemptSettings,

@@ -14,7 +14,7 @@ use crate::error::{ConfError, Warning};
 use crate::file::{ActionConfig, Config, PluginOption, Tier};
 use crate::missing::{MissingEntry, MissingKind};
 use crate::older;
-use crate::registry::{ACTIONS, KnownNames, PluginDeclaration, QueueRule};
+use crate::registry::{ACTIONS, EntryFinding, KnownNames, PluginDeclaration, QueueRule};
 use crate::spelling::{did_you_mean, nearest};
 use crate::switches::{SWITCHES, Switches, switch_of};
 use crate::tree::{YamlNode, YamlTree};
@@ -120,7 +120,28 @@ impl<'a> Loader<'a> {
         let checked = quota::check(&tiers, self.known, &mut self.warnings);
         checked
             .map_err(|(problem, hint)| self.error(entry.key_line, &entry.field, &problem, hint))?;
+        self.check_entries(&tiers, entry)?;
         Ok(tiers)
+    }
+
+    /// Lets plugins judge their entries beside all others.
+    fn check_entries(&mut self, tiers: &[Tier], entry: &MapEntry<'_>) -> Result<(), ConfError> {
+        for plugin in tiers.iter().flat_map(|tier| &tier.plugins) {
+            let Some(declared) = self.known.built(&plugin.name) else { continue };
+            for finding in (declared.check_entry)(plugin, tiers) {
+                let EntryFinding { key, problem, remedy, is_error } = finding;
+                let (line, field) = match key {
+                    "" => (None, entry.field.clone()),
+                    key => (plugin.arguments.line(key), plugin.arguments.field_of(key)),
+                };
+                if is_error {
+                    let line = line.or(entry.key_line);
+                    return Err(self.error(line, &field, &problem, &remedy));
+                }
+                self.warnings.push(Warning::new(line, field, problem, remedy));
+            }
+        }
+        Ok(())
     }
 
     fn tier(&mut self, node: &YamlNode, field: &str) -> Result<Tier, ConfError> {

@@ -2,6 +2,7 @@
 //! decide. Specification: core.md 2.2, 2.3.
 
 use crate::argument::{DeclaredArgument, matches};
+use crate::file::{PluginOption, Tier};
 use crate::switches::Switch;
 
 /// The actions, in canonical lower case (A1).
@@ -29,6 +30,40 @@ pub struct PluginDeclaration {
     pub exclusive_arguments: &'static [(&'static str, &'static str, &'static str)],
     pub enqueue_vote: EnqueueVote,
     pub queue_rule: QueueRule,
+    /// Judges an entry of the plugin, given all tiers.
+    pub check_entry: EntryCheck,
+}
+
+/// Returns what is wrong with an entry of a plugin, given all tiers.
+pub type EntryCheck = fn(&PluginOption, &[Tier]) -> Vec<EntryFinding>;
+
+/// Something that is wrong with an entry of a plugin, alone or beside others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryFinding {
+    /// The argument. Empty: it is about the entry.
+    pub key: &'static str,
+    /// What is wrong, in lower case.
+    pub problem: String,
+    /// What the operator can do.
+    pub remedy: String,
+    /// True if the file is refused.
+    pub is_error: bool,
+}
+
+impl EntryFinding {
+    /// Returns a finding that refuses the file.
+    pub fn error(key: &'static str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { key, problem: problem.into(), remedy: remedy.into(), is_error: true }
+    }
+
+    /// Returns a finding of which the operator is told.
+    pub fn warning(
+        key: &'static str,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { is_error: false, ..Self::error(key, problem, remedy) }
+    }
 }
 
 /// What the plugin answers when a job asks for admission to its queue (JobEnqueueable).
@@ -68,6 +103,7 @@ impl PluginDeclaration {
             exclusive_arguments: &[],
             enqueue_vote: EnqueueVote::None,
             queue_rule: QueueRule::None,
+            check_entry: |_, _| Vec::new(),
         }
     }
 

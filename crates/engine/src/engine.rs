@@ -112,6 +112,8 @@ pub struct Engine {
     n_cycles: u64,
     /// Time of the last cycle, in microseconds since 1970.
     last_micros: i64,
+    /// Time of the cycle before the last one, in microseconds since 1970. `None`: there was none.
+    previous_micros: Option<i64>,
     explain: bool,
     witness: bool,
     victim_index_bytes: Option<usize>,
@@ -151,6 +153,7 @@ impl Engine {
             seed: options.seed,
             n_cycles: 0,
             last_micros: i64::MIN,
+            previous_micros: None,
             explain: false,
             witness: false,
             victim_index_bytes: None,
@@ -251,6 +254,7 @@ impl Engine {
         for (witness, it) in pairs {
             let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
             self.extender.iter().for_each(|client| plugin_set.connect(client));
+            plugin_set.copy_memory(&self.plugin_set);
             faults.extend(verify(plugin_set, &self.config, witness, it, now));
         }
         faults
@@ -285,6 +289,12 @@ impl Engine {
         self.overwrites.end(&mut self.cluster, now.unix_micros);
         self.overwrites.sent(&effects, now.unix_micros);
         effects
+    }
+
+    /// Returns the writes that keep the state of plugins over a restart. Called once, when no cycle
+    /// follows.
+    pub fn last_writes(&mut self, now: CycleTime) -> Vec<Effect> {
+        self.plugin_set.last_writes(now.unix_micros)
     }
 
     /// Returns the time when the next write may be repeated, in microseconds since 1970; a cycle is
@@ -352,6 +362,7 @@ impl Engine {
             // Cached answers hold from the time of their cycle on, for example while a zone is open.
             self.forget();
         }
+        self.previous_micros = Some(self.last_micros).filter(|_| 0 < self.n_cycles);
         self.last_micros = now.unix_micros;
         let mut timer = PhaseTimer::start(self.stopwatch);
         self.pending = self.follow_up(events, now);
@@ -392,6 +403,7 @@ impl Engine {
         let n_hold_changes = eviction_holds.n_changes();
         let opening = Opening {
             now_micros: now.unix_micros,
+            previous_micros: self.previous_micros,
             session_id: session_id(self.seed, self.n_cycles),
             enqueue_configured: self.actions.iter().any(|action| action.name() == "enqueue"),
             sides: EvictionSides::of(self.actions.iter().map(|action| action.name())),

@@ -161,6 +161,10 @@ fn of_plugin(plugin: &str) -> &'static str {
         "proportion" | "capacity" => {
             "the queues use no more than they deserve: change their shares"
         }
+        "fairshare" => {
+            "wait until the other namespaces have used enough more and their pods run long enough, \
+             or lower fairshare.hysteresis or fairshare.minRunTime"
+        }
         "" => "let a plugin of some tier grant victims",
         _ => "see the rules of this plugin",
     }

@@ -44,6 +44,7 @@ pub(crate) fn verify(
     let settings = ActionSettings::from(config, &mut Vec::new());
     let opening = Opening {
         now_micros: now.unix_micros,
+        previous_micros: None,
         session_id: String::new(),
         sides: EvictionSides::of(config.actions.iter().map(String::as_str)),
         enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use vc_model::{
-    Allocation, ClaimPromise, Cluster, ObjectKey, PodGroupStatus, ReservedClaim, TaskId,
+    Allocation, ClaimPromise, Cluster, ObjectKey, PodGroupStatus, ReservedClaim, SavedUsage, TaskId,
 };
 
 /// Reason of an eviction; the text of events and conditions (core.md 7.2).
@@ -264,6 +264,13 @@ pub enum Effect {
         nodes_to_remove: Vec<Arc<str>>,
         /// `nodesToAdd`.
         nodes_to_add: Vec<Arc<str>>,
+    },
+    /// PUT of the ConfigMap with the usage that the plugin `fairshare` remembers (fair-share.md 11).
+    SaveUsage {
+        /// Namespace and name of the ConfigMap.
+        config_map: ObjectKey,
+        /// The usage.
+        usage: Arc<SavedUsage>,
     },
     /// Strategic merge PATCH that removes only the gate
     /// `scheduling.volcano.sh/queue-allocation-gate` from a pod (core.md 7.8).

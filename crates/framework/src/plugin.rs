@@ -13,7 +13,9 @@ use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use vc_conf::{DeclaredArgument, EnqueueVote, PluginDeclaration, PluginOption, QueueRule, Warning};
+use vc_conf::{
+    DeclaredArgument, EnqueueVote, EntryCheck, PluginDeclaration, PluginOption, QueueRule, Warning,
+};
 use vc_model::reads::{self, Read};
 use vc_model::{
     Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus,
@@ -22,6 +24,7 @@ use vc_resource::Fractional;
 
 use crate::active_jobs::ActiveJobs;
 use crate::depends::Depends;
+use crate::effect::Effect;
 use crate::extender::ExtenderClient;
 use crate::limit::QueueLimit;
 use crate::outbox::Outbox;
@@ -45,6 +48,9 @@ pub use answers::{
 pub struct SessionInfo {
     /// Microseconds since 1970; stands still within a cycle.
     pub now_micros: i64,
+    /// Time of the cycle before, whether it had a session or not. It may be later than now, if the
+    /// clock was set back. `None`: there was none.
+    pub previous_micros: Option<i64>,
     /// The session time as the API writes it ([`crate::rfc3339`]), used in all conditions and
     /// events.
     pub now_text: Arc<str>,
@@ -162,6 +168,11 @@ pub trait Plugin: Send + Sync {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         None
     }
+    /// Returns a copy of the state that [`Plugin::hand_over`] gives, for a check of decisions that
+    /// follow from it.
+    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
     /// Receives the state of the plugin of the same name in the last configuration. Called before
     /// the first session.
     fn take_over(&mut self, _memory: Box<dyn Any + Send>) {}
@@ -175,6 +186,11 @@ pub trait Plugin: Send + Sync {
     /// 8). What it writes about a job may depend only on the job's row, its records, and what was
     /// written before.
     fn close(&mut self, _view: SessionView<'_>, _records: &Records, _out: &mut Outbox) {}
+    /// Returns the writes that keep the state of this plugin over a restart. Called once, when the
+    /// process stops in order.
+    fn last_writes(&mut self, _now_micros: i64) -> Vec<Effect> {
+        Vec::new()
+    }
     /// Called after a task was allocated or pipelined, or after its eviction was undone
     /// (plugins-jobs-queues.md 1.3). The task already has its new status and node.
     fn on_allocate(&mut self, _view: SessionView<'_>, _task: TaskId) {}
@@ -490,6 +506,13 @@ impl PluginEntry {
     #[must_use]
     pub const fn enqueue_vote(self, enqueue_vote: EnqueueVote) -> Self {
         let declaration = PluginDeclaration { enqueue_vote, ..self.declaration };
+        PluginEntry { declaration, ..self }
+    }
+
+    /// Declares how the plugin judges its entry beside all others.
+    #[must_use]
+    pub const fn check_entry(self, check_entry: EntryCheck) -> Self {
+        let declaration = PluginDeclaration { check_entry, ..self.declaration };
         PluginEntry { declaration, ..self }
     }
 

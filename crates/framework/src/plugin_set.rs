@@ -16,6 +16,7 @@ use vc_conf::{Config, Switch, Switches, Warning};
 use vc_model::{ChangeLog, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
 
 use crate::depends::{Depends, Inputs, Signature};
+use crate::effect::Effect;
 use crate::extender::ExtenderClient;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
@@ -141,9 +142,24 @@ impl PluginSet {
         }
     }
 
+    /// Gives the plugins copies of the state of the same plugins in the set in force.
+    pub fn copy_memory(&mut self, of: &PluginSet) {
+        for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
+            let same = of.names.iter().rposition(|other| other == name);
+            if let Some(memory) = same.and_then(|same| of.plugins[same].copy_memory()) {
+                plugin.take_over(memory);
+            }
+        }
+    }
+
     /// Gives the plugins the way to services outside.
     pub fn connect(&mut self, client: &Arc<dyn ExtenderClient>) {
         self.plugins.iter_mut().for_each(|plugin| plugin.connect(client));
+    }
+
+    /// Returns the writes that keep the state of plugins over a restart, when the process stops.
+    pub fn last_writes(&mut self, now_micros: i64) -> Vec<Effect> {
+        self.plugins.iter_mut().flat_map(|plugin| plugin.last_writes(now_micros)).collect()
     }
 
     fn tiers(&self, point: Points) -> impl Iterator<Item = impl Iterator<Item = &dyn Plugin>> {

@@ -121,6 +121,9 @@ impl Deref for SessionState<'_> {
 pub struct Opening {
     /// Microseconds since 1970.
     pub now_micros: i64,
+    /// Time of the cycle before, in microseconds since 1970. It may be later than now, if the clock
+    /// was set back. `None`: there was none.
+    pub previous_micros: Option<i64>,
     /// Transition id that this session writes into conditions.
     pub session_id: String,
     /// True if the action `enqueue` is configured.
@@ -412,7 +415,7 @@ impl<'c> Session<'c> {
     /// or drawn, and only conditions, events and status texts were written.
     pub fn left_no_trace(&self) -> bool {
         let recorded = |effect: &Effect| match effect {
-            Effect::Event { .. } | Effect::QueueStatus { .. } => true,
+            Effect::Event { .. } | Effect::QueueStatus { .. } | Effect::SaveUsage { .. } => true,
             Effect::PodGroupStatus { phase_changed, .. } => !phase_changed,
             Effect::PodCondition { nomination, .. } => *nomination == Nomination::Keep,
             _ => false,
@@ -521,6 +524,7 @@ fn info(cluster: &Cluster, plugins: &PluginSet, opening: &mut Opening) -> Sessio
     let queue_known = |queue: QueueId| cluster.queues[queue].present;
     let mut info = SessionInfo {
         now_micros: opening.now_micros,
+        previous_micros: opening.previous_micros,
         nodes: cluster.nodes_by_name().into(),
         queues: cluster.queues_by_name().filter(|&queue| queue_known(queue)).collect(),
         total: cluster.total_allocatable(),

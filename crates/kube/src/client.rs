@@ -24,6 +24,7 @@ use crate::qps::{QpsLayer, RateLimit};
 use crate::retry_after::RetryAfterLayer;
 use crate::skew::ClockSkew;
 use crate::stack::http1;
+use crate::usage_store::UsageStore;
 
 /// What the flags say about the API server.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub struct Clients {
     pub backlog: Backlog,
     /// PodGroups that were seen, for those who write them.
     pub(crate) pod_group_cache: Arc<PodGroupCache>,
+    /// The saved usage that was seen, for those who write it.
+    pub(crate) usage_store: Arc<UsageStore>,
     /// What is logged of requests that fail.
     pub(crate) failures: Arc<FailureLog>,
     /// Where what comes in bulk is decoded.
@@ -123,6 +126,7 @@ impl Clients {
             writes,
             backlog,
             pod_group_cache,
+            usage_store: Arc::default(),
             failures,
             bulk,
             plan,
@@ -181,6 +185,7 @@ impl Clients {
             writes,
             backlog,
             pod_group_cache,
+            usage_store: Arc::default(),
             failures,
             bulk,
             plan,

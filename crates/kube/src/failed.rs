@@ -93,6 +93,7 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
         Effect::NodeShardStatus { shard, .. } => {
             (Some(ClusterEvent::NodeShardFailed { name: shard.clone() }), None)
         }
+        Effect::SaveUsage { .. } => (Some(ClusterEvent::UsageNotSaved), None),
         Effect::DeallocateClaim { .. } | Effect::QueueAnnotation { .. } | Effect::Event { .. } => {
             (None, None)
         }

@@ -243,6 +243,7 @@ fn weight(message: &EngineMessage) -> MessageWeight {
         ClusterEvent::PodGroupFailed { .. }
         | ClusterEvent::QueueFailed { .. }
         | ClusterEvent::NodeShardFailed { .. }
+        | ClusterEvent::UsageNotSaved
         | ClusterEvent::BindFailed { .. }
         | ClusterEvent::PreBindFailed { .. }
         | ClusterEvent::EvictFailed { .. }

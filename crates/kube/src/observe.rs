@@ -55,6 +55,9 @@ pub trait Observer: Send + Sync {
     /// Something in an object of the kind could not be read.
     fn malformed(&self, _kind: &'static str) {}
 
+    /// The usage of fairshare was written, or not: `written`, `conflict`, `failed`.
+    fn usage_saved(&self, _result: &'static str) {}
+
     /// A pod that we were about to bind is bound already, by somebody else.
     fn foreign_bind(&self) {}
 

@@ -63,6 +63,7 @@ impl Pausable {
             | Effect::UnreserveClaims { .. }
             | Effect::Evict { .. }
             | Effect::CreateQueue { .. }
+            | Effect::SaveUsage { .. }
             | Effect::Event { .. } => return None,
         };
         Some(Self { key: (target.clone(), kind), decision })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use tokio::sync::mpsc;
 use vc_engine::{About, Effect, NodeLock, Nomination, PreBindWrites};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ResourceClaim, StorageObject};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ResourceClaim, SavedUsage, StorageObject};
 use vc_wire::SlimPod;
 
 use crate::call::{CallError, read};
@@ -23,6 +23,7 @@ use crate::inbox::EngineMessage;
 use crate::observe::{Observer, since};
 use crate::pod_group_cache::PodGroupCache;
 use crate::slim::DecodedObject;
+use crate::usage_store::{UsageStore, save_usage};
 use crate::{bind, devices, evict, node_lock, pauses, pre_bind, queues, status};
 
 /// Of the server's answer to the binding of a bound pod.
@@ -83,6 +84,7 @@ pub(crate) struct EffectWriter {
     pub(crate) inbox: mpsc::Sender<EngineMessage>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) pod_group_cache: Arc<PodGroupCache>,
+    pub(crate) usage_store: Arc<UsageStore>,
     pub(crate) failures: Arc<FailureLog>,
     /// The status of queues was refused, which is logged once: the role of Volcano 1.12.0 lacks the
     /// right.
@@ -149,6 +151,10 @@ impl EffectWriter {
                 let event = ClusterEvent::NodeShardFailed { name: shard.clone() };
                 self.done(answer, "node shard status not written", &shard, Some(event)).await
             }
+            Effect::SaveUsage { config_map, usage } => {
+                self.save_usage(&config_map, &usage).await;
+                WriteOutcome::default()
+            }
             Effect::CreateQueue { queue, reclaimable } => {
                 tracing::warn!("queue {queue} was deleted by somebody: it is made again");
                 Some(FollowUp::Create { queue, reclaimable }).into()
@@ -195,6 +201,29 @@ impl EffectWriter {
             self.report(event).await;
         }
         WriteOutcome::refused_by(&error)
+    }
+
+    /// What was not saved is saved again after the interval of the configuration.
+    async fn save_usage(&self, config_map: &ObjectKey, usage: &SavedUsage) {
+        let (result, failure) =
+            match save_usage(&self.core, &self.usage_store, config_map, usage).await {
+                Ok(0) => ("written", None),
+                Ok(n_left_out) => {
+                    let text = format!("no room for {n_left_out} accounts with the least usage");
+                    ("written", Some(text))
+                }
+                Err(error) if error.is_conflict() => {
+                    ("conflict", Some("somebody else has written it since".to_owned()))
+                }
+                Err(error) => ("failed", Some(error.to_string())),
+            };
+        self.observer.usage_saved(result);
+        if let Some(failure) = failure {
+            self.failures.warn("usage of fairshare not saved", config_map, failure);
+        }
+        if result != "written" {
+            self.report(ClusterEvent::UsageNotSaved).await;
+        }
     }
 
     async fn bind(

@@ -121,6 +121,9 @@ impl SchedulerLoop {
     /// written before it. Whoever has stopped us knows how long that may take (C-05).
     fn finish(&mut self, engine: &mut Engine, mut events: Vec<ClusterEvent>) {
         let mut taken = Vec::new();
+        if !self.send(engine.last_writes(now()), engine.cluster()) {
+            return;
+        }
         loop {
             let effects = engine.follow_up(events, now());
             if !self.send(effects, engine.cluster()) || !engine.awaits_answers() {

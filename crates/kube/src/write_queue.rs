@@ -21,6 +21,7 @@ pub(crate) enum WriteTarget {
     PodGroup(ObjectKey),
     Queue(Arc<str>),
     NodeShard(Arc<str>),
+    ConfigMap(ObjectKey),
 }
 
 impl WriteTarget {
@@ -41,6 +42,7 @@ impl WriteTarget {
             | Effect::QueueAnnotation { queue, .. }
             | Effect::CreateQueue { queue, .. } => Some(Self::Queue(queue.clone())),
             Effect::NodeShardStatus { shard, .. } => Some(Self::NodeShard(shard.clone())),
+            Effect::SaveUsage { config_map, .. } => Some(Self::ConfigMap(config_map.clone())),
             Effect::Event { .. } => None,
         }
     }
@@ -67,6 +69,7 @@ fn priority_of(effect: &Effect) -> usize {
         Effect::PodCondition { .. }
         | Effect::ClearNomination { .. }
         | Effect::QueueAnnotation { .. }
+        | Effect::SaveUsage { .. }
         | Effect::Event { .. } => 2,
     }
 }
@@ -329,7 +332,12 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
         (Effect::QueueAnnotation { key, .. }, _) => {
             matches!(newer, Effect::QueueAnnotation { key: other, .. } if other == key)
         }
-        (Effect::PodGroupStatus { .. } | Effect::NodeShardStatus { .. }, _) => true,
+        (
+            Effect::PodGroupStatus { .. }
+            | Effect::NodeShardStatus { .. }
+            | Effect::SaveUsage { .. },
+            _,
+        ) => true,
         // What the claim has is seen again in every cycle until it is gone.
         (Effect::DeallocateClaim { .. }, _) => matches!(newer, Effect::DeallocateClaim { .. }),
         (

@@ -42,7 +42,7 @@ pub async fn write(
         observer.clone(),
     );
     let events = tokio::spawn(events);
-    let Clients { core, volcano, backlog, pod_group_cache, failures, .. } = clients;
+    let Clients { core, volcano, backlog, pod_group_cache, usage_store, failures, .. } = clients;
     let WriteClients { binds, pod_groups, .. } = clients.writes;
     let (log, seen, counts) = (failures.clone(), pod_group_cache.clone(), observer.clone());
     let queue_status_refused = AtomicBool::new(false);
@@ -55,6 +55,7 @@ pub async fn write(
         inbox,
         observer,
         pod_group_cache,
+        usage_store,
         failures,
         queue_status_refused,
     };

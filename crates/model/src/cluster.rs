@@ -43,6 +43,7 @@ use crate::quota::Quotas;
 use crate::reads::{self, Read};
 use crate::record::{ObjectKey, PodCondition, PriorityClassRecord};
 use crate::request::RequestGates;
+use crate::saved_usage::SavedUsages;
 use crate::selector::Labels;
 use crate::task::Task;
 use crate::volume::Volumes;
@@ -135,6 +136,8 @@ pub struct Cluster {
     pub budgets: Budgets,
     /// ResourceQuotas.
     pub quotas: Quotas,
+    /// Usage of an earlier process, which the plugin `fairshare` goes on from.
+    pub saved_usages: SavedUsages,
     /// HyperNodes.
     pub hyper_nodes: HyperNodes,
     /// Images on the nodes.
@@ -183,6 +186,8 @@ pub struct Cluster {
     last_shape: Option<LastShape>,
     /// The `minResources` of the PodGroup that came last and had some. Equal ones share memory.
     last_minimum: Option<Arc<MinResources>>,
+    /// Labels of the PodGroup that came last.
+    last_labels: Arc<Labels>,
 }
 
 /// The sum of one dimension over all present nodes.

@@ -13,6 +13,7 @@ use crate::record::{
     NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
     QueueRecord,
 };
+use crate::saved_usage::SavedUsage;
 use crate::selector::Labels;
 use crate::volume::{StorageKind, StorageObject};
 
@@ -186,6 +187,10 @@ pub enum ClusterEvent {
         /// Namespace and name.
         key: ObjectKey,
     },
+    /// Usage that an earlier process has saved was read. `None`: there is none.
+    UsageRead(Option<Arc<SavedUsage>>),
+    /// Our usage was not saved.
+    UsageNotSaved,
     /// A Service or controller with a pod selector was added or changed.
     SelectorApplied(Box<SelectorObject>),
     /// A Service or controller with a pod selector is gone.

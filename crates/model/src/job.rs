@@ -10,6 +10,7 @@ use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
 };
+use crate::selector::Labels;
 use crate::status::Counts;
 use crate::sums::{self, Seldom};
 
@@ -94,6 +95,8 @@ pub struct PodGroup {
     pub budget: Option<Box<JobBudget>>,
     /// Annotations `volcano.sh/task-topology-*`. `None` if there is none.
     pub task_topology: Option<Box<TaskTopology>>,
+    /// `metadata.labels`. PodGroups that come one after the other with equal labels share them.
+    pub labels: Arc<Labels>,
 }
 
 /// The annotations about which roles of a job belong together, as written (plugins-nodes.md 13.1).

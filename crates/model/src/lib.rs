@@ -35,6 +35,7 @@ mod reason;
 mod record;
 mod request;
 mod resource_strategy;
+mod saved_usage;
 mod selector;
 mod status;
 mod sums;
@@ -91,6 +92,7 @@ pub use record::{
 };
 pub use request::{RequestGates, non_zero_request, pod_request, to_resource};
 pub use resource_strategy::{PodResourceStrategy, ResourceStrategy};
+pub use saved_usage::{SavedAccount, SavedUsage, SavedUsages, UsageScale};
 pub use selector::{
     HostPort, LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm,
     Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,

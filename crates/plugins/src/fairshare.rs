@@ -3,12 +3,16 @@
 //! Specification: fair-share.md.
 
 mod arguments;
+mod beside;
 mod charge;
 mod decay;
 mod division;
 mod due;
 mod ledger;
+mod preempt;
 mod queues;
+mod saves;
+mod wide;
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -17,8 +21,8 @@ use std::sync::Arc;
 
 use vc_conf::Switch;
 use vc_framework::{
-    Admission, CacheKeys, Clock, Depends, FairshareUsage, Inputs, Outbox, Plugin, PluginEntry,
-    Points, Records, Sample, SessionView,
+    Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs, Outbox,
+    Plugin, PluginEntry, Points, Records, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -27,13 +31,17 @@ use crate::rules::min_resources;
 use arguments::{DECLARED, FairshareArguments};
 use division::AccountParts;
 use ledger::{Account, Ledger, Usage};
+use preempt::VoteTerms;
 use queues::QueueUsages;
+
+pub use saves::UsageConfigMap;
 
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("fairshare", |option, warnings| {
     let arguments = Arc::new(FairshareArguments::read(&option.arguments, warnings));
     Box::new(Fairshare::new(arguments, option.switches.on(Switch::Hierarchy)))
 })
-.arguments(DECLARED);
+.arguments(DECLARED)
+.check_entry(beside::check);
 
 /// The line of jobs whose order this plugin leaves to others.
 const NO_LINE: u64 = u64::MAX;
@@ -49,6 +57,7 @@ struct Fairshare {
     /// Weight of the session time and the entry horizon (FS-20).
     ahead_weight: i128,
     queue_usages: QueueUsages,
+    votes: VoteTerms,
     /// Parts of accounts. `None` without the enqueue gate, or if no job asks for admission.
     division: Option<AccountParts>,
     /// The parts that were last reported, by queue and account.
@@ -71,17 +80,28 @@ struct Inheritance {
 const READS: &[(Points, Inputs)] = &[
     (Points::JOB_ORDER, USAGE),
     (Points::QUEUE_ORDER, USAGE.and(Inputs::QUEUE_OBJECT).and(Inputs::OTHER_QUEUE_USAGE)),
-    (
-        Points::JOB_ENQUEUEABLE,
-        Inputs::JOB_REQUEST
-            .and(Inputs::OWN_QUEUE_USAGE)
-            .and(Inputs::QUEUE_OBJECT)
-            .and(Inputs::OTHER_PODS)
-            .and(Inputs::OTHER_OBJECTS)
-            .and(Inputs::CLUSTER_TOTAL),
-    ),
+    (Points::JOB_ENQUEUEABLE, ADMISSION),
+    (Points::PREEMPTABLE, VOTE.and(Inputs::POD_SIGNATURE)),
+    (Points::RECLAIMABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
+    (Points::UNIFIED_EVICTABLE, VOTE.and(Inputs::JOB_REQUEST).and(Inputs::JOB_COUNTS)),
     (Points::EVENT_HANDLERS, Inputs::NONE),
 ];
+/// Usage and age of victims of the same queue, in terms of what the cluster offers.
+const VOTE: Inputs = USAGE
+    .and(Inputs::CANDIDATE_ROW)
+    .and(Inputs::CANDIDATE_QUEUE_USAGE)
+    .and(Inputs::QUEUE_OBJECT)
+    .and(Inputs::CLUSTER_TOTAL)
+    .and(Inputs::OTHER_PODS);
+/// The same where the account of a job is a label of its PodGroup.
+const LABEL_READS: &[(Points, Inputs)] =
+    &[(Points::JOB_ENQUEUEABLE, Inputs::JOB_ROW.and(ADMISSION))];
+const ADMISSION: Inputs = Inputs::JOB_REQUEST
+    .and(Inputs::OWN_QUEUE_USAGE)
+    .and(Inputs::QUEUE_OBJECT)
+    .and(Inputs::OTHER_PODS)
+    .and(Inputs::OTHER_OBJECTS)
+    .and(Inputs::CLUSTER_TOTAL);
 /// Usage at the time of the session, by weights that may stand in ResourceQuotas.
 const USAGE: Inputs =
     Inputs::JOB_ROW.and(Inputs::OWN_QUEUE_USAGE).and(Inputs::OTHER_OBJECTS).and(Inputs::CLOCK);
@@ -95,11 +115,18 @@ impl Plugin for Fairshare {
         if self.arguments.has_enqueue_gate {
             points = points.and(Points::JOB_ENQUEUEABLE);
         }
+        if self.arguments.preempt.is_some() {
+            let votes = Points::PREEMPTABLE.and(Points::RECLAIMABLE);
+            points = points.and(votes).and(Points::UNIFIED_EVICTABLE);
+        }
         points
     }
 
     fn depends(&self) -> Depends {
-        Depends::of(READS)
+        match self.arguments.account.is_label() {
+            true => Depends::of(&[READS, LABEL_READS].concat()),
+            false => Depends::of(READS),
+        }
     }
 
     fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
@@ -113,6 +140,13 @@ impl Plugin for Fairshare {
         Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
     }
 
+    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
+        let ledger = self.ledger.clone()?;
+        let reported_parts = self.reported_parts.clone();
+        let arguments = self.arguments.clone();
+        Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
+    }
+
     fn take_over(&mut self, memory: Box<dyn Any + Send>) {
         self.inherited = memory.downcast().ok().map(|inheritance| *inheritance);
     }
@@ -122,7 +156,16 @@ impl Plugin for Fairshare {
         let now = view.now_micros();
         self.begin(view, now);
         let Some(ledger) = &mut self.ledger else { return };
+        // FS-15: a step back of the clock counts as no time.
+        if let Some(previous) = view.info.previous_micros.filter(|&previous| now < previous) {
+            ledger.set_back(previous - now, now);
+        }
         ledger.advance(now);
+        ledger.saves.note_failures(view.cluster.saved_usages.n_failed_saves());
+        ledger.forget_pipelined();
+        if self.arguments.preempt.is_some() {
+            ledger.note_step(preempt::step_of(now));
+        }
         match view.info.active_jobs.changed() {
             Some(changed) => {
                 changed.iter().for_each(|&job| ledger.enter(view, &self.arguments, job));
@@ -133,6 +176,9 @@ impl Plugin for Fairshare {
             }
         }
         ledger.weigh(view, &self.arguments);
+        if let Some(rule) = self.arguments.preempt {
+            self.votes = VoteTerms::of_session(view, &self.arguments, ledger, rule);
+        }
         let horizon = now.saturating_add(self.arguments.entry_horizon_micros);
         self.ahead_weight = ledger.decay.weight(horizon);
         if self.arguments.has_queue_order {
@@ -143,9 +189,18 @@ impl Plugin for Fairshare {
         self.warn_of_missing_queues(view);
     }
 
-    fn close(&mut self, _view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+    fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
+        let now = view.now_micros();
+        let save = self.ledger.as_mut().and_then(|it| saves::save(it, &self.arguments, now, false));
+        out.effects.extend(save);
         out.samples.append(&mut self.samples);
         out.warnings.append(&mut self.warnings);
+    }
+
+    fn last_writes(&mut self, now_micros: i64) -> Vec<Effect> {
+        let Some(ledger) = &mut self.ledger else { return Vec::new() };
+        ledger.advance(now_micros);
+        saves::save(ledger, &self.arguments, now_micros, true).into_iter().collect()
     }
 
     fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
@@ -175,12 +230,59 @@ impl Plugin for Fairshare {
         self.queue_usages.compare(view.cluster, (l, r), self.is_tree, self.ahead_weight)
     }
 
+    fn preemptable(
+        &self,
+        view: SessionView<'_>,
+        preemptor: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let Some(job) = view.cluster.tasks[preemptor].job else { return VictimVote::Abstain };
+        let queue = &view.cluster.queues[view.cluster.jobs[job].queue].name;
+        let rule = self.arguments.charge(queue);
+        let asked = rule.of(view.cluster, view.cluster.request(preemptor));
+        let vote = self.vote_by_usage(view, job, asked, candidates);
+        vote.map_or(VictimVote::Abstain, VictimVote::Victims)
+    }
+
+    /// FS-54: a pod that has just started stays, whatever its queue has used.
+    fn reclaimable(
+        &self,
+        view: SessionView<'_>,
+        _reclaimer: TaskId,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let Some(rule) = self.arguments.preempt else { return VictimVote::Abstain };
+        let has_run = |task: &TaskId| self.has_run(view, rule, *task);
+        VictimVote::Victims(candidates.iter().copied().filter(has_run).collect())
+    }
+
+    /// FS-63: the same for all pods that the gang waits for.
+    fn unified_evictable(
+        &self,
+        view: SessionView<'_>,
+        initiator: JobId,
+        kind: GangEviction,
+        candidates: &[TaskId],
+    ) -> VictimVote {
+        let vote = match kind {
+            GangEviction::Preempt => {
+                let asked = self.pending_charge(view, initiator);
+                self.vote_by_usage(view, initiator, asked, candidates)
+            }
+            GangEviction::Reclaim => self.arguments.preempt.map(|rule| {
+                let has_run = |task: &TaskId| self.has_run(view, rule, *task);
+                candidates.iter().copied().filter(has_run).collect()
+            }),
+        };
+        vote.map_or(VictimVote::Abstain, VictimVote::Victims)
+    }
+
     /// FS-60: a namespace that holds its part of the queue gets nothing more.
     fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
         let row = &view.cluster.jobs[job];
         reads::note(Read::QueueUsage(row.queue));
         let part = self.division.as_ref().and_then(|division| division.get(&row.queue));
-        let Some(part) = part.and_then(|parts| parts.get(&row.key.namespace)) else {
+        let Some(part) = part.and_then(|parts| parts.get(self.arguments.account.of(row))) else {
             return Admission::Abstain;
         };
         let queue = &view.cluster.queues[row.queue].name;
@@ -190,9 +292,10 @@ impl Plugin for Fairshare {
             return Admission::Abstain;
         }
         let [charge, of] = [part.charge, part.part].map(|charge| division::amount(charge, rule));
-        let (namespace, name) = (&row.key.namespace, rule.name());
+        let (account, name) = (self.arguments.account.of(row), rule.name());
+        let noun = self.arguments.account.noun();
         Admission::Reject(Some(format!(
-            "namespace {namespace} has its share of queue {queue} ({charge} of {of} {name})"
+            "{noun} {account} has its share of queue {queue} ({charge} of {of} {name})"
         )))
     }
 }
@@ -220,6 +323,7 @@ impl Fairshare {
             inherited: None,
             ahead_weight: 1,
             queue_usages: QueueUsages::default(),
+            votes: VoteTerms::default(),
             division: None,
             reported_parts: BTreeMap::new(),
             samples: Vec::new(),
@@ -235,6 +339,7 @@ impl Fairshare {
             self.reported_parts = reported_parts;
             if arguments.charges_as(&self.arguments) {
                 ledger.forget_weights();
+                ledger.saves.is_saved &= arguments.save == self.arguments.save;
                 if ledger.decay.half_life != half_life {
                     ledger.advance(now);
                     ledger.change_half_life(half_life, now);
@@ -245,12 +350,31 @@ impl Fairshare {
             let text = "plugin fairshare: what is charged has changed, so usage starts anew";
             self.warnings.push(text.to_owned());
             ledger.end(|account| self.samples.push(gone(account)));
-        }
-        if self.ledger.is_none() {
             let mut ledger = Ledger::new(half_life, now);
-            view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, now));
+            view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, i64::MIN));
             self.ledger = Some(ledger);
         }
+        if self.ledger.is_none() {
+            self.ledger = Some(self.first_ledger(view, now));
+        }
+    }
+
+    /// Returns the ledger of a first session: with the usage that an earlier process has saved, and
+    /// that of running tasks.
+    fn first_ledger(&mut self, view: SessionView<'_>, now: i64) -> Ledger {
+        let saved = view.cluster.saved_usages.read().filter(|_| self.arguments.save.is_some());
+        let restored = saved.map(|saved| saves::restored(saved, &self.arguments, now));
+        let (mut ledger, since) = match restored {
+            Some(Ok(restored)) => restored,
+            Some(Err(warning)) => {
+                self.warnings.push(warning);
+                (Ledger::new(self.arguments.half_life_micros, now), i64::MIN)
+            }
+            None => (Ledger::new(self.arguments.half_life_micros, now), i64::MIN),
+        };
+        ledger.advance(now);
+        view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, since));
+        ledger
     }
 
     /// Returns the account of a job, if its queue is a target.

@@ -32,6 +32,7 @@ mod tdm;
 mod usage;
 
 pub use deviceshare::{DeviceConfigMap, with_device_config};
+pub use fairshare::UsageConfigMap;
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;
 

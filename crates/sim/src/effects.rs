@@ -29,10 +29,11 @@ pub(crate) fn target(effect: &Effect) -> Option<Id> {
             return Some((Kind::NodeShard, String::new(), shard.to_string()));
         }
         Effect::DeallocateClaim { claim, .. } => (Kind::ResourceClaim, claim),
-        // Of several objects: the simulation changes them.
-        Effect::PreBind { .. } | Effect::UnreserveClaims { .. } | Effect::Event { .. } => {
-            return None;
-        }
+        // Of several objects: the simulation changes them. It keeps no usage.
+        Effect::PreBind { .. }
+        | Effect::UnreserveClaims { .. }
+        | Effect::SaveUsage { .. }
+        | Effect::Event { .. } => return None,
     };
     Some((kind, key.namespace.to_string(), key.name.to_string()))
 }
@@ -91,6 +92,7 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
         | Effect::UnreserveClaims { .. }
         | Effect::Resync { .. }
         | Effect::CreateQueue { .. }
+        | Effect::SaveUsage { .. }
         | Effect::Event { .. } => {}
     }
 }

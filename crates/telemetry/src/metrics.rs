@@ -263,6 +263,11 @@ impl Metrics {
         self.families.foreign_binds.inc();
     }
 
+    /// The usage of `fairshare` was written, or not.
+    pub fn usage_saved(&self, result: &str) {
+        self.families.usage_writes.with_label_values(&[result]).inc();
+    }
+
     /// The API server's clock is so many seconds ahead of ours.
     pub fn clock_skew(&self, seconds: i64) {
         self.families.clock_skew.set(seconds);

@@ -318,6 +318,7 @@ fn full() -> std::sync::Arc<Metrics> {
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
     metrics.api_write("create", "pods/binding", 201);
+    metrics.usage_saved("written");
     metrics.watch_restart("pods");
     metrics.unreadable_kind("nodes", "watch", 403, true, true);
     metrics.objects("pods", 5);
@@ -464,6 +465,7 @@ fn what_the_edge_counts() {
         "volcano_node_load_nodes{source=\"prometheus\",state=\"missing\"} 1",
         "volcano_malformed_objects_total{kind=\"podgroups\"} 1",
         "volcano_foreign_binds_total 1",
+        "volcano_fairshare_state_writes_total{result=\"written\"} 1",
         "volcano_clock_skew_seconds -60",
         "volcano_leader 1",
         "volcano_config_default_in_force 1",

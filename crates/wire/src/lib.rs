@@ -39,6 +39,7 @@ mod selector;
 mod soft;
 mod storage;
 mod time;
+mod usage_state;
 mod volume;
 mod word;
 
@@ -88,6 +89,9 @@ pub use storage::{
     SlimStorageClass, SlimVolumeAttachment,
 };
 pub use time::{Micros, format_time, parse_time};
+pub use usage_state::{
+    BAD_USAGE_KEY, EXACT_USAGE_KEY, ReadUsage, USAGE_KEY, UsageTexts, read_usage, usage_texts,
+};
 pub use volume::{
     SELECTED_NODE, SlimClaimSpec, SlimPersistentVolume, SlimPersistentVolumeClaim, SlimVolumeSpec,
 };

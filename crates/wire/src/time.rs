@@ -42,6 +42,18 @@ pub fn format_time(micros: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The text of that moment in UTC with microseconds, as Go writes a time: without zeros at the end.
+pub(crate) fn format_micros(micros: i64) -> String {
+    let text = format_time(micros);
+    match micros.rem_euclid(1_000_000) {
+        0 => text,
+        part => {
+            let part = format!("{part:06}");
+            text.replace('Z', &format!(".{}Z", part.trim_end_matches('0')))
+        }
+    }
+}
+
 /// Numbers of so many digits each, with this byte between two of them and nothing behind.
 fn numbers<const N: usize>(text: &str, by: u8, widths: [usize; N]) -> Option<[i64; N]> {
     let mut rest = text.as_bytes();

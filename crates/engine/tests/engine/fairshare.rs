@@ -1,19 +1,23 @@
 //! The plugin fairshare in cycles of both evaluators, which `World` compares. Specification:
 //! fair-share.md, whose cases the tests are named after.
 
+use vc_conf::Config;
 use vc_engine::Sample;
 use vc_model::PodPhase;
 
 use crate::support::*;
 
-fn world(arguments: &str, text: &str) -> World {
-    let plugins = format!("gang{{* }} fairshare{{* {arguments}}} | predicates{{* }}");
-    let plugins = plugins.replace("gang{* }", "gang").replace("predicates{* }", "predicates");
-    World::new(&conf("enqueue, allocate", &plugins), text)
+pub(crate) fn configuration(arguments: &str) -> Config {
+    let plugins = format!("gang fairshare{{* {arguments}}} | predicates");
+    conf("enqueue, allocate", &plugins)
+}
+
+pub(crate) fn world(arguments: &str, text: &str) -> World {
+    World::new(&configuration(arguments), text)
 }
 
 /// The jobs of a namespace, one pod of one GPU each.
-fn jobs(namespace: &str, count: usize) -> String {
+pub(crate) fn jobs(namespace: &str, count: usize) -> String {
     let job = |at| format!("job {namespace}/j{at:02}\n  task t gpu=1 cpu=0\n");
     (0..count).map(job).collect()
 }
@@ -25,7 +29,7 @@ fn binds(cycle: &Cycle, namespace: &str) -> usize {
 }
 
 /// The names of the bound pods, in order.
-fn bound(cycle: &Cycle) -> Vec<&str> {
+pub(crate) fn bound(cycle: &Cycle) -> Vec<&str> {
     let lines = cycle.lines.iter().filter_map(|line| line.strip_prefix("bind "));
     lines.filter_map(|rest| rest.split(' ').next()).collect()
 }
@@ -40,7 +44,7 @@ fn rate(cycle: &Cycle, namespace: &str) -> Option<f64> {
 }
 
 /// The pods of these jobs run for a while and end: each namespace has used one GPU so long.
-fn use_gpus(world: &mut World, seconds: &[(&str, i64)]) {
+pub(crate) fn use_gpus(world: &mut World, seconds: &[(&str, i64)]) {
     for (namespace, _) in seconds {
         world.add(&format!("job {namespace}/past\n  task t gpu=1"));
     }
@@ -118,6 +122,47 @@ fn fs_weight_from_quota() {
     world.add("node m gpu=12 cpu=64 pods=99\n quota a/two hard.volcano.sh/namespace.weight=1");
     let cycle = world.cycle();
     assert_eq!((binds(&cycle, "a"), binds(&cycle, "b")), (4, 8));
+}
+
+/// FS-22: jobs of users share a namespace; jobs without the label are one account.
+#[test]
+fn fs_account_label() {
+    let jobs = |user: &str| -> String {
+        let label = if user.is_empty() { String::new() } else { format!(" label.user={user}") };
+        (0..12).map(|at| format!("job j{user}{at:02}{label}\n  task t gpu=1 cpu=0\n")).collect()
+    };
+    let arguments = "fairshare.account=label:user";
+    for (users, expected) in [(["ann", "bob"], [6, 6]), (["", "bob"], [6, 6])] {
+        let mut world = world(arguments, "node n gpu=12 cpu=64 pods=99");
+        world.add(&(jobs(users[0]) + &jobs(users[1])));
+        let cycle = world.cycle();
+        let n_binds = |user: &str| {
+            let is_of = |name: &&&str| match user {
+                "" => !name.starts_with("jbob"),
+                user => name.starts_with(&format!("j{user}")),
+            };
+            bound(&cycle).iter().filter(is_of).count()
+        };
+        assert_eq!(users.map(n_binds), expected, "{users:?}");
+        let account = if users[0].is_empty() { "_unknown" } else { "ann" };
+        assert_eq!(rate(&cycle, account), None);
+        assert_eq!(rate(&world.cycle(), account), Some(6_000.0));
+        // The next owner of a job is charged from now on.
+        let job = if users[0].is_empty() { "j00" } else { "jann00" };
+        world.edit_group(job, |group| drop(group.labels.insert("user".into(), "eve".into())));
+        assert_eq!(rate(&world.cycle(), "eve"), Some(1_000.0));
+    }
+}
+
+/// Another account starts usage anew.
+#[test]
+fn fs_reload_other_account() {
+    let mut world = world("", "node n gpu=4 cpu=64 pods=99");
+    use_gpus(&mut world, &[("b", 100), ("a", 1_000)]);
+    world.configure(&configuration("fairshare.account=label:user"));
+    let warnings = world.cycle().report.warnings;
+    let text = "plugin fairshare: what is charged has changed, so usage starts anew";
+    assert_eq!(warnings, [text]);
 }
 
 /// FS-10: a pod is charged from its placement until it is evicted or ends.
@@ -278,8 +323,7 @@ fn fs_reload_keeps() {
     ] {
         let mut world = world("", "node n gpu=4 cpu=64 pods=99");
         use_gpus(&mut world, &[("b", 100), ("a", 1_000)]);
-        let plugins = format!("gang fairshare{{* {arguments}}} | predicates");
-        world.configure(&conf("enqueue, allocate", &plugins));
+        world.configure(&configuration(arguments));
         world.add(&(jobs("a", 1) + &jobs("b", 1)));
         let cycle = world.cycle();
         assert_eq!(bound(&cycle)[0], first, "{arguments}");

@@ -22,6 +22,8 @@ mod enqueue;
 mod evictions;
 mod failed_preemption_cache;
 mod fairshare;
+mod fairshare_preempt;
+mod fairshare_saves;
 mod fast;
 mod found;
 mod gang_actions;

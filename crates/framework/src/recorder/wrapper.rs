@@ -9,6 +9,7 @@ use vc_resource::Dim;
 
 use super::{Asked, RecordedPlugin};
 use crate::depends::Depends;
+use crate::effect::Effect;
 use crate::extender::ExtenderClient;
 use crate::limit::QueueLimit;
 use crate::node_score_cache::{ColumnFill, NodeTests, ScoreColumn};
@@ -48,8 +49,14 @@ impl Plugin for RecordedPlugin {
     fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
         self.plugin.hand_over()
     }
+    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
+        self.plugin.copy_memory()
+    }
     fn take_over(&mut self, memory: Box<dyn Any + Send>) {
         self.plugin.take_over(memory);
+    }
+    fn last_writes(&mut self, now_micros: i64) -> Vec<Effect> {
+        self.plugin.last_writes(now_micros)
     }
     fn connect(&mut self, client: &Arc<dyn ExtenderClient>) {
         self.plugin.connect(client);

@@ -40,6 +40,7 @@ fn plugin_option(text: &str) -> Option<PluginOption> {
 pub(crate) fn opening(eviction_holds: EvictionHolds) -> Opening {
     Opening {
         now_micros: fixture::START_MICROS,
+        previous_micros: None,
         session_id: "session-1".to_owned(),
         sides: EvictionSides::default(),
         enqueue_configured: true,

@@ -29,5 +29,6 @@ mod statuses;
 mod stop;
 mod traffic;
 mod unreadable;
+mod usages;
 mod writer;
 mod writes;

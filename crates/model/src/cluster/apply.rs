@@ -81,6 +81,8 @@ impl Cluster {
             ClusterEvent::BudgetDeleted { key } => self.budgets.remove(&key),
             ClusterEvent::QuotaApplied(quota) => self.quotas.apply(*quota),
             ClusterEvent::QuotaDeleted { key } => self.quotas.remove(&key),
+            ClusterEvent::UsageRead(usage) => self.saved_usages.set_read(usage),
+            ClusterEvent::UsageNotSaved => self.saved_usages.save_failed(),
             ClusterEvent::SelectorApplied(object) => {
                 self.selector_changed(object.kind, object.key, object.selector);
             }

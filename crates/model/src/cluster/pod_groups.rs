@@ -89,6 +89,10 @@ impl Cluster {
         let queue = self.queue_row(&queue_name);
         let min_resources = record.min_resources.as_ref();
         let min_resources = min_resources.map(|list| self.shared_minimum(list));
+        if *self.last_labels != record.labels {
+            self.last_labels = Arc::new(record.labels.clone());
+        }
+        let labels = self.last_labels.clone();
         // In the first list every PodGroup is new, so the comparison is skipped.
         let is_known = self.jobs[id].pod_group.is_some();
         let before = is_known.then(|| Heading::of(&self.jobs[id]));
@@ -99,7 +103,7 @@ impl Cluster {
         let minimums = record.min_task_member.values();
         job.task_min_available_total = minimums.map(|&minimum| i64::from(minimum)).sum();
         job.task_min_available = record.min_task_member.clone();
-        job.pod_group = Some(pod_group(record, min_resources, overlay));
+        job.pod_group = Some(pod_group(record, labels, min_resources, overlay));
         job.sub_jobs[0].min_available = groups::default_minimum(job);
         self.jobs[id].priority = self.job_priority(id);
         if regroups {
@@ -264,6 +268,7 @@ fn number(version: &str) -> Option<u64> {
 
 fn pod_group(
     record: PodGroupRecord,
+    labels: Arc<Labels>,
     min_resources: Option<Arc<MinResources>>,
     overlay: Overlay,
 ) -> PodGroup {
@@ -273,6 +278,7 @@ fn pod_group(
         not_preemptable: preemptable(&record.annotations, &record.labels) == Some(false),
         budget: budget(&record.annotations).map(Box::new),
         task_topology: task_topology(&record.annotations).map(Box::new),
+        labels,
         controller_uid: record.controller_uid.clone(),
         uid: record.uid,
         created_micros: record.created_micros,

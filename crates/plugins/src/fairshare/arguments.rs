@@ -2,16 +2,22 @@
 //! Specification: fair-share.md 1, 16.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use vc_conf::{
     Argument, ArgumentShape, Arguments, DeclaredArgument, DurationRule, FreeForm, OneOf, Warning,
 };
-use vc_model::{Cluster, go_duration_micros};
+use vc_model::{Cluster, Job, ObjectKey, go_duration_micros};
 
 use super::charge::{ChargeRule, WeightedCharge};
+use super::preempt::PreemptRule;
+use super::saves::SaveRule;
 
 const MICROS_PER_MINUTE: f64 = 60e6;
 const HALF_LIFE_MINUTES: i64 = 240;
+const MICROS_PER_SECOND: f64 = 1e6;
+const FLUSH_INTERVAL_MICROS: i64 = 30_000_000;
+const TEN_MINUTES_MICROS: i64 = 600_000_000;
 const ENTRY_HORIZON_MICROS: i64 = 300_000_000;
 const MILLIONTHS: f64 = 1e6;
 const THOUSANDTHS: f64 = 1e3;
@@ -27,8 +33,12 @@ pub(super) const DECLARED: &[&dyn DeclaredArgument] = &[
     &RESOURCE_WEIGHTS,
     &BILLING,
     &ENTRY_HORIZON,
+    &ACCOUNT,
     &WEIGHTS,
     &QUEUE_ORDER,
+    &PREEMPT,
+    &MIN_RUN_TIME,
+    &HYSTERESIS,
     &PERSIST_STATE,
     &STATE_NAMESPACE,
     &STATE_CONFIG_MAP,
@@ -68,25 +78,43 @@ const BILLING: Argument<OneOf> = Argument::new(
 );
 const ENTRY_HORIZON: Argument<DurationRule> = Argument::new(
     "fairshare.entryHorizon",
-    DurationRule {
-        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 <= micros),
-        problem: "{value} is not a duration",
-        remedy: "write a duration in quotes, such as \"5m\"; until then the default 5m is in force",
-    },
+    minutes("write a duration in quotes, such as \"5m\"; until then the default 5m is in force"),
     "time ahead for which running pods are charged at once; 0s as in Volcano",
 )
 .shown_as("5m");
+const ACCOUNT: Argument<FreeForm> = Argument::new(
+    "fairshare.account",
+    FreeForm("`namespace`, `label:<key>`", &["string"]),
+    "who is charged within a queue: the namespace of a job, or the value of this label of its PodGroup",
+)
+.shown_as("namespace");
 const WEIGHTS: Argument<ArgumentShape> = Argument::new(
     "fairshare.weights",
     ArgumentShape::MapOf(&ArgumentShape::Number),
     "weight of a namespace; a namespace of weight 2 may use twice as much",
 )
 .shown_as("1 each");
-const QUEUE_ORDER: Argument<bool> =
+pub(super) const QUEUE_ORDER: Argument<bool> =
     Argument::new("fairshare.queueOrder", false, "order queues by their usage, too");
+pub(super) const PREEMPT: Argument<bool> = Argument::new(
+    "fairshare.preempt",
+    false,
+    "evict pods of a namespace that has used much more, for one that has used less",
+);
+const MIN_RUN_TIME: Argument<DurationRule> = Argument::new(
+    "fairshare.minRunTime",
+    minutes("write a duration in quotes, such as \"10m\"; until then the default 10m is in force"),
+    "time for which a pod runs at least before it is evicted by usage, or reclaimed",
+)
+.shown_as("10m");
+const HYSTERESIS: Argument<DurationRule> = Argument::new(
+    "fairshare.hysteresis",
+    minutes("write a duration in quotes, such as \"10m\"; until then the default 10m is in force"),
+    "how much more: what the whole cluster can use in this time",
+)
+.shown_as("10m");
 const PERSIST_STATE: Argument<bool> =
-    Argument::new("fairshare.persistState", false, "keep usage over a restart, in a ConfigMap")
-        .not_built("keeping the usage of fairshare over a restart is");
+    Argument::new("fairshare.persistState", false, "keep usage over a restart, in a ConfigMap");
 const STATE_NAMESPACE: Argument<&str> =
     Argument::new("fairshare.stateNamespace", "volcano-system", "namespace of that ConfigMap");
 const STATE_CONFIG_MAP: Argument<&str> =
@@ -97,6 +125,54 @@ const FLUSH_INTERVAL: Argument<FreeForm> = Argument::new(
     "seconds between two writes of it",
 )
 .shown_as("30");
+
+/// Returns the rule of a duration of at least 0.
+const fn minutes(remedy: &'static str) -> DurationRule {
+    DurationRule {
+        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 <= micros),
+        problem: "{value} is not a duration",
+        remedy,
+    }
+}
+
+/// The account of jobs that name none, as in Volcano.
+const UNKNOWN_ACCOUNT: &str = "_unknown";
+
+/// Who is charged within a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AccountKey {
+    Namespace,
+    /// The value of a label of the PodGroup.
+    Label {
+        key: String,
+        unknown: Arc<str>,
+    },
+}
+
+impl AccountKey {
+    /// Returns the account of a job.
+    pub(super) fn of<'a>(&'a self, job: &'a Job) -> &'a Arc<str> {
+        match self {
+            AccountKey::Namespace => &job.key.namespace,
+            AccountKey::Label { key, unknown } => {
+                let value = job.pod_group.as_ref().and_then(|group| group.labels.get(&**key));
+                value.filter(|value| !value.is_empty()).unwrap_or(unknown)
+            }
+        }
+    }
+
+    /// Returns what an account is, for messages.
+    pub(super) fn noun(&self) -> &str {
+        match self {
+            AccountKey::Namespace => "namespace",
+            AccountKey::Label { key, .. } => key,
+        }
+    }
+
+    pub(super) fn is_label(&self) -> bool {
+        matches!(self, AccountKey::Label { .. })
+    }
+}
 
 /// The arguments that are in force.
 #[derive(Debug)]
@@ -109,6 +185,11 @@ pub(super) struct FairshareArguments {
     pub(super) entry_horizon_micros: i64,
     pub(super) has_enqueue_gate: bool,
     pub(super) has_queue_order: bool,
+    pub(super) account: AccountKey,
+    /// What is configured of preemption by usage. `None`: nothing is evicted by usage.
+    pub(super) preempt: Option<PreemptRule>,
+    /// Where usage is saved. `None`: it is not.
+    pub(super) save: Option<SaveRule>,
     /// Weights of accounts, in thousandths.
     weights: BTreeMap<String, i64>,
 }
@@ -132,6 +213,9 @@ impl FairshareArguments {
                 .unwrap_or(ENTRY_HORIZON_MICROS),
             has_enqueue_gate: ENQUEUE_GATE.read(from, warnings),
             has_queue_order: QUEUE_ORDER.read(from, warnings),
+            account: account_key(from, warnings),
+            preempt: preempt_rule(from, warnings),
+            save: save_rule(from, warnings),
             weights: weights(from, warnings),
         }
     }
@@ -159,9 +243,22 @@ impl FairshareArguments {
         self.weights.get(account).copied()
     }
 
+    /// Returns what is charged, as text. Usage that was charged by another text cannot be compared.
+    pub(super) fn charge_text(&self) -> String {
+        let mut text = self.charge.text();
+        if let AccountKey::Label { key, .. } = &self.account {
+            text.push_str(&format!(" by label {key}"));
+        }
+        for (queue, charge) in &self.charge_by_queue {
+            text.push_str(&format!(" and in queue {queue} {}", charge.text()));
+        }
+        text
+    }
+
     /// FS-2: true if usage that was charged with the other arguments counts on.
     pub(super) fn charges_as(&self, other: &Self) -> bool {
-        (&self.charge, &self.charge_by_queue) == (&other.charge, &other.charge_by_queue)
+        (&self.charge, &self.charge_by_queue, &self.account)
+            == (&other.charge, &other.charge_by_queue, &other.account)
     }
 }
 
@@ -194,6 +291,7 @@ fn charge(from: &Arguments, warnings: &mut Vec<Warning>) -> ChargeRule {
         let remedy = "remove fairshare.resourceKey; until then fairshare.resourceWeights counts";
         warnings.push(from.warning(RESOURCE_KEY.key, message, remedy));
     }
+    weights.sort();
     ChargeRule::Weighted(WeightedCharge { weights, is_max })
 }
 
@@ -220,6 +318,51 @@ fn half_life(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
     let remedy = "write a number above 0, such as 240; until then the default 240 is in force";
     warnings.push(from.warning(HALF_LIFE.key, &message, remedy));
     default
+}
+
+fn account_key(from: &Arguments, warnings: &mut Vec<Warning>) -> AccountKey {
+    let Some(value) = from.get(ACCOUNT.key) else { return AccountKey::Namespace };
+    let text = value.as_str().unwrap_or_default().trim();
+    match text.strip_prefix("label:").map(str::trim).filter(|key| !key.is_empty()) {
+        Some(key) => AccountKey::Label { key: key.to_owned(), unknown: UNKNOWN_ACCOUNT.into() },
+        None => {
+            if text != "namespace" {
+                let message = format!("{value} is not one of namespace, label:<key>");
+                let remedy = "write one such as label:user; until then namespace is in force";
+                warnings.push(from.warning(ACCOUNT.key, &message, remedy));
+            }
+            AccountKey::Namespace
+        }
+    }
+}
+
+fn preempt_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<PreemptRule> {
+    let min_run_micros = MIN_RUN_TIME.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS);
+    let hysteresis_micros = HYSTERESIS.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS);
+    let rule = PreemptRule { min_run_micros, hysteresis_micros };
+    PREEMPT.read(from, warnings).then_some(rule)
+}
+
+fn save_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<SaveRule> {
+    let namespace = STATE_NAMESPACE.read(from, warnings);
+    let name = STATE_CONFIG_MAP.read(from, warnings);
+    let interval_micros = flush_interval(from, warnings);
+    let config_map = ObjectKey::new(&namespace, &name);
+    PERSIST_STATE.read(from, warnings).then_some(SaveRule { config_map, interval_micros })
+}
+
+fn flush_interval(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
+    let Some(value) = from.get(FLUSH_INTERVAL.key) else { return FLUSH_INTERVAL_MICROS };
+    let text = value.as_str().map(str::trim);
+    let seconds = value.as_f64().or_else(|| text?.parse().ok());
+    let micros = seconds.map_or(0.0, |seconds: f64| seconds * MICROS_PER_SECOND);
+    if 1.0 <= micros && micros.is_finite() {
+        return micros.min(i64::MAX as f64 / 1024.0) as i64;
+    }
+    let message = format!("{value} is not a positive number of seconds");
+    let remedy = "write a number above 0, such as 30; until then the default 30 is in force";
+    warnings.push(from.warning(FLUSH_INTERVAL.key, &message, remedy));
+    FLUSH_INTERVAL_MICROS
 }
 
 fn weights(from: &Arguments, warnings: &mut Vec<Warning>) -> BTreeMap<String, i64> {
@@ -296,6 +439,10 @@ mod tests {
             ("halfLifeMinutes", json!("soon"), "\"soon\" is not a positive number of minutes"),
             ("entryHorizon", json!("soon"), "\"soon\" is not a duration"),
             ("billing", json!("mean"), "unknown value mean"),
+            ("account", json!("user"), "\"user\" is not one of namespace, label:<key>"),
+            ("account", json!("label:"), "\"label:\" is not one of namespace, label:<key>"),
+            ("minRunTime", json!("soon"), "\"soon\" is not a duration"),
+            ("flushIntervalSeconds", json!("0"), "\"0\" is not a positive number of seconds"),
             ("weights", json!({"a": 0}), "the weight 0 of a is below 0.001, it is ignored"),
             ("resourceWeights", json!({"cpu": -1, "memory": 1}), "the weight -1 of cpu is below 0"),
             ("resourceWeights", json!({"cpu": 0}), "all weights are 0, which would charge nothing"),

@@ -46,6 +46,19 @@ impl ChargeRule {
         }
     }
 
+    /// Returns an upper bound of the charge of all tasks that together request this amount.
+    pub(super) fn most_of(&self, cluster: &Cluster, amount: &Resource) -> i128 {
+        match self {
+            ChargeRule::Weighted(WeightedCharge { weights, is_max: true }) => {
+                // Each task may be charged for another resource.
+                let weights = weights.clone();
+                let sum = ChargeRule::Weighted(WeightedCharge { weights, is_max: false });
+                sum.of(cluster, amount)
+            }
+            _ => self.of(cluster, amount),
+        }
+    }
+
     /// True if the charge of a sum of tasks is the sum of their charges.
     pub(super) fn is_additive(&self) -> bool {
         matches!(self, ChargeRule::Resource(_))
@@ -56,6 +69,20 @@ impl ChargeRule {
         match self {
             ChargeRule::Resource(name) => name,
             ChargeRule::Weighted(_) => "weighted resources",
+        }
+    }
+}
+
+impl ChargeRule {
+    /// Returns what is charged, as text: equal texts are equal charges.
+    pub(super) fn text(&self) -> String {
+        match self {
+            ChargeRule::Resource(name) => name.clone(),
+            ChargeRule::Weighted(WeightedCharge { weights, is_max }) => {
+                let weight = |(name, weight): &(String, i64)| format!("{name}={weight}");
+                let weights: Vec<String> = weights.iter().map(weight).collect();
+                format!("{} of {}", if *is_max { "max" } else { "sum" }, weights.join(","))
+            }
         }
     }
 }

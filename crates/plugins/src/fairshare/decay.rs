@@ -12,6 +12,9 @@ pub(super) const REBASED: u32 = 8;
 /// From this exponent on the weight stays the same, so that a product with a charge fits.
 const MOST_EXPONENT: i128 = 40;
 
+/// The natural logarithm of 2, times 2^32.
+const LN_2: i128 = 2_977_044_472;
+
 /// 2 to the power of 32 + i / 4096, rounded.
 static TABLE: [i64; STEPS as usize + 1] = table();
 
@@ -65,6 +68,20 @@ impl Decay {
             Ok(_) => base << exponent.min(MOST_EXPONENT),
             Err(_) => base >> exponent.unsigned_abs().min(64),
         }
+    }
+
+    /// Returns usage at a time as charge times microseconds: U / G · h / ln 2.
+    pub(super) fn decayed_micros(&self, usage: i128, time: i64) -> i128 {
+        let (weight, half_life) = (self.weight(time).max(1), i128::from(self.half_life));
+        let whole = (usage / weight).saturating_mul(half_life);
+        let times = whole.saturating_add(usage % weight * half_life / weight);
+        (times / LN_2).saturating_mul(1 << 32).saturating_add(((times % LN_2) << 32) / LN_2)
+    }
+
+    /// Returns the usage at the origin for so much charge times microseconds.
+    pub(super) fn usage_of(&self, decayed_micros: i128) -> i128 {
+        // The weight of the origin is 2^32, as is the denominator of the logarithm.
+        decayed_micros.saturating_mul(LN_2) / i128::from(self.half_life)
     }
 
     /// Returns how often the origin has to move on by [`REBASED`] half-lives.

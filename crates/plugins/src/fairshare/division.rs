@@ -39,8 +39,9 @@ pub(super) fn divide(
         }
         let rule = arguments.charge(queue);
         let parts = division.entry(job.queue).or_default();
-        let part = parts.entry(job.key.namespace.clone()).or_default();
-        part.weight = i128::from(weight(&job.key.namespace));
+        let account = arguments.account.of(job);
+        let part = parts.entry(account.clone()).or_default();
+        part.weight = i128::from(weight(account));
         let charge = charge_of(view, rule, job, |status| status.is_allocated());
         part.charge += charge;
         part.demand += charge + waiting(view, rule, job);

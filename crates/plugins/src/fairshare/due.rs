@@ -9,7 +9,7 @@ use vc_framework::{Clock, SessionView};
 use vc_model::QueueId;
 
 use super::ledger::{Account, Ledger};
-use super::{Fairshare, compare_usage};
+use super::{Fairshare, compare_usage, preempt};
 
 /// Number of half-lives that are looked ahead. Later changes are looked for again then.
 const HALF_LIVES_AHEAD: i64 = 12;
@@ -21,7 +21,8 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
     let now = view.now_micros();
     let half_life = ledger.decay.half_life;
     let sweep = (now.div_euclid(half_life) + 1).saturating_mul(half_life);
-    let mut due = ledger.has_leavers().then_some(sweep);
+    let save = plugin.arguments.save.as_ref().and_then(|rule| ledger.saves.due_micros(rule));
+    let mut due = ledger.has_leavers().then_some(sweep).into_iter().chain(save).min();
     let has_waiting = view.info.jobs.iter().any(|&job| {
         let row = &view.cluster.jobs[job];
         row.is_pending() || 0 < row.counts.of(vc_model::TaskStatus::Pending)
@@ -29,7 +30,9 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
     if has_waiting {
         let of_jobs = next_of_accounts(plugin, ledger, now);
         let of_queues = plugin.arguments.has_queue_order.then(|| next_of_queues(plugin, view, now));
-        due = due.into_iter().chain(of_jobs).chain(of_queues.flatten()).min();
+        let step = preempt::step_of(now).saturating_add(preempt::STEP_MICROS);
+        let of_votes = plugin.arguments.preempt.map(|_| step);
+        due = due.into_iter().chain(of_votes).chain(of_jobs).chain(of_queues.flatten()).min();
     }
     due.map_or(Clock::Ignores, Clock::Until)
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::SessionView;
-use vc_model::{Job, JobId, QueueId, TaskId};
+use vc_model::{Job, JobId, QueueId, TaskId, TaskStatus};
 
 use super::arguments::FairshareArguments;
 use super::decay::{Decay, REBASED};
+use super::saves::SaveLog;
 use crate::rules::is_in_session;
 
 /// Usage that grows with time: closed + rate · weight of the time.
@@ -52,6 +53,10 @@ pub(super) struct Account {
     /// In thousandths.
     pub(super) weight: i64,
     pub(super) usage: Usage,
+    /// Usage at the last step of votes ([`super::preempt::STEP_MICROS`]).
+    pub(super) step_usage: i128,
+    /// The charge of pods that wait for room in this session, which votes count as held.
+    pub(super) pipelined: i128,
     /// The usage that was last reported. It is 0 if none was.
     reported: Usage,
     /// Number of jobs of the account.
@@ -72,10 +77,11 @@ struct JobCharge {
     account: usize,
     charge: i128,
     n_charged: u32,
+    n_pipelined: u32,
 }
 
 /// Usage of all accounts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Ledger {
     pub(super) decay: Decay,
     /// A place is `None` if its account was forgotten.
@@ -92,6 +98,12 @@ pub(super) struct Ledger {
     now_weight: i128,
     /// Number of the half-life since 1970 in which accounts were last forgotten.
     swept: i64,
+    /// Time of the last step of votes. `None`: the usage of that time is not known.
+    step_micros: Option<i64>,
+    /// Jobs with pods that wait for room in this session.
+    pipelined: Vec<JobId>,
+    /// What was saved for a restart.
+    pub(super) saves: SaveLog,
     /// Number of changes of ResourceQuotas that the weights account for.
     n_quota_changes: Option<u64>,
 }
@@ -107,8 +119,25 @@ impl Ledger {
             dirty: Vec::new(),
             now_weight: 1 << 32,
             swept: now.div_euclid(half_life),
+            step_micros: None,
+            pipelined: Vec::new(),
+            saves: SaveLog::default(),
             n_quota_changes: None,
         }
+    }
+
+    /// Takes in the usage of an account of an earlier process.
+    pub(super) fn remember(&mut self, queue: &Arc<str>, name: &Arc<str>, usage: i128) {
+        let place = self.place(queue, name);
+        self.account_mut(place).usage.closed = usage;
+        self.mark(place);
+    }
+
+    /// Time has gone back by so many microseconds. Weights go on from where they are.
+    pub(super) fn set_back(&mut self, by_micros: i64, now: i64) {
+        self.decay.origin = self.decay.origin.saturating_sub(by_micros);
+        self.swept = now.div_euclid(self.decay.half_life);
+        self.saves.set_back(now);
     }
 
     /// Moves on to the time of a session. Costs a pass over the accounts once per half-life.
@@ -124,6 +153,7 @@ impl Ledger {
             let shift = (REBASED.saturating_mul(n_rebases)).min(127);
             for account in self.accounts.iter_mut().flatten() {
                 account.usage.closed >>= shift;
+                account.step_usage >>= shift;
                 account.reported.closed >>= shift;
             }
         }
@@ -159,19 +189,43 @@ impl Ledger {
             account.usage.closed = rescaled - account.usage.rate.saturating_mul(weight);
         }
         (0..self.accounts.len()).for_each(|place| self.mark(place));
+        self.step_micros = None;
         self.decay = after;
         self.swept = now.div_euclid(half_life);
         self.now_weight = weight;
     }
 
-    /// Enters a job of a session that is the first one. Its tasks are charged from their start.
+    /// Notes the usage of all accounts at a step of votes, once. Called before the changes of a session
+    /// are entered: none of them was before the step.
+    pub(super) fn note_step(&mut self, step_micros: i64) {
+        if self.step_micros.replace(step_micros) != Some(step_micros) {
+            let weight = self.decay.weight(step_micros);
+            for account in self.accounts.iter_mut().flatten() {
+                account.step_usage = account.usage.at(weight);
+            }
+        }
+    }
+
+    /// Forgets the pods that waited for room in the session before.
+    pub(super) fn forget_pipelined(&mut self) {
+        for job in std::mem::take(&mut self.pipelined) {
+            let Some(known) = self.jobs.get_mut(&job) else { continue };
+            known.n_pipelined = 0;
+            let account = known.account;
+            self.account_mut(account).pipelined = 0;
+        }
+    }
+
+    /// Enters a job of a session that is the first one. Its tasks are charged from their start, or
+    /// from `since` if they started before it.
     pub(super) fn begin_job(
         &mut self,
         view: SessionView<'_>,
         arguments: &FairshareArguments,
         id: JobId,
-        now: i64,
+        since: i64,
     ) {
+        let now = view.now_micros();
         self.enter(view, arguments, id);
         let Some(&JobCharge { account, .. }) = self.jobs.get(&id) else { return };
         let job = &view.cluster.jobs[id];
@@ -181,7 +235,7 @@ impl Ledger {
             if row.status.is_allocated() {
                 let started = row.started_micros.or(row.scheduled_micros).unwrap_or(now);
                 let charge = rule.of(view.cluster, view.cluster.request(task));
-                let growth = self.now_weight - self.decay.weight(started.min(now));
+                let growth = self.now_weight - self.decay.weight(started.max(since).min(now));
                 self.account_mut(account).usage.backdate(charge, growth);
             }
         }
@@ -199,19 +253,23 @@ impl Ledger {
             return self.leave(id);
         };
         let queue = &view.cluster.queues[job.queue].name;
-        if self.jobs.get(&id).is_some_and(|known| !self.is_of(*known, queue, job)) {
+        if self
+            .jobs
+            .get(&id)
+            .is_some_and(|known| !self.is_of(*known, queue, arguments.account.of(job)))
+        {
             self.leave(id);
         }
         let (charge, n_charged) = (charge(view, arguments, job, queue), job.counts.allocated());
         let (account, before) = match self.jobs.get(&id) {
             Some(known) => (known.account, known.charge),
             None => {
-                let account = self.place(queue, &job.key.namespace);
+                let account = self.place(queue, arguments.account.of(job));
                 self.account_mut(account).n_jobs += 1;
                 (account, 0)
             }
         };
-        self.jobs.insert(id, JobCharge { account, charge, n_charged });
+        self.jobs.insert(id, JobCharge { account, charge, n_charged, n_pipelined: 0 });
         self.change(account, charge - before);
     }
 
@@ -237,12 +295,22 @@ impl Ledger {
         let known = self.jobs.get_mut(&id)?;
         let job = &view.cluster.jobs[id];
         let n_charged = job.counts.allocated();
+        let n_pipelined = job.counts.of(TaskStatus::Pipelined);
         let n_added = i128::from(n_charged) - i128::from(known.n_charged);
-        if n_added == 0 {
+        let n_waiting = i128::from(n_pipelined) - i128::from(known.n_pipelined);
+        if n_added == 0 && n_waiting == 0 {
             return None;
         }
         let rule = arguments.charge(&view.cluster.queues[job.queue].name);
-        let by = n_added * rule.of(view.cluster, view.cluster.request(task));
+        let charge = rule.of(view.cluster, view.cluster.request(task));
+        if n_waiting != 0 {
+            known.n_pipelined = n_pipelined;
+            let account = known.account;
+            self.account_mut(account).pipelined += n_waiting * charge;
+            self.pipelined.push(id);
+        }
+        let known = self.jobs.get_mut(&id).filter(|_| n_added != 0)?;
+        let by = n_added * charge;
         known.n_charged = n_charged;
         known.charge += by;
         let account = known.account;
@@ -259,7 +327,10 @@ impl Ledger {
 
     /// Calls `tell` for each account, which all end.
     pub(super) fn end(self, tell: impl FnMut(&Account)) {
-        self.accounts.iter().flatten().for_each(tell);
+        // Places depend on the evaluator.
+        let mut accounts: Vec<&Account> = self.accounts.iter().flatten().collect();
+        accounts.sort_by(|l, r| (&l.queue, &l.name).cmp(&(&r.queue, &r.name)));
+        accounts.into_iter().for_each(tell);
     }
 
     /// True if an account without jobs may be forgotten later.
@@ -327,13 +398,14 @@ impl Ledger {
         }
     }
 
-    fn is_of(&self, known: JobCharge, queue: &str, job: &Job) -> bool {
+    fn is_of(&self, known: JobCharge, queue: &str, name: &str) -> bool {
         let account = self.accounts.get(known.account).and_then(Option::as_ref);
-        account.is_some_and(|it| &*it.queue == queue && it.name == job.key.namespace)
+        account.is_some_and(|it| &*it.queue == queue && &*it.name == name)
     }
 
     fn change(&mut self, place: usize, by: i128) {
         if by != 0 {
+            self.saves.is_saved = false;
             let weight = self.now_weight;
             self.account_mut(place).usage.change(by, weight);
             self.mark(place);
@@ -359,8 +431,17 @@ impl Ledger {
             let (queue, name) = (queue.clone(), name.clone());
             let (usage, reported) = Default::default();
             // Weight 0: not read yet.
-            let new =
-                Account { queue, name, weight: 0, usage, reported, n_jobs: 0, is_dirty: false };
+            let new = Account {
+                queue,
+                name,
+                weight: 0,
+                usage,
+                step_usage: 0,
+                pipelined: 0,
+                reported,
+                n_jobs: 0,
+                is_dirty: false,
+            };
             match free.pop() {
                 Some(place) => {
                     accounts[place] = Some(new);
@@ -391,6 +472,9 @@ const NAMESPACE_WEIGHT: &str = "volcano.sh/namespace.weight";
 /// namespace's ResourceQuotas, else 1.
 pub(super) fn weight(view: SessionView<'_>, arguments: &FairshareArguments, account: &str) -> i64 {
     let of_quotas = || {
+        if arguments.account.is_label() {
+            return None;
+        }
         let quotas = view.cluster.quotas.of(account);
         let weights = quotas.filter_map(|(_, quota)| quota.hard.get(NAMESPACE_WEIGHT));
         weights.map(|weight| weight.milli()).max().filter(|weight| 0 < *weight)

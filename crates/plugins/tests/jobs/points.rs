@@ -99,7 +99,9 @@ fn arguments(name: &str) -> &'static str {
     match name {
         "deviceshare" => "deviceshare.VGPUEnable=true deviceshare.ScheduleWeight=1",
         "extender" => extender::ALL_HOOKS,
-        "fairshare" => "fairshare.queueOrder=true fairshare.enableEnqueueGate=true",
+        "fairshare" => {
+            "fairshare.queueOrder=true fairshare.enableEnqueueGate=true fairshare.preempt=true"
+        }
         _ => "",
     }
 }

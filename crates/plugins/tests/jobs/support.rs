@@ -106,6 +106,7 @@ impl Cycles {
 pub(crate) fn opening(seconds: i64) -> Opening {
     Opening {
         now_micros: fixture::START_MICROS + seconds * 1_000_000,
+        previous_micros: None,
         session_id: "session-1".to_owned(),
         sides: EvictionSides::default(),
         enqueue_configured: true,

@@ -45,7 +45,7 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 /// The places of configurations with nodegroup or resource-strategy-fit.
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with fairshare.
-pub(super) const USAGES: std::ops::Range<usize> = 34..37;
+pub(super) const USAGES: std::ops::Range<usize> = 34..39;
 /// The places of configurations with deviceshare.
 pub(super) const CARDS: std::ops::Range<usize> = 19..25;
 /// The places of configurations with usage or rescheduling.
@@ -85,6 +85,10 @@ fn make_configs() -> Vec<Config> {
         fairshare.enableEnqueueGate=true} | predicates proportion nodeorder";
     let turns = "fairshare{* fairshare.resourceKey=cpu fairshare.entryHorizon=0s} priority gang | \
         drf predicates proportion nodeorder";
+    let usages = "priority gang conformance | fairshare{* fairshare.resourceKey=cpu \
+        fairshare.preempt=true fairshare.minRunTime=20s fairshare.hysteresis=10s \
+        fairshare.halfLifeMinutes=2 fairshare.persistState=true fairshare.flushIntervalSeconds=20} \
+        predicates proportion nodeorder";
     let groups = "priority gang conformance | predicates proportion nodegroup{* strict=false} \
         nodeorder binpack";
     let roles = format!("{chart} task-topology{{* task-topology.weight=10}}");
@@ -130,6 +134,8 @@ fn make_configs() -> Vec<Config> {
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &numa),
         conf(all, shared),
         conf(all, turns),
+        conf(all, usages),
+        conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", usages),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", turns),
     ];
     usual.into_iter().chain(evictions::configs().iter().cloned()).collect()
@@ -359,7 +365,18 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
                  fairshare.weights: {team: 2}, fairshare.targetQueues: q0",
             ),
             (1, "fairshare.resourceWeights: {cpu: 1, pods: 1}, fairshare.enableEnqueueGate: true"),
+            (1, "fairshare.account: label:user, fairshare.enableEnqueueGate: true"),
             (1, "fairshare.resourceKey: cpu, fairshare.halfLifeMinutes: 1"),
+            (
+                3,
+                "fairshare.resourceKey: cpu, fairshare.preempt: true, fairshare.minRunTime: 10s, \
+                 fairshare.hysteresis: 5s, fairshare.persistState: true",
+            ),
+            (
+                1,
+                "fairshare.resourceWeights: {cpu: 1, memory: 0.5}, fairshare.billing: max, \
+                 fairshare.preempt: true, fairshare.minRunTime: 0s, fairshare.hysteresis: 0s",
+            ),
         ],
     ),
     ("gang", 88, &[(1, "")]),
@@ -487,6 +504,12 @@ const SHARES: &[(u32, &str)] = &[
 pub(super) fn drawn() -> impl Strategy<Value = Choice> {
     (actions(), plugins(), pick(SHARES), any::<prop::sample::Index>(), 1_usize..4)
         .prop_map(|(actions, plugins, shares, at, n_tiers)| {
+            // These do not stand beside cohort.
+            let decides = |entry: &String| {
+                entry.contains("fairshare.preempt") || entry.contains("fairshare.queueOrder")
+            };
+            let is_free = !shares.contains("cohort") || !plugins.iter().any(decides);
+            let shares = if is_free { shares } else { "{name: proportion}" };
             text(&actions, plugins, shares, &at, n_tiers)
         })
         .prop_map(Choice::Drawn)

@@ -349,6 +349,7 @@ fn refuse(world: &mut World, effect: &Effect) {
         Effect::QueueStatus { queue, .. } | Effect::QueueAnnotation { queue, .. } => {
             world.send(ClusterEvent::QueueFailed { name: queue.clone() });
         }
+        Effect::SaveUsage { .. } => world.send(ClusterEvent::UsageNotSaved),
         Effect::NodeShardStatus { shard, .. } => {
             world.send(ClusterEvent::NodeShardFailed { name: shard.clone() });
         }

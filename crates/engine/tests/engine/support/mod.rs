@@ -341,6 +341,7 @@ impl World {
             | Effect::DeallocateClaim { .. }
             | Effect::NodeShardStatus { .. }
             | Effect::CreateQueue { .. }
+            | Effect::SaveUsage { .. }
             | Effect::Event { .. } => {}
         }
     }

@@ -52,6 +52,7 @@ impl Stage {
     pub(crate) fn session(&mut self, work: impl FnOnce(&mut Session<'_>)) -> Outbox {
         let opening = Opening {
             now_micros: START_MICROS,
+            previous_micros: None,
             session_id: "session".to_owned(),
             sides: EvictionSides::default(),
             enqueue_configured: true,

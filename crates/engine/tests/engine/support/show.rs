@@ -1,7 +1,7 @@
 //! Effects as text, one line each, in their order; then what the report says is pipelined.
 
 use vc_engine::{About, Effect, Nomination, PreBindWrites, Report};
-use vc_model::{ObjectKey, PodGroupStatus};
+use vc_model::{ObjectKey, PodGroupStatus, SavedAccount};
 
 pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = effects.iter().map(line).collect();
@@ -58,6 +58,14 @@ fn line(effect: &Effect) -> String {
             let [used, remove, add] =
                 [nodes_in_use, nodes_to_remove, nodes_to_add].map(|nodes| nodes.join(","));
             format!("shard {shard} use={used} remove={remove} add={add}")
+        }
+        Effect::SaveUsage { config_map, usage } => {
+            let account = |account: &SavedAccount| {
+                let SavedAccount { queue, account, closed, rate, .. } = account;
+                format!(" {queue}/{account}={closed}+{rate}")
+            };
+            let accounts: String = usage.accounts.iter().map(account).collect();
+            format!("save {config_map} at {}:{accounts}", usage.time_micros)
         }
         Effect::RemoveGate { pod, .. } => format!("ungate {}", short(pod)),
         Effect::Event { about, warning, reason, message } => {

@@ -259,6 +259,9 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
             ("annotation", name) => {
                 group.annotations.insert(name.into(), value.into());
             }
+            ("label", name) => {
+                group.labels.insert(name.into(), value.into());
+            }
             ("policy", name) => group.sub_group_policies.push(policy(name, value)),
             ("running", _) => group.status.phase = PodGroupPhase::Running,
             ("unknown", _) => group.status.phase = PodGroupPhase::Unknown,

@@ -1,0 +1,68 @@
+//! Usage that the plugin `fairshare` keeps over a restart. Specification: fair-share.md 11.
+
+use std::sync::Arc;
+
+/// Usage of all accounts at one time, as it is saved and read again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedUsage {
+    /// Time of the cycle whose usage this is, in microseconds since 1970.
+    pub time_micros: i64,
+    /// What the exact amounts mean. `None`: only `decayed_micros` is known, as from Volcano.
+    pub scale: Option<UsageScale>,
+    /// The accounts by queue and name. None is twice in the list.
+    pub accounts: Vec<SavedAccount>,
+}
+
+/// What exact amounts of usage mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UsageScale {
+    /// Half-life in microseconds, above 0.
+    pub half_life_micros: i64,
+    /// Time at which a charge weighs 2^32, in microseconds since 1970.
+    pub origin_micros: i64,
+    /// What is charged, as text. Amounts of another text cannot be compared.
+    pub charge: Arc<str>,
+}
+
+/// Usage of an account of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedAccount {
+    /// Name of the queue.
+    pub queue: Arc<str>,
+    /// Name of the account.
+    pub account: Arc<str>,
+    /// Usage of ended tasks, less what running tasks did not use before they began. 0 without a
+    /// scale.
+    pub closed: i128,
+    /// Charge of the running tasks. 0 without a scale.
+    pub rate: i128,
+    /// Usage in charge times microseconds, faded to the time of the usage.
+    pub decayed_micros: i128,
+}
+
+/// The usage that was read, and the saves that failed since.
+#[derive(Clone, Debug, Default)]
+pub struct SavedUsages {
+    read: Option<Arc<SavedUsage>>,
+    n_failed_saves: u64,
+}
+
+impl SavedUsages {
+    /// Returns the usage that was read last. Returns `None` if none was.
+    pub fn read(&self) -> Option<&Arc<SavedUsage>> {
+        self.read.as_ref()
+    }
+
+    /// Returns the number of saves that failed.
+    pub fn n_failed_saves(&self) -> u64 {
+        self.n_failed_saves
+    }
+
+    pub(crate) fn set_read(&mut self, usage: Option<Arc<SavedUsage>>) {
+        self.read = usage;
+    }
+
+    pub(crate) fn save_failed(&mut self) {
+        self.n_failed_saves += 1;
+    }
+}
