@@ -9,9 +9,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
-use vc_kube::{EngineMessage, EngineVisit, LoadSource};
+use vc_kube::{DeviceReportSource, EngineMessage, EngineVisit, LoadSource};
 
 use crate::device_config::{self, DeviceConfigReader};
+use crate::device_reports;
 use crate::fatal::Fatal;
 use crate::flags::Flags;
 use crate::loads::{self, source_in_force};
@@ -188,6 +189,7 @@ pub(crate) struct ConfigFollower {
     in_force: Option<String>,
     /// The load source in force.
     loads: watch::Sender<Option<LoadSource>>,
+    reports: watch::Sender<Option<DeviceReportSource>>,
     /// What the one in force says.
     loaded: LoadedConfig,
     /// The content of the ConfigMap with the device configuration.
@@ -206,12 +208,18 @@ impl ConfigFollower {
         let (seen, in_force) = (start.text.clone(), start.in_force.clone());
         let loads = watch::Sender::new(source_in_force(&start.loaded.config));
         let loaded = start.loaded.clone();
-        Self { path, allowed, seen, in_force, loads, loaded, devices, meter }
+        let reports = watch::Sender::new(device_reports::source(&start.loaded.config));
+        Self { path, allowed, seen, in_force, loads, reports, loaded, devices, meter }
     }
 
     /// The load source of the configuration in force, now and after a change.
     pub(crate) fn load_source(&self) -> watch::Receiver<Option<LoadSource>> {
         self.loads.subscribe()
+    }
+
+    /// Who reports Ascend chips for the configuration in force, now and after a change.
+    pub(crate) fn report_source(&self) -> watch::Receiver<Option<DeviceReportSource>> {
+        self.reports.subscribe()
     }
 
     /// Hands every good change to the engine, until nobody listens.
@@ -280,12 +288,10 @@ impl ConfigFollower {
                 accepted(self.seen.as_deref().unwrap_or_default());
                 say(&loaded, &self.path);
                 self.in_force.clone_from(&self.seen);
-                let source = source_in_force(&loaded.config);
-                self.loads.send_if_modified(|known| {
-                    let is_another = *known != source;
-                    *known = source;
-                    is_another
-                });
+                let config = &loaded.config;
+                self.loads.send_if_modified(|known| replace(known, source_in_force(config)));
+                self.reports
+                    .send_if_modified(|known| replace(known, device_reports::source(config)));
                 self.loaded = loaded;
                 true
             }
@@ -296,6 +302,13 @@ impl ConfigFollower {
             }
         }
     }
+}
+
+/// Returns true if the new value is another one.
+fn replace<T: PartialEq>(known: &mut T, new: T) -> bool {
+    let is_another = *known != new;
+    *known = new;
+    is_another
 }
 
 fn configure(engine: &mut Engine, loaded: &LoadedConfig, devices: Option<String>, meter: &Meter) {

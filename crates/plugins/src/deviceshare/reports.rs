@@ -83,7 +83,7 @@ fn report(
     id: NodeId,
 ) -> Option<NodeReport> {
     let node = view.cluster.nodes.get(id).filter(|node| node.present)?;
-    node.devices.as_ref()?;
+    node.devices.as_ref().or(node.device_report.as_ref())?;
     let warning = |kind: &dyn DeviceFamily| {
         let it = kind.problem(node)?;
         let place = format!("node {}: annotation {}", node.name, it.annotation);
