@@ -498,6 +498,15 @@ mod tests {
                 assert!(text.contains("\nvolcano_config_default_in_force 0\n"), "{text}");
             }
         }
+        // The device configuration changes without the file, and the engine is told once.
+        for (devices, reported) in
+            [("nvidia: {}", true), ("nvidia: {}", false), ("vnpus: []", true)]
+        {
+            let devices = Some(devices.to_owned());
+            let visit = follow.changed(load(&path, &AllowMissing::Nothing), devices.clone());
+            assert_eq!(visit.is_some(), reported, "{devices:?}");
+        }
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_some());
         std::fs::remove_file(&path).unwrap();
         assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_none());
         assert!(follow.changed(load(&path, &AllowMissing::Nothing), None).is_none());

@@ -65,7 +65,8 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set strategy.type=RollingUpdate,strategy.rollingUpdate.maxSurge=43% \
     --set startupProbe.failureThreshold=44,livenessProbe.failureThreshold=45 \
     --set readinessProbe.failureThreshold=46 \
-    --set nodeLocks.enabled=true,nodeLoads.customMetrics=true \
+    --set nodeLocks.enabled=true,nodeLoads.customMetrics=true,mindCluster.enabled=true \
+    --set deviceConfig.enabled=true,deviceConfig.namespace=of-devices,deviceConfig.name=config-of-ours \
     --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
     --set 'networkPolicy.egress[0].ports[0].port=6443' >"$rendered/values.yaml"
 # And without these, each line is gone.
@@ -85,6 +86,11 @@ effect() {
 }
 while read -r line; do effect "$line" values everything; done <<'LINES'
 resources: [nodes]
+resourceNames: ["config-of-ours"]
+namespace: of-devices
+resources: [configmaps]
+namespace: mindx-dl
+verbs: [list]
 --bare-pods=schedule
 kind: CustomResourceDefinition
 kind: Namespace

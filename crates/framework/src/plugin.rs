@@ -18,7 +18,7 @@ use vc_model::reads::{self, Read};
 use vc_model::{
     Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus,
 };
-use vc_resource::Fractional;
+use vc_resource::{Fractional, Resource};
 
 use crate::active_jobs::ActiveJobs;
 use crate::depends::Depends;
@@ -175,6 +175,11 @@ pub trait Plugin: Send + Sync {
     /// 8). What it writes about a job may depend only on the job's row, its records, and what was
     /// written before.
     fn close(&mut self, _view: SessionView<'_>, _records: &Records, _out: &mut Outbox) {}
+    /// Returns by how much the shared devices of each job differ from what its pods request, with a
+    /// job once for each node. Asked after `close`; the status of the queue adds it.
+    fn device_corrections(&self) -> Vec<(JobId, Resource)> {
+        Vec::new()
+    }
     /// Called after a task was allocated or pipelined, or after its eviction was undone
     /// (plugins-jobs-queues.md 1.3). The task already has its new status and node.
     fn on_allocate(&mut self, _view: SessionView<'_>, _task: TaskId) {}

@@ -21,7 +21,8 @@ use vc_framework::{
     CacheKeys, Clock, ColumnFill, Depends, Inputs, NodeTest, NodeTests, Outbox, Plugin,
     PluginEntry, Points, RawScore, Records, ScoreColumn, SessionView, VectorizedPlugin,
 };
-use vc_model::{Code, Finding, Labels, NodeId, Reservation, TaskId, TaskStatus};
+use vc_model::{Code, Finding, JobId, Labels, NodeId, Reservation, TaskId, TaskStatus};
+use vc_resource::Resource;
 
 use config::DEVICE_CONFIG;
 pub use config::{DeviceConfigMap, needs_device_reports, with_device_config};
@@ -191,6 +192,10 @@ impl Plugin for DeviceShare {
 
     fn close(&mut self, view: SessionView<'_>, _: &Records, out: &mut Outbox) {
         self.reports.update(view, &self.kinds, out);
+    }
+
+    fn device_corrections(&self) -> Vec<(JobId, Resource)> {
+        self.reports.corrections()
     }
 
     fn predicate(

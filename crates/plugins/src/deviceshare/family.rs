@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use vc_framework::{DeviceUse, SessionView};
 use vc_model::{
-    Cluster, Code, DeviceDemand, Finding, Node, NodeId, Reason, Task, TaskId, TaskStatus,
+    Cluster, Code, DeviceDemand, Finding, JobId, Node, NodeId, Reason, Task, TaskId, TaskStatus,
 };
+use vc_resource::Resource;
 
 /// A kind of shared devices.
 pub(super) trait DeviceFamily: Send + Sync {
@@ -44,6 +45,11 @@ pub(super) trait DeviceFamily: Send + Sync {
 
     /// Returns the use of each device of the node, for metrics. Kinds without metrics return none.
     fn uses(&self, _at: DeviceNode<'_>) -> Vec<DeviceUse> {
+        Vec::new()
+    }
+
+    /// Returns by how much the devices of pods on the node differ from their requests, by job.
+    fn corrections(&self, _at: DeviceNode<'_>) -> Vec<(JobId, Resource)> {
         Vec::new()
     }
 }
