@@ -255,6 +255,7 @@ rest_client_requests_total{method="GET",code=~"401|403"}
 sum by (namespace, job, service) (volcano_leader) > 1
 sum by (namespace, job) (increase(volcano_foreign_binds_total[10m])) > 0
 or volcano_config_default_in_force > 0
+max by (job, source) (time() - volcano_node_load_last_read_timestamp_seconds) > 300
 LINES
 
 # The ConfigMap has what docs/configuration.md calls the chart's file.
