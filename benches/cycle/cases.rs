@@ -361,6 +361,23 @@ pub(crate) const CASES: &[Case] = &[
     },
     Case {
         n_nodes: 10_000,
+        n_pending: 10_000,
+        n_pending_plain: 100,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_small_gangs,
+        ..allocate("topology/10k-small")
+    },
+    Case {
+        n_nodes: 8_000,
+        n_pending: 1_000,
+        n_pending_plain: 100,
+        gang_size: 1_000,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_sub_groups,
+        ..allocate("topology/8k-sub-groups")
+    },
+    Case {
+        n_nodes: 10_000,
         n_pending: 32_500,
         n_pending_plain: 650,
         gang_size: 65,

@@ -43,6 +43,19 @@ const ALL: &[Curves] = &[
         ],
     },
     Curves {
+        case: "topology/10k-small",
+        rounds: 5,
+        growing: &[
+            ("nodes and HyperNodes", |factor| Times { nodes: factor, ..Times::ONE }),
+            ("gangs", |factor| Times { pending: factor, ..Times::ONE }),
+        ],
+    },
+    Curves {
+        case: "topology/8k-sub-groups",
+        rounds: 5,
+        growing: &[("sub-groups", |factor| Times { pending: factor, ..Times::ONE })],
+    },
+    Curves {
         case: "stress/1k-queues",
         rounds: 9,
         growing: &[("queues, with a gang each", |factor| Times { pending: factor, ..Times::ONE })],

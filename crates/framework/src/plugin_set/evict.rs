@@ -289,7 +289,7 @@ impl PluginSet {
             if !union.is_empty() {
                 let mut filters = self.named(Points::PREEMPTABLE);
                 filters.extend(self.named(Points::VICTIM_TASKS));
-                let (victims, filters, refused_by) = unprotected(view, filters, &union);
+                let (victims, filters, refused_by) = unprotected(view, &filters, &union);
                 let rule =
                     EvictionRule { tier: Some(tier + 1), plugins: granted, filters, why: None };
                 return VictimSelection { victims, rule: Some(rule), refused_by };
@@ -312,14 +312,14 @@ impl PluginSet {
         candidates: &[TaskId],
         answer: impl Fn(&dyn Plugin, &[TaskId]) -> VictimVote,
     ) -> VictimSelection {
-        let (mut left, mut filters, mut protector) =
-            unprotected(view, self.named(point), candidates);
+        let tiers = self.named(point);
+        let (mut left, mut filters, mut protector) = unprotected(view, &tiers, candidates);
         let is_share_filter = |plugin: &dyn Plugin| {
             let filter = plugin.as_victim_filter();
             point == Points::UNIFIED_EVICTABLE && filter.is_some_and(VictimFilter::is_share_filter)
         };
-        let named = self.named(point).into_iter().flatten();
-        for (name, plugin) in named.filter(|(_, plugin)| is_share_filter(*plugin)) {
+        let named = tiers.iter().flatten();
+        for &(name, plugin) in named.filter(|(_, plugin)| is_share_filter(*plugin)) {
             filters.push(name);
             if let VictimVote::Victims(within_share) = answer(plugin, &left) {
                 narrow(&mut protector, name, &mut left, within_share);
@@ -327,11 +327,11 @@ impl PluginSet {
         }
         let mut refused_by = protector.filter(|_| left.is_empty());
         let mut anyone_voted = false;
-        for (tier, plugins) in self.named(point).into_iter().enumerate() {
+        for (tier, plugins) in tiers.iter().enumerate() {
             let is_voter =
                 |plugin: &dyn Plugin| protective(plugin).is_none() && !is_share_filter(plugin);
-            let voters = plugins.into_iter().filter(|(_, plugin)| is_voter(*plugin));
-            let answers = voters.map(|(name, plugin)| (name, answer(plugin, &left)));
+            let voters = plugins.iter().filter(|(_, plugin)| is_voter(*plugin));
+            let answers = voters.map(|&(name, plugin)| (name, answer(plugin, &left)));
             match tier_outcome(left.len(), answers) {
                 VoteOutcome::Victims { victims, plugins, holder } => {
                     let rule = EvictionRule { tier: Some(tier + 1), plugins, filters, why: None };
@@ -376,18 +376,17 @@ fn point_of(question: Question) -> Option<Points> {
 /// tiers).
 fn unprotected(
     view: SessionView<'_>,
-    plugins: Vec<Vec<Named<'_>>>,
+    plugins: &[Vec<Named<'_>>],
     candidates: &[TaskId],
 ) -> (Vec<TaskId>, Vec<&'static str>, Option<&'static str>) {
-    let named = plugins.into_iter().flatten();
-    let mut filters: Vec<(&'static str, &dyn VictimFilter)> =
-        named.filter_map(|(name, plugin)| Some((name, protective(plugin)?))).collect();
-    let mut seen = Vec::new();
-    filters.retain(|(name, _)| {
-        let first = !seen.contains(name);
-        seen.push(name);
-        first
-    });
+    let named = plugins.iter().flatten();
+    let named = named.filter_map(|&(name, plugin)| Some((name, protective(plugin)?)));
+    let mut filters: Vec<(&'static str, &dyn VictimFilter)> = Vec::new();
+    for (name, filter) in named {
+        if filters.iter().all(|(earlier, _)| *earlier != name) {
+            filters.push((name, filter));
+        }
+    }
     let mut left = candidates.to_vec();
     let mut protector = None;
     for (name, filter) in &filters {

@@ -13,7 +13,7 @@ pub(super) const REBASED: u32 = 8;
 const MOST_EXPONENT: i128 = 40;
 
 /// 2 to the power of 32 + i / 4096, rounded.
-const TABLE: [i64; STEPS as usize + 1] = table();
+static TABLE: [i64; STEPS as usize + 1] = table();
 
 /// Computes the table as products of roots of 2 with 62 binary digits.
 const fn table() -> [i64; STEPS as usize + 1] {

@@ -33,15 +33,15 @@ impl<F: Fn(&str) -> Result + Send + Sync> ExtenderClient for Service<F> {
     fn exchange(&self, request: &ExtenderRequest<'_>) -> Result {
         let asked = line(request);
         let answer = (self.answer)(&asked);
-        self.asked.lock().unwrap().push(asked);
-        self.timeouts.lock().unwrap().push(request.timeout);
+        self.asked.lock().expect("no holder panics").push(asked);
+        self.timeouts.lock().expect("no holder panics").push(request.timeout);
         answer
     }
 }
 
 /// Verb and objects of a request.
 fn line(request: &ExtenderRequest<'_>) -> String {
-    let verb = request.url.rsplit('/').next().unwrap();
+    let verb = request.url.rsplit('/').next().expect("split gives one part");
     let cluster = request.view.cluster;
     let name = |task: TaskId| cluster.tasks[task].key.name.to_string();
     let node = |node: NodeId| cluster.nodes[node].name.to_string();
@@ -104,9 +104,9 @@ fn session(
     let service = Arc::new(Service { answer, asked: Mutex::default(), timeouts: Mutex::default() });
     let client: Arc<dyn ExtenderClient> = service.clone();
     let warnings = with_client(arguments, Some(&client), check);
-    let timeouts = service.timeouts.lock().unwrap();
+    let timeouts = service.timeouts.lock().expect("no holder panics");
     assert!(timeouts.iter().all(|timeout| *timeout == Duration::from_secs(1)), "the default");
-    let asked = service.asked.lock().unwrap().clone();
+    let asked = service.asked.lock().expect("no holder panics").clone();
     (asked, warnings)
 }
 
@@ -229,7 +229,7 @@ fn case_98_only_pods_of_interest_are_asked_about() {
             }
             let mut statement = session.statement();
             for (task, node) in [c, g].into_iter().zip(nodes) {
-                statement.allocate(task, node).unwrap();
+                statement.allocate(task, node).expect("given");
             }
         });
         let expected = [
@@ -498,7 +498,7 @@ fn evictions_and_their_undoing_are_told() {
     let asked = asked("", zero, |session| {
         let task = task(session, "low/a");
         let mut statement = session.statement();
-        statement.evict(task, vc_framework::EvictReason::Preempt, None).unwrap();
+        statement.evict(task, vc_framework::EvictReason::Preempt, None).expect("given");
         statement.discard();
     });
     let expected =
@@ -518,7 +518,7 @@ fn case_101_no_hook_is_called_after_a_failed_opening() {
         assert!(plugins.job_ready(view, job(session, "low")));
         assert!(!plugins.overused(view, queue(session, "q")));
         let (task, node) = (task(session, "high/c"), node(view, "n2"));
-        session.statement().allocate(task, node).unwrap();
+        session.statement().allocate(task, node).expect("given");
     });
     assert_eq!(asked, ["onSessionOpen", "onSessionClose"]);
     let expected = "plugin extender: onSessionOpen of http://e failed: status 404 Not Found. No \
