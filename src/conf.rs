@@ -9,10 +9,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
 use vc_engine::{Engine, KNOWN};
-use vc_kube::{EngineMessage, EngineVisit, LoadSource};
+use vc_kube::{DeviceReportSource, EngineMessage, EngineVisit, LoadSource};
 use vc_model::ClusterEvent;
 
 use crate::device_config::{self, DeviceConfigReader};
+use crate::device_reports;
 use crate::fatal::Fatal;
 use crate::flags::Flags;
 use crate::loads::{self, source_in_force};
@@ -190,6 +191,7 @@ pub(crate) struct ConfigFollower {
     in_force: Option<String>,
     /// The load source in force.
     loads: watch::Sender<Option<LoadSource>>,
+    reports: watch::Sender<Option<DeviceReportSource>>,
     /// What the one in force says.
     loaded: LoadedConfig,
     /// The content of the ConfigMap with the device configuration.
@@ -208,12 +210,18 @@ impl ConfigFollower {
         let (seen, in_force) = (start.text.clone(), start.in_force.clone());
         let loads = watch::Sender::new(source_in_force(&start.loaded.config));
         let loaded = start.loaded.clone();
-        Self { path, allowed, seen, in_force, loads, loaded, devices, meter }
+        let reports = watch::Sender::new(device_reports::source(&start.loaded.config));
+        Self { path, allowed, seen, in_force, loads, reports, loaded, devices, meter }
     }
 
     /// The load source of the configuration in force, now and after a change.
     pub(crate) fn load_source(&self) -> watch::Receiver<Option<LoadSource>> {
         self.loads.subscribe()
+    }
+
+    /// Who reports Ascend chips for the configuration in force, now and after a change.
+    pub(crate) fn report_source(&self) -> watch::Receiver<Option<DeviceReportSource>> {
+        self.reports.subscribe()
     }
 
     /// Hands every good change to the engine, until nobody listens.
@@ -288,12 +296,10 @@ impl ConfigFollower {
                 accepted(self.seen.as_deref().unwrap_or_default());
                 say(&loaded, &self.path);
                 self.in_force.clone_from(&self.seen);
-                let source = source_in_force(&loaded.config);
-                self.loads.send_if_modified(|known| {
-                    let is_another = *known != source;
-                    *known = source;
-                    is_another
-                });
+                let config = &loaded.config;
+                self.loads.send_if_modified(|known| replace(known, source_in_force(config)));
+                self.reports
+                    .send_if_modified(|known| replace(known, device_reports::source(config)));
                 self.loaded = loaded;
                 true
             }
@@ -304,6 +310,13 @@ impl ConfigFollower {
             }
         }
     }
+}
+
+/// Returns true if the new value is another one.
+fn replace<T: PartialEq>(known: &mut T, new: T) -> bool {
+    let is_another = *known != new;
+    *known = new;
+    is_another
 }
 
 fn configure(engine: &mut Engine, loaded: &LoadedConfig, devices: Option<String>, meter: &Meter) {
@@ -360,44 +373,7 @@ mod tests {
     const ONE: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
     const OTHER: &str = "actions: \"allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n";
 
-    const MISSING: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: deviceshare\n    \
-        arguments: {deviceshare.AscendMindClusterVNPUEnable: true}\n";
     const UNKNOWN: &str = "actions: \"allocate\"\ntiers:\n- plugins:\n  - name: magic\n";
-
-    #[test]
-    fn c40_what_is_not_built_ends_the_start_unless_it_is_allowed() {
-        let path = file("missing", MISSING);
-        let with =
-            |args: &[&str]| flags(&[&["--scheduler-conf", path.to_str().unwrap()], args].concat());
-        for refused in [&[][..], &["--allow-missing-plugins=magic"]] {
-            let error = before_start(&with(refused)).unwrap_err();
-            assert_eq!(error.code(), 255);
-            let expected = format!("configuration: {}:5: tiers[0].plugins[0].", path.display());
-            assert!(error.to_string().starts_with(&expected), "{error}");
-            assert!(
-                error.to_string().contains("\nhint: set it to false, or start with --allow"),
-                "{error}"
-            );
-            // Also where a bad file means the built-in configuration.
-            assert_eq!(start(&with(refused), None).unwrap_err().code(), 255);
-        }
-        let all = ["--allow-missing-plugins"];
-        let named = "--allow-missing-plugins=magic,deviceshare.AscendMindClusterVNPUEnable";
-        for allowed in [&all[..], &[named]] {
-            let good = before_start(&with(allowed)).unwrap().unwrap();
-            assert_eq!((good.loaded.missing.len(), good.loaded.warnings.len()), (0, 1));
-        }
-        // A replica that waits for the Lease meets it as a reload.
-        std::fs::write(&path, ONE).unwrap();
-        let good = before_start(&with(&[])).unwrap().unwrap();
-        std::fs::write(&path, MISSING).unwrap();
-        let first = start(&with(&[]), Some(&good)).unwrap();
-        assert_eq!(first.loaded.config, good.loaded.config);
-        assert!(
-            !first.is_default() && first.is_last_good() && first.in_force.as_deref() == Some(ONE)
-        );
-        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
-    }
 
     #[test]
     fn c40_an_unknown_plugin_is_skipped_and_shown() {
@@ -479,7 +455,7 @@ mod tests {
             ("actions: \"elect\"", false, 1),
             (ONE, false, 1),
             ("tiers: [", false, 2),
-            (MISSING, false, 3),
+            ("actions: \"fly\"", false, 3),
             (OTHER, true, 3),
             (OTHER, false, 3),
         ];
@@ -494,6 +470,15 @@ mod tests {
                 assert!(text.contains("\nvolcano_config_default_in_force 0\n"), "{text}");
             }
         }
+        // The device configuration changes without the file, and the engine is told once.
+        for (devices, reported) in
+            [("nvidia: {}", true), ("nvidia: {}", false), ("vnpus: []", true)]
+        {
+            let devices = Some(devices.to_owned());
+            let visit = follow.changed(load(&path, &AllowMissing::Nothing), devices.clone(), None);
+            assert_eq!(visit.is_some(), reported, "{devices:?}");
+        }
+        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_some());
         std::fs::remove_file(&path).unwrap();
         assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_none());
         assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_none());

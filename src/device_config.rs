@@ -74,3 +74,57 @@ pub(crate) fn merged<'a>(config: &'a Config, text: Option<&str>) -> Cow<'a, Conf
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    /// What the API server answers: a status, and the content of the ConfigMap.
+    type Answer = Arc<Mutex<(u16, &'static str)>>;
+
+    fn reader(answer: &Answer) -> DeviceConfigReader {
+        let answer = answer.clone();
+        let service = tower::service_fn(move |_: Request<Body>| {
+            let (status, text) = *answer.lock().unwrap();
+            let body = match status {
+                200 => json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"},
+                    "data": {DeviceConfigMap::KEY: text}}),
+                code => json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+                    "code": code, "reason": "Injected", "message": "no luck"}),
+            };
+            let body = Body::from(body.to_string().into_bytes());
+            let response = Response::builder().status(status).body(body).unwrap();
+            async move { Ok::<_, std::convert::Infallible>(response) }
+        });
+        DeviceConfigReader::new(Clients::shared(Client::new(service, "default")))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nodes_162_a_changed_config_map_is_read_within_half_a_minute() {
+        let text = "actions: allocate\ntiers:\n- plugins: [{name: deviceshare, arguments: \
+            {deviceshare.VGPUEnable: true}}]\n";
+        let config = vc_conf::parse("test.conf", text, &vc_engine::KNOWN).unwrap().config;
+        let answer = Answer::new(Mutex::new((200, "nvidia: {}")));
+        let mut reader = reader(&answer);
+        assert_eq!(reader.read(&config).await.as_deref(), Some("nvidia: {}"));
+        *answer.lock().unwrap() = (200, "vnpus: []");
+        assert_eq!(reader.read(&config).await.as_deref(), Some("nvidia: {}"));
+        tokio::time::advance(PERIOD).await;
+        assert_eq!(reader.read(&config).await.as_deref(), Some("vnpus: []"));
+        // What was read stays in force while it cannot be read.
+        *answer.lock().unwrap() = (403, "");
+        tokio::time::advance(PERIOD).await;
+        assert_eq!(reader.read(&config).await.as_deref(), Some("vnpus: []"));
+        // A ConfigMap that was deleted leaves the defaults.
+        *answer.lock().unwrap() = (404, "");
+        tokio::time::advance(PERIOD).await;
+        assert_eq!(reader.read(&config).await, None);
+    }
+}

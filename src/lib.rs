@@ -7,6 +7,7 @@ pub mod conf;
 #[cfg(feature = "cpu-profiles")]
 pub mod cpu;
 mod device_config;
+mod device_reports;
 pub mod dump;
 pub mod environment;
 pub mod fatal;

@@ -258,6 +258,8 @@ impl LeaderWork {
         let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
         let source = follower.load_source();
         aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));
+        let reports = follower.report_source();
+        aside.spawn(vc_kube::follow_device_reports(reports, later.clone(), inbox.clone()));
         aside.spawn(follower.run(inbox.clone(), reader, usages));
         aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
         meter.devices(server.serves_devices());

@@ -88,7 +88,22 @@ pub(crate) const CASES: &[Case] = &[
         load: plugins::load_zones,
         ..allocate("allocate/zones")
     },
+    Case {
+        n_nodes: 10_000,
+        n_pending: 100_000,
+        n_pending_plain: 1_000,
+        conf: Some(plugins::ALL),
+        ..allocate("allocate/all-plugins")
+    },
+    Case {
+        n_nodes: 1_000,
+        n_pending_plain: 500,
+        conf: Some(plugins::SHARES),
+        load: plugins::load_shares,
+        ..allocate("deviceshare/10k")
+    },
     IDLE,
+    Case { name: "idle/all-plugins", conf: Some(plugins::ALL), ..IDLE },
     UNSCHEDULABLE,
     Case {
         name: "arrival/wants",

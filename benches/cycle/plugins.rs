@@ -1,8 +1,13 @@
 //! Clusters of plugins that few configurations name: half the nodes may be used by marked pods only
-//! (tdm), budgets for the pods that run (pdb).
+//! (tdm), budgets for the pods that run (pdb), pods that share GPUs (deviceshare). And the
+//! configuration with every plugin.
 
 use vc_engine::Engine;
-use vc_model::{BudgetRecord, ClusterEvent, Covers, LabelSelector, ObjectKey, PodGroupPhase};
+use vc_model::{
+    BudgetRecord, ClusterEvent, Covers, LabelSelector, NodeRecord, ObjectKey, PodGroupPhase,
+    PodRecord, ResourceList,
+};
+use vc_resource::Quantity;
 
 use crate::cases::{Case, apply, base, load_full, pending_gangs};
 use crate::objects::Shape;
@@ -13,6 +18,19 @@ pub(crate) const ZONES: &str = conf!("enqueue, allocate, backfill", tier!(zones)
 
 /// The chart's tiers with preempt and pdb.
 pub(crate) const BUDGETS: &str = conf!("enqueue, allocate, preempt, backfill", tier!(budgets));
+
+/// The chart's tiers with every other plugin but cohort, which stands alone.
+pub(crate) const ALL: &str = conf!("enqueue, allocate, backfill", tier!(all));
+
+/// The chart's tiers with vGPUs.
+pub(crate) const SHARES: &str = conf!("enqueue, allocate, backfill", tier!(shares));
+
+const NUMBER: &str = "volcano.sh/vgpu-number";
+const MEMORY: &str = "volcano.sh/vgpu-memory";
+const CORES: &str = "volcano.sh/vgpu-cores";
+/// GPUs of a node, and what each has: users at most, MiB, percent of its cores.
+const N_CARDS: i64 = 8;
+const CARD: [i64; 3] = [10, 32_768, 100];
 
 const ZONE: &str = "volcano.sh/revocable-zone";
 
@@ -55,4 +73,43 @@ pub(crate) fn load_budgets(case: &Case, engine: &mut Engine) {
     };
     apply(engine, std::iter::once(ClusterEvent::BudgetApplied(Box::new(budget))));
     load_full(case, engine);
+}
+
+/// Nothing runs; gangs wait whose pods get a quarter of a GPU each.
+pub(crate) fn load_shares(case: &Case, engine: &mut Engine) {
+    let shape = |_| Shape { cpu_milli: 500, memory_gi: 1 };
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, shape);
+    let events = base(case).chain(gangs).map(|mut event| {
+        match &mut event {
+            ClusterEvent::NodeApplied(node) => add_cards(node),
+            ClusterEvent::PodApplied(pod) => add_share(pod),
+            _ => {}
+        }
+        event
+    });
+    apply(engine, events);
+}
+
+/// The cards as the device plugin registers them.
+fn add_cards(node: &mut NodeRecord) {
+    let [most_users, memory, cores] = CARD;
+    let amounts = devices([most_users, memory, cores].map(|amount| amount * N_CARDS));
+    node.allocatable.extend(amounts.clone());
+    node.capacity.extend(amounts);
+    let name = &node.name;
+    let card = |at| format!("GPU-{name}-{at},{most_users},{memory},NVIDIA-V100,true,hami-core:");
+    let cards: String = (0..N_CARDS).map(card).collect();
+    node.annotations.insert("volcano.sh/node-vgpu-register".into(), cards.into());
+}
+
+fn add_share(pod: &mut PodRecord) {
+    let [_, memory, cores] = CARD;
+    let amounts = devices([1, memory / 4, cores / 4]);
+    pod.containers.iter_mut().for_each(|it| it.requests.extend(amounts.clone()));
+}
+
+/// Number, memory and cores as resources.
+fn devices(amounts: [i64; 3]) -> ResourceList {
+    let names = [NUMBER, MEMORY, CORES].into_iter().zip(amounts);
+    names.map(|(name, amount)| (name.into(), Quantity::from_value(amount))).collect()
 }

@@ -37,6 +37,46 @@ macro_rules! tier {
     (budgets) => {
         concat!(tier!(chart), "  - name: pdb\n")
     };
+    (all) => {
+        concat!(
+            tier!(zones),
+            "  - name: capacity
+  - name: cdp
+  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+      deviceshare.ScheduleWeight: 1
+  - name: extender
+    arguments:
+      extender.urlPrefix: http://extender.example:8080
+  - name: fairshare
+  - name: network-topology-aware
+  - name: nodegroup
+    arguments: {strict: false}
+  - name: numa-aware
+  - name: pdb
+  - name: rescheduling
+  - name: resource-strategy-fit
+    arguments:
+      resources: {cpu: {type: MostAllocated, weight: 2}}
+  - name: resourcequota
+  - name: sla
+  - name: task-topology
+  - name: usage
+"
+        )
+    };
+    (shares) => {
+        concat!(
+            tier!(chart),
+            "  - name: deviceshare
+    arguments:
+      deviceshare.VGPUEnable: true
+      deviceshare.ScheduleWeight: 1
+      deviceshare.SchedulePolicy: binpack
+"
+        )
+    };
     (topology) => {
         concat!(tier!(chart), "  - name: network-topology-aware\n")
     };

@@ -65,7 +65,8 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set strategy.type=RollingUpdate,strategy.rollingUpdate.maxSurge=43% \
     --set startupProbe.failureThreshold=44,livenessProbe.failureThreshold=45 \
     --set readinessProbe.failureThreshold=46 \
-    --set nodeLocks.enabled=true,nodeLoads.customMetrics=true,fairshareState.enabled=true \
+    --set nodeLocks.enabled=true,nodeLoads.customMetrics=true,fairshareState.enabled=true,mindCluster.enabled=true \
+    --set deviceConfig.enabled=true,deviceConfig.namespace=of-devices,deviceConfig.name=config-of-ours \
     --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
     --set 'networkPolicy.egress[0].ports[0].port=6443' >"$rendered/values.yaml"
 # And without these, each line is gone.
@@ -86,6 +87,11 @@ effect() {
 while read -r line; do effect "$line" values everything; done <<'LINES'
 resources: [configmaps]
 resources: [nodes]
+resourceNames: ["config-of-ours"]
+namespace: of-devices
+resources: [configmaps]
+namespace: mindx-dl
+verbs: [list]
 --bare-pods=schedule
 kind: CustomResourceDefinition
 kind: Namespace
@@ -250,6 +256,7 @@ rest_client_requests_total{method="GET",code=~"401|403"}
 sum by (namespace, job, service) (volcano_leader) > 1
 sum by (namespace, job) (increase(volcano_foreign_binds_total[10m])) > 0
 or volcano_config_default_in_force > 0
+max by (job, source) (time() - volcano_node_load_last_read_timestamp_seconds) > 300
 LINES
 
 # The ConfigMap has what docs/configuration.md calls the chart's file.

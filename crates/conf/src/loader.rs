@@ -20,6 +20,9 @@ use crate::switches::{SWITCHES, Switches, switch_of};
 use crate::tree::{YamlNode, YamlTree};
 use crate::{advice, metrics, quota, settings};
 
+/// Entries of `configurations` that are of no action: the parameters of MindCluster, which the plugin
+/// deviceshare needs (plugins-nodes.md 16.10).
+const PARAMETERS: &[&str] = &["init-params"];
 const TOP_KEYS: &[&str] = &["actions", "tiers", "configurations", "metrics"];
 const ACTIONS_HINT: &str = "name at least one, as in actions: \"enqueue, allocate, backfill\"";
 
@@ -360,6 +363,9 @@ impl<'a> Loader<'a> {
         line: Option<usize>,
     ) {
         let name = &config.name;
+        if PARAMETERS.contains(&name.as_str()) {
+            return;
+        }
         let registered = self.known.all_actions();
         if !registered.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             let message = format!("unknown action {name}, the entry is ignored");

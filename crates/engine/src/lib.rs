@@ -34,4 +34,4 @@ pub use vc_framework::{
     QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample,
     SessionInfo, SessionView, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
 };
-pub use vc_plugins::{DeviceConfigMap, UsageConfigMap, with_device_config};
+pub use vc_plugins::{DeviceConfigMap, UsageConfigMap, needs_device_reports, with_device_config};

@@ -44,18 +44,28 @@ struct ReportedStatus {
 /// Writes the status of the queues whose amounts differ from those in the API.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let basis = (session.queue_version(), session.queue_status_version());
-    let has_devices = session.devices.claims().next().is_some();
+    let corrections = session.plugins().device_corrections();
+    let has_devices = session.devices.claims().next().is_some() || !corrections.is_empty();
     let changed = changed(session).filter(|_| !has_devices);
     match changed.filter(|_| memory.statuses.basis == Some(basis)) {
         Some(changed) => record_changed(session, memory, &changed),
-        None => record_all(session, memory),
+        None => record_all(session, memory, &corrections),
     }
     // Devices are counted again in each cycle.
     memory.statuses.basis = (!has_devices).then_some(basis);
 }
 
-fn record_all(session: &mut Session<'_>, memory: &mut EngineMemory) {
-    let own = own_sums(session);
+/// `corrections` are amounts of shared devices that jobs have beyond their requests.
+fn record_all(
+    session: &mut Session<'_>,
+    memory: &mut EngineMemory,
+    corrections: &[(JobId, Resource)],
+) {
+    let mut own = own_sums(session);
+    for (job, amounts) in corrections {
+        let Some(job) = session.jobs.get(*job) else { continue };
+        own.entry(job.queue).or_default().add(amounts);
+    }
     memory.statuses.own.clear();
     let queues = session.info().queues.clone();
     let chains = chains(session, memory, &queues, &own);

@@ -20,7 +20,7 @@ use vc_model::reads::{self, Read};
 use vc_model::{
     Cluster, Finding, HyperNodeTree, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus,
 };
-use vc_resource::Fractional;
+use vc_resource::{Fractional, Resource};
 
 use crate::active_jobs::ActiveJobs;
 use crate::depends::Depends;
@@ -189,6 +189,11 @@ pub trait Plugin: Send + Sync {
     /// Returns the writes that keep the state of this plugin over a restart. Called once, when the
     /// process stops in order.
     fn last_writes(&mut self, _now_micros: i64) -> Vec<Effect> {
+        Vec::new()
+    }
+    /// Returns by how much the shared devices of each job differ from what its pods request, with a
+    /// job once for each node. Asked after `close`; the status of the queue adds it.
+    fn device_corrections(&self) -> Vec<(JobId, Resource)> {
         Vec::new()
     }
     /// Called after a task was allocated or pipelined, or after its eviction was undone

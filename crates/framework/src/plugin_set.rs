@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use vc_conf::{Config, Switch, Switches, Warning};
 use vc_model::{ChangeLog, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
+use vc_resource::Resource;
 
 use crate::depends::{Depends, Inputs, Signature};
 use crate::effect::Effect;
@@ -209,6 +210,11 @@ impl PluginSet {
     /// Closes every plugin in tier order (core.md 5.1).
     pub fn close(&mut self, view: SessionView<'_>, records: &Records, out: &mut Outbox) {
         self.each_timed(PluginStage::Close, |plugin| plugin.close(view, records, out));
+    }
+
+    /// Returns by how much the shared devices of jobs differ from requests, of all plugins.
+    pub fn device_corrections(&self) -> Vec<(JobId, Resource)> {
+        self.plugins.iter().flat_map(|plugin| plugin.device_corrections()).collect()
     }
 
     /// True if JobValid, JobReady and JobStarving read the job's row alone, for all plugins.

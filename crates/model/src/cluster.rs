@@ -148,6 +148,8 @@ pub struct Cluster {
     pub devices: Devices,
     /// Numatopologies by node, including those of nodes that do not exist.
     numa_topologies: BTreeMap<Arc<str>, Arc<NumaTopology>>,
+    /// What device plugins report, by node.
+    device_reports: BTreeMap<Arc<str>, Arc<Labels>>,
     node_order: Vec<NodeId>,
     node_by_name: FxHashMap<Arc<str>, NodeId>,
     job_by_key: Index<JobId>,

@@ -15,7 +15,7 @@ pub struct DeviceDemand {
     pub containers: Vec<ContainerDemand>,
     /// Amounts of extended resources, for each of `spec.initContainers`.
     pub init_containers: Vec<ContainerDemand>,
-    /// Annotations of the pod that choose devices.
+    /// Annotations and labels of the pod that choose devices.
     pub annotations: Labels,
     /// The PodGroup of the pod as `namespace/name`, if the pod shares no device with other pods of
     /// its group. `None` if it may share.
@@ -36,8 +36,15 @@ const CHOOSING: &[&str] = &[
     "nvidia.com/nouse-gputype",
     "huawei.com/vnpu-mode",
 ];
+/// Labels of pods that choose devices.
+const CHOOSING_LABELS: &[&str] = &["ring-controller.atlas", "vnpu-level", "vnpu-dvpp"];
 /// Annotations that name the devices of a pod.
-const ASSIGNING: &[&str] = &["volcano.sh/vgpu-ids-new", "volcano.sh/gpu-index"];
+const ASSIGNING: &[&str] = &[
+    "volcano.sh/vgpu-ids-new",
+    "volcano.sh/gpu-index",
+    "huawei.com/npu-core",
+    "huawei.com/AscendReal",
+];
 /// Annotations of nodes about shared devices.
 const OF_NODES: &[&str] = &[
     "volcano.sh/node-vgpu-register",
@@ -46,6 +53,10 @@ const OF_NODES: &[&str] = &[
     "hamivgpu",
     "hami.io/mutex.lock",
     "hami-vnpu-core",
+    "baseDeviceInfos",
+    "huawei.com/Ascend310P",
+    "huawei.com/Ascend310P-Unhealthy",
+    "huawei.com/Ascend310P-Recovering",
 ];
 
 /// Returns the demand of a pod. Returns `None` if no container requests an extended resource.
@@ -57,8 +68,9 @@ pub(crate) fn demand_of(pod: &PodRecord) -> Option<DeviceDemand> {
     let of_all = |containers: &[ContainerRecord]| containers.iter().map(extended).collect();
     let (containers, init_containers) = (of_all(&pod.containers), of_all(&pod.init_containers));
     let spreads = pod.annotations.get(SPREAD_POLICY).is_some_and(|policy| &**policy == "spread");
-    let annotations =
+    let mut annotations =
         kept(&pod.annotations, |key| CHOOSING.contains(&key) || is_hami(key, "-uuid"));
+    annotations.extend(kept(&pod.labels, |key| CHOOSING_LABELS.contains(&key)));
     let spread_group = spreads.then(|| group_of(pod)).flatten();
     Some(DeviceDemand { containers, init_containers, annotations, spread_group })
 }

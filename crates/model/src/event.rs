@@ -66,6 +66,8 @@ pub enum ClusterEvent {
     },
     /// A load source was read. Nodes that are not listed keep what was read before.
     NodeLoadsRead(Vec<(Arc<str>, NodeLoad)>),
+    /// The reports of device plugins were read, all of them. Nodes that are not listed have none.
+    DeviceReportsRead(Vec<(Arc<str>, Labels)>),
     /// A PodGroup was added or changed.
     PodGroupApplied(Box<PodGroupRecord>),
     /// A PodGroup is gone; its pods may still exist.

@@ -39,6 +39,9 @@ pub struct Node {
     pub revocable_zone: Arc<str>,
     /// Annotations about the shared devices of the node. `None` if there are none.
     pub devices: Option<Arc<Labels>>,
+    /// What a device plugin reports about the devices of the node outside of its annotations, by
+    /// key. `None` if it reports nothing.
+    pub device_report: Option<Arc<Labels>>,
     /// What monitoring said last. `None` if it said nothing yet.
     pub load: Option<NodeLoad>,
     /// The CPUs of the node. `None` if there is no Numatopology of its name.

@@ -8,6 +8,7 @@ mod exclusive;
 mod family;
 mod gpu_share;
 mod locks;
+mod mind_cluster;
 mod reports;
 mod vgpu;
 mod vnpu;
@@ -18,16 +19,18 @@ use std::sync::Arc;
 use vc_conf::{Argument, ArgumentShape, PluginOption, Warning};
 use vc_framework::{
     CacheKeys, Clock, ColumnFill, Depends, Inputs, NodeTest, NodeTests, Outbox, Plugin,
-    PluginEntry, Points, Records, SessionView, VectorizedPlugin,
+    PluginEntry, Points, RawScore, Records, ScoreColumn, SessionView, VectorizedPlugin,
 };
-use vc_model::{Code, Finding, Labels, NodeId, Reservation, TaskId, TaskStatus};
+use vc_model::{Code, Finding, JobId, Labels, NodeId, Reservation, TaskId, TaskStatus};
+use vc_resource::Resource;
 
 use config::DEVICE_CONFIG;
-pub use config::{DeviceConfigMap, with_device_config};
+pub use config::{DeviceConfigMap, needs_device_reports, with_device_config};
 use exclusive::ExclusiveRules;
 use family::{Choice, DeviceFamily, DeviceNode, DevicePolicy, Query, Refusal};
 use gpu_share::GpuShare;
 use locks::NodeLocks;
+use mind_cluster::MindCluster;
 use reports::DeviceReports;
 use vgpu::Vgpu;
 use vnpu::Vnpu;
@@ -70,8 +73,7 @@ const ASCEND_MIND_CLUSTER: Argument<bool> = Argument::new(
     "deviceshare.AscendMindClusterVNPUEnable",
     false,
     "Ascend 310P vNPU by MindCluster",
-)
-.not_built("vNPUs by MindCluster are");
+);
 const NODE_LOCK: Argument<bool> =
     Argument::new("deviceshare.NodeLockEnable", false, "lock the node before a bind");
 const POLICY: Argument<&str> =
@@ -123,6 +125,9 @@ fn build(option: &PluginOption, warnings: &mut Vec<Warning>) -> Box<dyn Plugin> 
         let config = config::vgpu(arguments, warnings);
         kinds.push(Box::new(Vgpu { config, policy, rules: rules.clone() }));
     }
+    if ASCEND_MIND_CLUSTER.read(arguments, warnings) {
+        kinds.push(Box::new(MindCluster));
+    }
     if ASCEND_HAMI.read(arguments, warnings) {
         let config::VnpuConfig { is_soft, chips } = config::vnpu(arguments, warnings);
         let kinds_of = chips.into_iter().map(|chip| Vnpu { chip, policy, is_soft });
@@ -140,10 +145,12 @@ const READS: Inputs = Inputs::POD_SHAPE.and(Inputs::NODE_ROW).and(Inputs::NODE_O
 impl Plugin for DeviceShare {
     fn points(&self) -> Points {
         let points = Points::PREDICATE.and(Points::EVENT_HANDLERS).and(Points::SIMULATION);
-        match (self.kinds.is_empty(), self.weight) {
-            (true, _) => Points::NONE,
-            (false, ..=0) => points,
-            (false, _) => points.and(Points::NODE_ORDER),
+        let has_batch = self.kinds.iter().any(|kind| kind.has_batch_scores());
+        match (self.kinds.is_empty(), self.weight, has_batch) {
+            (true, ..) => Points::NONE,
+            (false, ..=0, _) => points,
+            (false, _, false) => points.and(Points::NODE_ORDER),
+            (false, _, true) => points.and(Points::NODE_ORDER).and(Points::BATCH_NODE_ORDER),
         }
     }
 
@@ -154,6 +161,7 @@ impl Plugin for DeviceShare {
         Depends::of(&[
             (Points::PREDICATE, reads),
             (Points::NODE_ORDER, reads),
+            (Points::BATCH_NODE_ORDER, reads),
             (Points::EVENT_HANDLERS, reads),
         ])
     }
@@ -186,6 +194,10 @@ impl Plugin for DeviceShare {
         self.reports.update(view, &self.kinds, out);
     }
 
+    fn device_corrections(&self) -> Vec<(JobId, Resource)> {
+        self.reports.corrections()
+    }
+
     fn predicate(
         &self,
         view: SessionView<'_>,
@@ -203,6 +215,22 @@ impl Plugin for DeviceShare {
         let query = query(view, task, node, true);
         let scores = self.choices(query).filter_map(|(_, choice)| Some(choice.ok()?.score));
         Ok((scores.sum::<f64>() + 0.5).floor() * self.weight as f64)
+    }
+
+    /// Adds the scores of the kinds that compare nodes with each other.
+    fn batch_node_order(
+        &self,
+        view: SessionView<'_>,
+        task: TaskId,
+        nodes: &[NodeId],
+        out: &mut [f64],
+    ) -> Result<(), String> {
+        for kind in self.requested_kinds(view, task).filter(|kind| kind.has_batch_scores()) {
+            for (out, score) in out.iter_mut().zip(kind.batch_scores(view, task, nodes)) {
+                *out += score * self.weight as f64;
+            }
+        }
+        Ok(())
     }
 
     /// A pod that is bound gets only devices that nobody holds. A pod that waits may count on those
@@ -270,13 +298,35 @@ impl VectorizedPlugin for DeviceShare {
     ) -> Option<ColumnFill<'a, f64>> {
         (!self.is_requested(view, task)).then(|| -> ColumnFill<'a, f64> { Box::new(|_, _, _| {}) })
     }
+
+    /// Pods whose devices are scored node by node have no scores of all nodes together.
+    fn columns<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<Vec<ScoreColumn<'a>>> {
+        if !self.requested_kinds(view, task).any(|kind| kind.has_batch_scores()) {
+            return Some(Vec::new());
+        }
+        let fill = move |nodes: &[NodeId], out: &mut [f64]| {
+            self.batch_node_order(view, task, nodes, out).is_ok()
+        };
+        Some(vec![ScoreColumn { weight: 1, raw: RawScore::Fractions(Box::new(fill)) }])
+    }
 }
 
 impl DeviceShare {
     /// True if the pod requests devices of a kind that is switched on.
     fn is_requested(&self, view: SessionView<'_>, task: TaskId) -> bool {
+        self.requested_kinds(view, task).next().is_some()
+    }
+
+    /// Returns the kinds whose devices the pod requests.
+    fn requested_kinds<'a>(
+        &'a self,
+        view: SessionView<'a>,
+        task: TaskId,
+    ) -> impl Iterator<Item = &'a dyn DeviceFamily> {
         let demand = view.cluster.class(task).device_demand.as_ref();
-        demand.is_some_and(|demand| self.kinds.iter().any(|kind| kind.is_requested(demand)))
+        let is_requested =
+            move |kind: &&dyn DeviceFamily| demand.is_some_and(|demand| kind.is_requested(demand));
+        self.kinds.iter().map(|kind| &**kind).filter(is_requested)
     }
 
     /// Returns what each kind chooses that the pod requests.

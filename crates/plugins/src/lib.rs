@@ -31,7 +31,7 @@ mod task_topology;
 mod tdm;
 mod usage;
 
-pub use deviceshare::{DeviceConfigMap, with_device_config};
+pub use deviceshare::{DeviceConfigMap, needs_device_reports, with_device_config};
 pub use fairshare::UsageConfigMap;
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;

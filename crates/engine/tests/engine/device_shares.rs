@@ -325,3 +325,44 @@ fn a_queue_has_a_quota_of_vgpu_memory() {
     let reason = "insufficient volcano.sh/vgpu-memory";
     assert!(cycle.lines.iter().any(|line| line.contains(reason)), "{:#?}", cycle.lines);
 }
+
+/// Amounts of a queue as last written, of memory and of cores.
+fn queue_amounts(cycle: &Cycle, queue: &str) -> Option<[String; 2]> {
+    let of_queue = |effect: &Effect| match effect {
+        Effect::QueueStatus { queue: name, allocated } if **name == *queue => {
+            let amount = |wanted: &str| {
+                let found = allocated.iter().find(|(name, _)| **name == *wanted);
+                found.map_or_else(|| "-".to_owned(), |(_, amount)| amount.to_string())
+            };
+            Some(["volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"].map(amount))
+        }
+        _ => None,
+    };
+    cycle.effects.iter().rev().find_map(of_queue)
+}
+
+/// Without memory a pod gets whole cards, and memory is that of each card.
+#[test]
+fn nodes_161_a_queue_has_the_devices_that_its_pods_have() {
+    let text = format!(
+        "{}queue a parent=root\nqueue root\njob one queue=a\n task a cpu=1 \
+         volcano.sh/vgpu-number=1\njob two queue=a\n task a cpu=1 volcano.sh/vgpu-number=1 \
+         volcano.sh/vgpu-memory=500 volcano.sh/vgpu-cores=10",
+        node("n1")
+    );
+    let mut world = World::new(&vgpu("allocate"), &text);
+    let cycle = world.cycle();
+    assert_eq!(cycle.decisions(), "bind one-a n1\nbind two-a n1");
+    let expected = Some(["20500".to_owned(), "10".to_owned()]);
+    assert_eq!(queue_amounts(&cycle, "a"), expected);
+    assert_eq!(queue_amounts(&cycle, "root"), expected);
+    world.kubelets();
+    assert_eq!(queue_amounts(&world.cycle(), "a"), None);
+    world.delete_pod("one-a");
+    let of_two = Some(["500".to_owned(), "10".to_owned()]);
+    assert_eq!(queue_amounts(&world.cycle(), "a"), of_two);
+    world.delete_pod("two-a");
+    let cycle = world.cycle();
+    let nothing = queue_amounts(&cycle, "a").expect("a status");
+    assert!(nothing.iter().all(|amount| amount == "-" || amount == "0"), "{nothing:?}");
+}

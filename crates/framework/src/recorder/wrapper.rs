@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
-use vc_resource::Dim;
+use vc_resource::{Dim, Resource};
 
 use super::{Asked, RecordedPlugin};
 use crate::depends::Depends;
@@ -66,6 +66,10 @@ impl Plugin for RecordedPlugin {
     }
     fn close(&mut self, view: SessionView<'_>, records: &Records, out: &mut Outbox) {
         self.plugin.close(view, records, out);
+    }
+    // Used for the status of queues only; not recorded.
+    fn device_corrections(&self) -> Vec<(JobId, Resource)> {
+        self.plugin.device_corrections()
     }
     fn on_allocate(&mut self, view: SessionView<'_>, task: TaskId) {
         self.plugin.on_allocate(view, task);

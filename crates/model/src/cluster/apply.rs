@@ -22,6 +22,7 @@ impl Cluster {
             }
             ClusterEvent::NodeApplied(node) => self.node_applied(*node),
             ClusterEvent::NodeLoadsRead(loads) => self.node_loads_read(loads),
+            ClusterEvent::DeviceReportsRead(reports) => self.device_reports_read(reports),
             ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),
             ClusterEvent::PodGroupWritten { key, resource_version } => {
                 self.pod_group_written(&key, &resource_version)
@@ -43,6 +44,7 @@ impl Cluster {
             | ClusterEvent::PodResynced(_)
             | ClusterEvent::NodeApplied(_)
             | ClusterEvent::NodeLoadsRead(_)
+            | ClusterEvent::DeviceReportsRead(_)
             | ClusterEvent::PodGroupApplied(_)
             | ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::HyperNodeApplied(_)

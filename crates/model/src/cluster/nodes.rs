@@ -1,6 +1,7 @@
 //! Events of nodes. A node that only pods name is a placeholder: its row has the sums of its pods,
 //! but it is not in the snapshot. Specification: core.md 3.8, 4.3 with C-18 and C-19.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_resource::{Dim, Resource};
@@ -66,8 +67,9 @@ impl Cluster {
         }
         self.set_images(id, &record.images);
         let numa = self.numa_topologies.get(&record.name).cloned();
+        let device_report = self.device_reports.get(&record.name).cloned();
         let node = &mut self.nodes[id];
-        node.numa = numa;
+        (node.numa, node.device_report) = (numa, device_report);
         node.in_shard = self.shards.ours.contains(&node.name);
         node.revocable_zone =
             record.labels.get("volcano.sh/revocable-zone").cloned().unwrap_or_default();
@@ -149,6 +151,24 @@ impl Cluster {
         self.node_changes.push(id);
         self.object_changes.push(id);
         self.nodes[id].numa = self.numa_topologies.get(name).cloned();
+    }
+
+    /// Takes the reports of all device plugins in place of the earlier ones. Returns true if
+    /// something changed.
+    pub(super) fn device_reports_read(&mut self, reports: Vec<(Arc<str>, Labels)>) -> bool {
+        let reports: BTreeMap<Arc<str>, Arc<Labels>> =
+            reports.into_iter().map(|(name, texts)| (name, Arc::new(texts))).collect();
+        let earlier = std::mem::replace(&mut self.device_reports, reports);
+        let names: BTreeSet<&Arc<str>> = earlier.keys().chain(self.device_reports.keys()).collect();
+        let is_new = |name: &&Arc<str>| earlier.get(*name) != self.device_reports.get(*name);
+        let changed: Vec<Arc<str>> = names.into_iter().filter(is_new).cloned().collect();
+        for name in &changed {
+            let Some(id) = self.node(name).filter(|&id| self.nodes[id].present) else { continue };
+            self.node_changes.push(id);
+            self.object_changes.push(id);
+            self.nodes[id].device_report = self.device_reports.get(name).cloned();
+        }
+        !changed.is_empty()
     }
 
     /// True if the node has exactly the listed images. Heartbeats mostly repeat the same list.

@@ -39,6 +39,14 @@ impl DeviceConfigMap {
     }
 }
 
+/// True if the configuration needs the reports of device plugins about Ascend chips.
+pub fn needs_device_reports(config: &Config) -> bool {
+    let mut options = config.tiers.iter().flat_map(|tier| &tier.plugins);
+    let is_on =
+        |option: &PluginOption| super::ASCEND_MIND_CLUSTER.read(&option.arguments, &mut Vec::new());
+    options.any(|option| option.name == super::ENTRY.name() && is_on(option))
+}
+
 /// Returns the configuration with the content of the ConfigMap as an argument.
 ///
 /// # Errors

@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use vc_framework::DeviceUse;
+use vc_framework::{DeviceUse, SessionView};
 use vc_model::{
-    Cluster, Code, DeviceDemand, Finding, Node, NodeId, Reason, Task, TaskId, TaskStatus,
+    Cluster, Code, DeviceDemand, Finding, JobId, Node, NodeId, Reason, Task, TaskId, TaskStatus,
 };
+use vc_resource::Resource;
 
 /// A kind of shared devices.
 pub(super) trait DeviceFamily: Send + Sync {
@@ -31,8 +32,24 @@ pub(super) trait DeviceFamily: Send + Sync {
     /// Returns the annotation that locks a node for this kind. `None` if it needs no lock.
     fn lock(&self) -> Option<&'static str>;
 
+    /// True if the kind scores all candidate nodes together, by `batch_scores`.
+    fn has_batch_scores(&self) -> bool {
+        false
+    }
+
+    /// Returns the scores of all candidate nodes for the pod. Kinds that score each node by itself
+    /// return none.
+    fn batch_scores(&self, _: SessionView<'_>, _: TaskId, _: &[NodeId]) -> Vec<f64> {
+        Vec::new()
+    }
+
     /// Returns the use of each device of the node, for metrics. Kinds without metrics return none.
     fn uses(&self, _at: DeviceNode<'_>) -> Vec<DeviceUse> {
+        Vec::new()
+    }
+
+    /// Returns by how much the devices of pods on the node differ from their requests, by job.
+    fn corrections(&self, _at: DeviceNode<'_>) -> Vec<(JobId, Resource)> {
         Vec::new()
     }
 }
@@ -99,6 +116,10 @@ pub(super) struct Choice {
     pub(super) containers: Vec<Vec<DevicePart>>,
     /// True for parts of vNPUs that no template describes.
     pub(super) is_soft: bool,
+    /// The template of a part of an Ascend 310P chip. `None` for anything else.
+    pub(super) template: Option<&'static str>,
+    /// True if the template has fewer AI CPUs than the pod requests.
+    pub(super) is_lowered: bool,
 }
 
 /// A device, or a part of it, that a container gets.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_framework::{DeviceUse, NodeDevices, Outbox, Sample, SessionView};
-use vc_model::{ChangeReader, NodeId};
+use vc_model::{ChangeReader, JobId, NodeId};
+use vc_resource::Resource;
 
 use super::family::{DeviceFamily, DeviceNode};
 
@@ -23,12 +24,19 @@ struct NodeReport {
     /// The annotations that take devices away.
     warnings: BTreeSet<String>,
     devices: Vec<DeviceUse>,
+    /// By how much the devices of jobs differ from requests.
+    corrections: Vec<(JobId, Resource)>,
 }
 
 impl DeviceReports {
     /// Makes the next update look at every node, because other kinds of devices are switched on.
     pub(super) fn look_at_all(&mut self) {
         self.read = ChangeReader::default();
+    }
+
+    /// Returns by how much the devices of jobs differ from requests, on all nodes.
+    pub(super) fn corrections(&self) -> Vec<(JobId, Resource)> {
+        self.nodes.values().flat_map(|node| node.corrections.iter().cloned()).collect()
     }
 
     /// Reports what is new about the nodes.
@@ -83,7 +91,7 @@ fn report(
     id: NodeId,
 ) -> Option<NodeReport> {
     let node = view.cluster.nodes.get(id).filter(|node| node.present)?;
-    node.devices.as_ref()?;
+    node.devices.as_ref().or(node.device_report.as_ref())?;
     let warning = |kind: &dyn DeviceFamily| {
         let it = kind.problem(node)?;
         let place = format!("node {}: annotation {}", node.name, it.annotation);
@@ -94,5 +102,6 @@ fn report(
         node: node.name.clone(),
         warnings: kinds.iter().filter_map(|kind| warning(&**kind)).collect(),
         devices: kinds.iter().flat_map(|kind| kind.uses(at)).collect(),
+        corrections: kinds.iter().flat_map(|kind| kind.corrections(at)).collect(),
     })
 }

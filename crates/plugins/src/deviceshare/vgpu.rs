@@ -2,6 +2,7 @@
 //! 16.5.
 
 mod mig;
+mod queue_amounts;
 mod register;
 mod request;
 
@@ -10,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_framework::DeviceUse;
-use vc_model::{Code, ContainerDemand, DeviceDemand, Labels, Node};
+use vc_model::{Code, ContainerDemand, DeviceDemand, JobId, Labels, Node};
+use vc_resource::Resource;
 
 use super::assigned::{self, Assigned};
 use super::exclusive::{self, ExclusiveRules};
@@ -298,6 +300,11 @@ impl DeviceFamily for Vgpu {
 
     fn lock(&self) -> Option<&'static str> {
         Some(locks::VGPU)
+    }
+
+    fn corrections(&self, at: DeviceNode<'_>) -> Vec<(JobId, Resource)> {
+        let cards = self.cards(at, &[]).unwrap_or_default();
+        queue_amounts::corrections(self, &cards, at)
     }
 
     fn uses(&self, at: DeviceNode<'_>) -> Vec<DeviceUse> {

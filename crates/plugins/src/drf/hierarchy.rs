@@ -227,8 +227,7 @@ impl Tree {
         let (Some(l), Some(r)) = (self.paths.get(&l), self.paths.get(&r)) else {
             return Ordering::Equal;
         };
-        let mut levels =
-            l.iter().zip(r).map(|(&l, &r)| self.rank(l).compare(&self.rank(r)));
+        let mut levels = l.iter().zip(r).map(|(&l, &r)| self.rank(l).compare(&self.rank(r)));
         levels.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     }
 

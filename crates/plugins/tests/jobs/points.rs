@@ -22,12 +22,7 @@ const EXCEPTIONS: &[(&str, &str, bool, &str)] = &[
         true,
         "D3: with hierarchy its reclaim rule also guards gangreclaim",
     ),
-    (
-        "deviceshare",
-        "BatchNodeOrder",
-        false,
-        "only vNPUs by MindCluster, which are not built, are scored in a batch",
-    ),
+    ("deviceshare", "BatchNodeOrder", false, "only vNPUs by MindCluster are scored in a batch"),
     ("deviceshare", "event handlers", true, "it reserves devices itself, without predicates"),
     (
         "deviceshare",

@@ -8,6 +8,8 @@ mod default_spread;
 mod deviceshare;
 mod deviceshare_config;
 mod deviceshare_mig;
+mod deviceshare_mind_cluster;
+mod deviceshare_problems;
 mod deviceshare_vnpu;
 mod network_topology_aware;
 mod nodegroup;

@@ -45,15 +45,15 @@ pub(super) const NETWORKS: std::ops::Range<usize> = 13..15;
 /// The places of configurations with nodegroup or resource-strategy-fit.
 pub(super) const GROUPS: std::ops::Range<usize> = 15..19;
 /// The places of configurations with fairshare.
-pub(super) const USAGES: std::ops::Range<usize> = 34..39;
+pub(super) const USAGES: std::ops::Range<usize> = 35..40;
 /// The places of configurations with deviceshare.
-pub(super) const CARDS: std::ops::Range<usize> = 19..25;
+pub(super) const CARDS: std::ops::Range<usize> = 19..26;
 /// The places of configurations with usage or rescheduling.
-pub(super) const LOADS: std::ops::Range<usize> = 25..29;
+pub(super) const LOADS: std::ops::Range<usize> = 26..30;
 /// The places of configurations with task-topology.
-pub(super) const ROLES: std::ops::Range<usize> = 30..32;
+pub(super) const ROLES: std::ops::Range<usize> = 31..33;
 /// The places of configurations with numa-aware.
-pub(super) const NUMA: std::ops::Range<usize> = 32..34;
+pub(super) const NUMA: std::ops::Range<usize> = 33..35;
 
 /// What ships, the legends of the specification's cases, every plugin at least twice, and those of
 /// the laws of evictions.
@@ -79,6 +79,8 @@ fn make_configs() -> Vec<Config> {
     let cards = "deviceshare{* deviceshare.VGPUEnable=true deviceshare.SchedulePolicy=binpack \
         deviceshare.ScheduleWeight=10}";
     let spread = "deviceshare{* deviceshare.VGPUEnable=true deviceshare.SchedulePolicy=spread}";
+    let chips = "deviceshare{* deviceshare.AscendMindClusterVNPUEnable=true \
+        deviceshare.ScheduleWeight=2}";
     let dry = with_arguments(conf(all, chart), "preempt", "{enableTopologyAwarePreemption: true}");
     let shared = "priority gang conformance fairshare{* hierarchy \
         fairshare.resourceKey=cpu fairshare.queueOrder=true fairshare.halfLifeMinutes=30 \
@@ -123,6 +125,7 @@ fn make_configs() -> Vec<Config> {
             &format!("{chart} {}", cards.replace("{*", "{* deviceshare.NodeLockEnable=true")),
         ),
         conf(all, &format!("{chart} deviceshare{{* deviceshare.AscendHAMiVNPUEnable=true}}")),
+        conf(all, &format!("{chart} {chips}")),
         conf(all, &format!("{chart} usage")),
         conf(all, &format!("priority gang usage | {}", without_scores(chart))),
         conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", &format!("{chart} usage")),
@@ -309,6 +312,7 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
                  deviceshare.SchedulePolicy: binpack",
             ),
             (1, "deviceshare.AscendHAMiVNPUEnable: true, deviceshare.NodeLockEnable: true"),
+            (2, "deviceshare.AscendMindClusterVNPUEnable: true, deviceshare.ScheduleWeight: 2"),
             (
                 2,
                 "deviceshare.VGPUEnable: true, deviceshare.ScheduleWeight: 2, \

@@ -2,6 +2,7 @@
 //! both and compares effects and reports of every cycle, so that decisions, statuses, conditions,
 //! events and messages are the same (actions.md 12.2). Quiet cycles are among them.
 
+mod cards;
 mod configs;
 mod edge;
 mod lines;

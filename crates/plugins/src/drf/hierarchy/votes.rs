@@ -14,7 +14,7 @@ use vc_framework::SessionView;
 use vc_model::{ClassId, JobId, QueueId, TaskId};
 use vc_resource::Resource;
 
-use super::{Candidate, Reclaimer, TreeRank, Tree};
+use super::{Candidate, Reclaimer, Tree, TreeRank};
 use crate::drf::ShareChange;
 use crate::rules::session_job;
 
