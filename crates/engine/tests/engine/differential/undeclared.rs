@@ -20,7 +20,7 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
     ("drf", 1, &[Inputs::JOB_COUNTS, Inputs::CANDIDATE_ROW, Inputs::QUEUE_OBJECT]),
     (
         "fairshare",
-        34,
+        35,
         &[Inputs::OWN_QUEUE_USAGE, Inputs::OTHER_OBJECTS, Inputs::CLOCK, Inputs::QUEUE_OBJECT],
     ),
     ("predicates", 1, &[Inputs::OTHER_PODS, Inputs::OTHER_OBJECTS]),
@@ -54,15 +54,15 @@ const LIES: &[(&str, usize, &[Inputs])] = &[
         15,
         &[Inputs::NODE_OBJECT, Inputs::OWN_QUEUE, Inputs::QUEUE_OBJECT, Inputs::OWN_QUEUE_USAGE],
     ),
-    ("extender", 29, &[Inputs::CLOCK]),
-    ("numa-aware", 32, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
+    ("extender", 30, &[Inputs::CLOCK]),
+    ("numa-aware", 33, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
     (
         "task-topology",
-        30,
+        31,
         &[Inputs::IDENTITY, Inputs::NODE_ROW, Inputs::POD_SHAPE, Inputs::JOB_COUNTS],
     ),
     ("resource-strategy-fit", 18, &[Inputs::NODE_ROW, Inputs::POD_SHAPE]),
-    ("rescheduling", 28, &[Inputs::CLOCK, Inputs::OTHER_PODS]),
+    ("rescheduling", 29, &[Inputs::CLOCK, Inputs::OTHER_PODS]),
     ("cohort", 9, &[Inputs::IDENTITY, Inputs::OTHER_QUEUE_USAGE, Inputs::QUEUE_OBJECT]),
 ];
 
