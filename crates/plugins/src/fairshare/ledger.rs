@@ -216,8 +216,8 @@ impl Ledger {
         }
     }
 
-    /// Enters a job of a session that is the first one. Its tasks are charged from their start, or
-    /// from `since` if they started before it.
+    /// Charges the tasks of a job that no session has seen before: from their start, or from `since`
+    /// if they started before it.
     pub(super) fn begin_job(
         &mut self,
         view: SessionView<'_>,

@@ -136,7 +136,8 @@ fn gang_story(gang: &GangView, members: MemberCounts) -> (Style, String) {
     }
 }
 
-/// HyperNodes, lower ones indented, with the gangs that have pods there. Nothing without HyperNodes.
+/// Lines of the HyperNodes, lower ones indented, with the gangs that have pods there.
+/// Empty if there are none.
 fn hyper_nodes(state: &DemoState, screen: Screen) -> Vec<StyledLine> {
     let loads = state.hyper_nodes();
     if loads.is_empty() {
