@@ -418,17 +418,18 @@ spec:
   containers: [{name: c, resources: {requests: {cpu: 99}}}]
 ";
 
-fn run_with_evictions(output: &str) -> Called {
+/// Runs the cluster with evictions for the test of this name.
+fn run_with_evictions(test: &str, output: &str) -> Called {
     let conf = "actions: \"allocate, preempt\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n  \
         - name: predicates\n";
-    let conf = file(&format!("evictions_{output}"), "x.conf", conf);
+    let conf = file(&format!("{test}_{output}"), "x.conf", conf);
     let text = format!("{EVICTIONS}{NODE}");
     vcsim_with_input(&["run", "-o", output, "--scheduler-conf", &conf, "-"], &text)
 }
 
 #[test]
 fn every_eviction_has_its_proof() {
-    let result = run_with_evictions("json").json();
+    let result = run_with_evictions("every_eviction_has_its_proof", "json").json();
     let [proof] = &result["certificates"].as_array().unwrap()[..] else { panic!("{result:#}") };
     assert_eq!((&proof["action"], &proof["podGroup"]), (&"preempt".into(), &"default/high".into()));
     assert_eq!(texts(&proof["victims"], "pod"), ["default/low-0"]);
@@ -439,13 +440,13 @@ fn every_eviction_has_its_proof() {
 
 #[test]
 fn who_gets_nothing_is_told_why() {
-    let result = run_with_evictions("json").json();
+    let result = run_with_evictions("who_gets_nothing_is_told_why", "json").json();
     let [skipped] = &result["skipped"].as_array().unwrap()[..] else { panic!("{result:#}") };
     assert_eq!(skipped["podGroup"], "default/huge");
     // Whom it could have had evicted goes for the other one.
     let cause = "preempt: 1 no pod passed the victim filter";
     assert_eq!(skipped["cause"], cause);
-    let table = run_with_evictions("table").stdout;
+    let table = run_with_evictions("who_gets_nothing_is_told_why", "table").stdout;
     assert!(table.contains("NOTHING EVICTED FOR") && table.contains(cause), "{table}");
 }
 
@@ -531,7 +532,7 @@ fn the_json_is_as_its_schema_says() {
         run_in_racks("json"),
         vcsim_with_input(&["run", "-o", "json", "-"], &format!("{VOLCANO_JOB}{big}{NODE}")),
         vcsim_with_input(&["run", "-o", "json", "-"], ""),
-        run_with_evictions("json"),
+        run_with_evictions("the_json_is_as_its_schema_says", "json"),
     ];
     for called in results {
         check(&schema, &called.json(), "$");
