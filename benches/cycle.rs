@@ -17,6 +17,8 @@ mod denied;
 mod evictions;
 #[path = "cycle/leftovers.rs"]
 mod leftovers;
+#[path = "cycle/load.rs"]
+mod load;
 #[path = "cycle/meter.rs"]
 mod meter;
 #[path = "cycle/objects.rs"]

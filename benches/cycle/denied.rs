@@ -5,7 +5,8 @@ use vc_engine::Engine;
 use vc_model::{ClusterEvent, PodGroupPhase, QueueRecord};
 use vc_resource::Quantity;
 
-use crate::cases::{Case, START_MICROS, apply, base, events, gang};
+use crate::cases::{Case, START_MICROS};
+use crate::load::{apply, base, events, gang};
 use crate::objects::{Gang, QUEUE, Shape, queue, urgent};
 use crate::tiers::{conf, tier};
 

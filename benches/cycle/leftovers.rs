@@ -4,7 +4,8 @@
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, PodGroupPhase};
 
-use crate::cases::{Case, START_MICROS, apply, base, events, gang, pending_gangs, running_gangs};
+use crate::cases::{Case, START_MICROS};
+use crate::load::{apply, base, events, gang, pending_gangs, running_gangs};
 use crate::objects::{Gang, Shape};
 
 /// Four of them leave 2 cpus of a node.

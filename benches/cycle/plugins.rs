@@ -9,7 +9,8 @@ use vc_model::{
 };
 use vc_resource::Quantity;
 
-use crate::cases::{Case, apply, base, load_full, pending_gangs};
+use crate::cases::Case;
+use crate::load::{apply, base, load_full, pending_gangs};
 use crate::objects::Shape;
 use crate::tiers::{conf, tier};
 

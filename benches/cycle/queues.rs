@@ -3,7 +3,8 @@
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, PodGroupPhase};
 
-use crate::cases::{Case, apply, base, pending_gangs, running_gangs};
+use crate::cases::Case;
+use crate::load::{apply, base, pending_gangs, running_gangs};
 use crate::objects::{Shape, queue};
 use crate::tiers::{conf, tier};
 

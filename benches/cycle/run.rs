@@ -9,7 +9,8 @@ use anyhow::{Context, ensure};
 use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, Report};
 use vc_model::ClusterEvent;
 
-use crate::cases::{Case, START_MICROS, Times, arrival};
+use crate::cases::{Case, START_MICROS, Times};
+use crate::load::arrival;
 use crate::meter::{cost_of, peak_rss_kib};
 
 /// Starts per case, unless that takes longer than [`LONGEST`].

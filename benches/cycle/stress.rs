@@ -4,7 +4,8 @@ use vc_engine::Engine;
 use vc_model::{ClusterEvent, PodGroupPhase, SubGroupPolicy};
 use vc_resource::Quantity;
 
-use crate::cases::{Case, START_MICROS, apply, base, events, gang, pending_gangs};
+use crate::cases::{Case, START_MICROS};
+use crate::load::{apply, base, events, gang, pending_gangs};
 use crate::objects::{Gang, Shape, queue};
 use crate::queues::{in_turn, name};
 

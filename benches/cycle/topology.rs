@@ -7,8 +7,9 @@ use vc_model::{
     ClusterEvent, HyperNodeMember, HyperNodeRecord, NetworkTopology, PodGroupPhase, SubGroupPolicy,
 };
 
-use crate::cases::{Case, START_MICROS, apply, base, events, gang, pending_gangs};
+use crate::cases::{Case, START_MICROS};
 use crate::evictions;
+use crate::load::{apply, base, events, gang, pending_gangs};
 use crate::objects::{Gang, Shape, urgent};
 use crate::tiers::{conf, tier};
 

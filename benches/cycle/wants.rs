@@ -8,8 +8,9 @@ use vc_model::{
 
 use vc_resource::Quantity;
 
-use crate::cases::{Case, START_MICROS, apply, base, events, gang, running_gangs};
+use crate::cases::{Case, START_MICROS};
 use crate::claims;
+use crate::load::{apply, base, events, gang, running_gangs};
 use crate::objects::Shape;
 
 const ZONE: &str = "topology.kubernetes.io/zone";

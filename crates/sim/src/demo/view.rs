@@ -136,8 +136,8 @@ fn gang_story(gang: &GangView, members: MemberCounts) -> (Style, String) {
     }
 }
 
-/// Lines of the HyperNodes, lower ones indented, with the gangs that have pods there.
-/// Empty if there are none.
+/// Returns a line per HyperNode, lower ones indented, with the gangs that have pods there.
+/// Returns no line if there are no HyperNodes.
 fn hyper_nodes(state: &DemoState, screen: Screen) -> Vec<StyledLine> {
     let loads = state.hyper_nodes();
     if loads.is_empty() {

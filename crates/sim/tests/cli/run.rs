@@ -418,7 +418,8 @@ spec:
   containers: [{name: c, resources: {requests: {cpu: 99}}}]
 ";
 
-/// Runs the cluster with evictions for the test of this name.
+/// Runs `vcsim run` on a cluster in which pods are evicted. `test` names the folder of its
+/// configuration, which no other test may use.
 fn run_with_evictions(test: &str, output: &str) -> Called {
     let conf = "actions: \"allocate, preempt\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n  \
         - name: predicates\n";
