@@ -143,10 +143,13 @@ impl QuotaPassTrial<'_, '_, '_> {
     }
 
     /// Returns the placements with these groups evicted: as allocate finds them, else the previous
-    /// ones if they hold.
+    /// ones if they hold. The queue must not be overused, or allocate would skip the job.
     fn places(&mut self, taken: &[JobId]) -> Result<Vec<TrialPlace>, String> {
         if !taken.iter().all(|&group| self.evict(group)) {
             return Err("a pod of the groups does not run".to_owned());
+        }
+        if self.statement.plugins().overused(self.statement.view(), self.queue) {
+            return Err(format!("queue {} is overused", self.statement.queues[self.queue].name));
         }
         let from = self.statement.mark();
         let found = self.find();

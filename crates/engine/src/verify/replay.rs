@@ -106,11 +106,18 @@ pub(super) fn check(
     statement.discard();
 }
 
-/// True if a plugin may have reserved quota for other jobs (cohort.md B.5.4). The witness does not
-/// hold reservations, so a victim whose quota the pod needed would seem needless. Certificates for
-/// quota count whole groups, and their minimality does not depend on reservations.
+/// True if a plugin may have reserved quota for a job that waits in another queue (cohort.md B.5.4).
+/// The witness does not hold reservations, so a victim whose quota the pod needed would seem
+/// needless.
 fn quota_may_be_reserved(session: &SessionState<'_>, case: &ResolvedCertificate<'_>) -> bool {
-    session.plugins().has_targets() && !case.certificate.is_for_quota()
+    let own = case.job.map(|job| session.jobs[job].queue);
+    let waits_elsewhere = |&job: &JobId| {
+        let tasks = &session.jobs[job].tasks;
+        Some(session.jobs[job].queue) != own
+            && tasks.iter().any(|&task| session.tasks[task].status == TaskStatus::Pending)
+    };
+    session.plugins().has_targets()
+        && (!case.certificate.is_for_quota() || session.info().jobs.iter().any(waits_elsewhere))
 }
 
 /// The time at which the victims of a replay are evicted.

@@ -1,6 +1,11 @@
 //! Which action may take from whom, and what is written about it. Specification: cohort.md B.5.4,
 //! B.8, B.9.
 
+use std::sync::Arc;
+
+use vc_engine::{EngineOptions, ExtenderClient};
+use vc_framework::{ExtenderAnswer, ExtenderError, ExtenderRequest};
+
 use super::notation::*;
 use crate::support::*;
 
@@ -23,6 +28,35 @@ fn t6_own_only() {
     let text =
         case("c1 6/12 in:L; c2 6/12", "c1-low(c1 -1 4) c1-x(c1 0 4) c2-y(c2 0 4)", "(c1 +1 4)");
     assert_eq!(decided(&conf("enqueue, allocate, preempt", TIERS), &text), "c1-low OWN");
+}
+
+/// A service that calls every queue overused.
+#[derive(Debug)]
+struct AllOverused;
+
+impl ExtenderClient for AllOverused {
+    fn exchange(&self, _request: &ExtenderRequest<'_>) -> Result<ExtenderAnswer, ExtenderError> {
+        Ok(ExtenderAnswer { is_true: true, ..ExtenderAnswer::default() })
+    }
+}
+
+/// Allocate places nothing for a queue that is overused even with the victims gone, so nobody is
+/// evicted for it.
+#[test]
+fn nobody_goes_for_a_queue_that_stays_overused() {
+    let text = case("a 4 in:L", "low(a -1 4)", "(a +1 4)");
+    let with = |verbs: &str| {
+        let tiers = format!("{TIERS} extender{{* extender.urlPrefix=http://e {verbs}}}");
+        let extender: Arc<dyn ExtenderClient> = Arc::new(AllOverused);
+        let options = EngineOptions { extender: Some(extender), ..EngineOptions::default() };
+        let mut all = objects("queue default");
+        all.extend(objects(&text));
+        let mut world = World::with(options, &conf("allocate, preempt", &tiers), all);
+        let cycle = world.cycle();
+        targets(&world, &cycle)
+    };
+    assert_eq!(with(""), "low OWN");
+    assert_eq!(with("extender.queueOverusedVerb=o"), "");
 }
 
 #[test]

@@ -52,6 +52,12 @@ pub(crate) struct Cycle {
     pub(crate) lines: Vec<String>,
 }
 
+/// True for a warning about a service that did not answer. The fast evaluator leaves out questions
+/// whose answers change nothing, so it does not see all failures that the plain one sees.
+fn is_of_service(warning: &str) -> bool {
+    warning.starts_with("plugin extender: ")
+}
+
 /// The decisions of the first cycle.
 pub(crate) fn decide(config: &Config, text: &str) -> String {
     World::new(config, text).cycle().decisions()
@@ -249,10 +255,13 @@ impl World {
         assert_eq!(self.engine.cluster().check(), Ok(()));
         assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
         report.witnesses.clear();
-        if let Some(plain) = plain {
+        if let Some(mut plain) = plain {
             let differ = effects.iter().zip(&plain.0).find(|(fast, plain)| fast != plain);
             assert_eq!(differ, None, "fast and plain evaluator decide differently");
             assert_eq!(effects, plain.0, "fast and plain evaluator decide differently");
+            for report in [&mut report, &mut plain.1] {
+                report.warnings.retain(|warning| !is_of_service(warning));
+            }
             assert_eq!(format!("{report:?}"), format!("{:?}", plain.1), "fast and plain evaluator");
         }
         let lines = lines(&effects, &report);
