@@ -197,8 +197,30 @@ impl PluginSet {
         *self.scorer_failed.get_mut() = false;
         self.moved_queues.forget();
         self.each_timed(PluginStage::Open, |plugin| plugin.open(view));
+        self.weigh_queues(view);
         let keys = self.plugins.iter().filter_map(|plugin| plugin.as_cache_keys());
         self.revision = keys.filter_map(CacheKeys::revision).sum();
+    }
+
+    /// Passes the weights of the first plugin that states QueueWeight to the plugins that divide the
+    /// cluster by weight.
+    fn weigh_queues(&mut self, view: SessionView<'_>) {
+        if self.all(Points::QUEUE_WEIGHT).next().is_none() {
+            return;
+        }
+        for place in 0..self.plugins.len() {
+            let quota = self.plugins[place].as_quota();
+            let takers = quota.map_or_else(Vec::new, QuotaPlugin::weight_takers);
+            let weights = self
+                .all(Points::QUEUE_WEIGHT)
+                .filter_map(|plugin| plugin.as_quota())
+                .find_map(|plugin| plugin.queue_weights(view, &takers));
+            if let Some(weights) = weights.filter(|_| !takers.is_empty())
+                && let Some(quota) = self.plugins[place].as_quota_mut()
+            {
+                quota.divide_by(view, weights);
+            }
+        }
     }
 
     /// Returns a number that differs from earlier sessions if a plugin may answer differently about

@@ -57,6 +57,7 @@ points! {
     PREEMPT_TARGETS = 33, "PreemptTargets", None;
     HYPER_NODE_ORDER = 34, "HyperNodeOrder", Some(Switch::HyperNodeOrder);
     HYPER_NODE_GRADIENT = 35, "HyperNodeGradient", Some(Switch::HyperNodeGradient);
+    QUEUE_WEIGHT = 36, "QueueWeight", None;
 }
 
 impl Points {

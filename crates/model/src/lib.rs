@@ -92,7 +92,7 @@ pub use record::{
 };
 pub use request::{RequestGates, non_zero_request, pod_request, to_resource};
 pub use resource_strategy::{PodResourceStrategy, ResourceStrategy};
-pub use saved_usage::{SavedAccount, SavedUsage, SavedUsages, UsageScale};
+pub use saved_usage::{SavedAccount, SavedShare, SavedUsage, SavedUsages, UsageScale};
 pub use selector::{
     HostPort, LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm,
     Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,

@@ -11,6 +11,9 @@ pub struct SavedUsage {
     pub scale: Option<UsageScale>,
     /// The accounts by queue and name. None is twice in the list.
     pub accounts: Vec<SavedAccount>,
+    /// Usage of queues and of the cluster by resource. It is empty if deserved shares do not follow
+    /// usage, and without a scale.
+    pub shares: Vec<SavedShare>,
 }
 
 /// What exact amounts of usage mean.
@@ -38,6 +41,19 @@ pub struct SavedAccount {
     pub rate: i128,
     /// Usage in charge times microseconds, faded to the time of the usage.
     pub decayed_micros: i128,
+}
+
+/// Usage of a resource by a queue, or what the cluster had of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedShare {
+    /// Name of the queue. `None`: the cluster.
+    pub queue: Option<Arc<str>>,
+    /// Name of the resource.
+    pub resource: Arc<str>,
+    /// As in [`SavedAccount`].
+    pub closed: i128,
+    /// What is held now, in internal units.
+    pub rate: i128,
 }
 
 /// The usage that was read, and the saves that failed since.

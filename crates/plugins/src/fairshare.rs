@@ -12,6 +12,7 @@ mod ledger;
 mod preempt;
 mod queues;
 mod saves;
+mod shares;
 mod wide;
 
 use std::any::Any;
@@ -22,10 +23,11 @@ use std::sync::Arc;
 use vc_conf::Switch;
 use vc_framework::{
     Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs, Outbox,
-    Plugin, PluginEntry, Points, Records, Sample, SessionView, VictimVote,
+    Plugin, PluginEntry, Points, QuotaPlugin, Records, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
+use vc_resource::Fractional;
 
 use crate::rules::min_resources;
 use arguments::{DECLARED, FairshareArguments};
@@ -85,6 +87,7 @@ const READS: &[(Points, Inputs)] = &[
     (Points::RECLAIMABLE, Inputs::CANDIDATE_ROW.and(Inputs::CLOCK)),
     (Points::UNIFIED_EVICTABLE, VOTE.and(Inputs::JOB_REQUEST).and(Inputs::JOB_COUNTS)),
     (Points::EVENT_HANDLERS, Inputs::NONE),
+    (Points::QUEUE_WEIGHT, Inputs::NONE),
 ];
 /// Usage and age of victims of the same queue, in terms of what the cluster offers.
 const VOTE: Inputs = USAGE
@@ -116,8 +119,13 @@ impl Plugin for Fairshare {
             points = points.and(Points::JOB_ENQUEUEABLE);
         }
         if self.arguments.preempt.is_some() {
-            let votes = Points::PREEMPTABLE.and(Points::RECLAIMABLE);
-            points = points.and(votes).and(Points::UNIFIED_EVICTABLE);
+            points = points.and(Points::PREEMPTABLE);
+        }
+        if self.arguments.shares.is_some() {
+            points = points.and(Points::QUEUE_WEIGHT);
+        }
+        if self.arguments.keeps_young_pods() {
+            points = points.and(Points::RECLAIMABLE).and(Points::UNIFIED_EVICTABLE);
         }
         points
     }
@@ -130,6 +138,14 @@ impl Plugin for Fairshare {
     }
 
     fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        Some(self)
+    }
+
+    fn as_quota(&self) -> Option<&dyn QuotaPlugin> {
+        Some(self)
+    }
+
+    fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
         Some(self)
     }
 
@@ -176,9 +192,11 @@ impl Plugin for Fairshare {
             }
         }
         ledger.weigh(view, &self.arguments);
-        if let Some(rule) = self.arguments.preempt {
-            self.votes = VoteTerms::of_session(view, &self.arguments, ledger, rule);
-        }
+        ledger.follow_shares(view, self.arguments.shares);
+        self.votes = match self.arguments.preempt {
+            Some(rule) => VoteTerms::of_session(view, &self.arguments, ledger, rule),
+            None => VoteTerms::at_step(now),
+        };
         let horizon = now.saturating_add(self.arguments.entry_horizon_micros);
         self.ahead_weight = ledger.decay.weight(horizon);
         if self.arguments.has_queue_order {
@@ -251,8 +269,7 @@ impl Plugin for Fairshare {
         _reclaimer: TaskId,
         candidates: &[TaskId],
     ) -> VictimVote {
-        let Some(rule) = self.arguments.preempt else { return VictimVote::Abstain };
-        let has_run = |task: &TaskId| self.has_run(view, rule, *task);
+        let has_run = |task: &TaskId| self.has_run(view, *task);
         VictimVote::Victims(candidates.iter().copied().filter(has_run).collect())
     }
 
@@ -269,10 +286,10 @@ impl Plugin for Fairshare {
                 let asked = self.pending_charge(view, initiator);
                 self.vote_by_usage(view, initiator, asked, candidates)
             }
-            GangEviction::Reclaim => self.arguments.preempt.map(|rule| {
-                let has_run = |task: &TaskId| self.has_run(view, rule, *task);
-                candidates.iter().copied().filter(has_run).collect()
-            }),
+            GangEviction::Reclaim => {
+                let has_run = |task: &TaskId| self.has_run(view, *task);
+                Some(candidates.iter().copied().filter(has_run).collect())
+            }
         };
         vote.map_or(VictimVote::Abstain, VictimVote::Victims)
     }
@@ -297,6 +314,12 @@ impl Plugin for Fairshare {
         Admission::Reject(Some(format!(
             "{noun} {account} has its share of queue {queue} ({charge} of {of} {name})"
         )))
+    }
+}
+
+impl QuotaPlugin for Fairshare {
+    fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
+        self.ledger.as_ref()?.shares.weights(view, self.arguments.shares?, takers)
     }
 }
 
@@ -363,7 +386,7 @@ impl Fairshare {
     /// that of running tasks.
     fn first_ledger(&mut self, view: SessionView<'_>, now: i64) -> Ledger {
         let saved = view.cluster.saved_usages.read().filter(|_| self.arguments.save.is_some());
-        let restored = saved.map(|saved| saves::restored(saved, &self.arguments, now));
+        let restored = saved.map(|saved| saves::restored(view, saved, &self.arguments));
         let (mut ledger, since) = match restored {
             Some(Ok(restored)) => restored,
             Some(Err(warning)) => {

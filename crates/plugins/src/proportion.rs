@@ -6,6 +6,7 @@
 mod deserved;
 mod gauges;
 mod surplus;
+mod weights;
 
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
@@ -13,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 use vc_conf::{EnqueueVote, QueueRule};
 use vc_framework::{
     Admission, AdmissionKey, CacheKeys, Depends, GangEviction, Inputs, JobSums, LimitOwner,
-    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare, QueueUsageStamp,
+    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueUsageStamp,
     QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
@@ -25,6 +26,7 @@ use crate::rules::{
     tell_clamped,
 };
 use deserved::{DivisionClaim, LastDivision, divide, divide_changed};
+use weights::DivisionByUsage;
 
 pub(crate) const ENTRY: PluginEntry =
     PluginEntry::new("proportion", |_, _| Box::new(Proportion::default()))
@@ -58,6 +60,7 @@ struct Proportion {
     /// fractions independent of the order of arrival.
     claims: Vec<DivisionClaim>,
     division: LastDivision,
+    by_usage: DivisionByUsage,
     /// Queues whose usage was changed in this session, even if it has its old value again.
     moved: Vec<QueueId>,
     /// Number of subtractions whose result was clamped to zero (D5: amounts do not go below zero).
@@ -142,7 +145,8 @@ impl Plugin for Proportion {
     fn open(&mut self, view: SessionView<'_>) {
         self.session += 1;
         let basis = Some((view.cluster.queue_version(), view.total().clone()));
-        let is_same = self.basis == basis;
+        let was_by_usage = self.by_usage.ends();
+        let is_same = self.basis == basis && !was_by_usage;
         self.basis = basis;
         match view.info.active_jobs.changed_queues().filter(|_| is_same) {
             Some(changed) => self.renew(view, changed),
@@ -280,6 +284,11 @@ impl Plugin for Proportion {
 }
 
 impl CacheKeys for Proportion {
+    /// Returns a number that grows when weights by usage have changed what queues deserve.
+    fn revision(&self) -> Option<u64> {
+        Some(self.by_usage.n_changes())
+    }
+
     fn queue_usage(&self, _view: SessionView<'_>, queue: QueueId) -> Option<QueueUsageStamp> {
         Some(self.queues.get(queue).map_or(QueueUsageStamp::Within, QueueAttributes::queue_usage))
     }
@@ -297,13 +306,6 @@ impl CacheKeys for Proportion {
 impl VictimFilter for Proportion {
     fn is_share_filter(&self) -> bool {
         true
-    }
-}
-
-impl QuotaPlugin for Proportion {
-    fn queue_share(&self, _view: SessionView<'_>, queue: QueueId) -> Option<QueueShare> {
-        let queue = self.queues.get(queue)?;
-        Some(QueueShare { deserved: queue.deserved.clone(), share: queue.share })
     }
 }
 

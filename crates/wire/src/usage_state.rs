@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use vc_model::{SavedAccount, SavedUsage, UsageScale};
+use vc_model::{SavedAccount, SavedShare, SavedUsage, UsageScale};
 
 use crate::time::{format_micros, parse_time};
 
@@ -49,6 +49,12 @@ struct ExactState {
     charge: Arc<str>,
     /// The amounts `closed` and `rate` as decimal texts.
     queues: ByAccount<[String; 2]>,
+    /// The same amounts by queue and resource, for deserved shares.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    shares: ByAccount<[String; 2]>,
+    /// What the cluster had, by resource.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    capacity: BTreeMap<Arc<str>, [String; 2]>,
 }
 
 /// The texts of a usage.
@@ -102,6 +108,12 @@ fn write(usage: &SavedUsage, accounts: &[&SavedAccount]) -> UsageTexts {
         let amounts = [account.closed, account.rate].map(|amount| amount.to_string());
         exact.entry(account.queue.clone()).or_default().insert(name(), amounts);
     }
+    let (mut shares, mut capacity) = (ByAccount::new(), BTreeMap::new());
+    for share in &usage.shares {
+        let amounts = [share.closed, share.rate].map(|amount| amount.to_string());
+        let of_queue = share.queue.as_ref().map(|queue| shares.entry(queue.clone()).or_default());
+        of_queue.unwrap_or(&mut capacity).insert(share.resource.clone(), amounts);
+    }
     let last_cycle = format_micros(usage.time_micros);
     let state = VolcanoState { last_cycle, queues: Some(queues) };
     let exact = usage.scale.as_ref().map(|scale| ExactState {
@@ -111,6 +123,8 @@ fn write(usage: &SavedUsage, accounts: &[&SavedAccount]) -> UsageTexts {
         time_micros: usage.time_micros,
         charge: scale.charge.clone(),
         queues: exact,
+        shares,
+        capacity,
     });
     // Maps with texts as keys, and numbers that are finite.
     let state = serde_json::to_string(&state).expect("such values are written");
@@ -156,7 +170,35 @@ fn read_volcano(text: &str) -> Result<SavedUsage, String> {
             accounts.push(SavedAccount { queue, account, decayed_micros, ..Default::default() });
         }
     }
-    Ok(SavedUsage { time_micros, scale: None, accounts })
+    Ok(SavedUsage { time_micros, scale: None, accounts, shares: Vec::new() })
+}
+
+/// Returns exact amounts out of their texts. `of` says what they are of.
+fn read_amounts(texts: &[String; 2], of: &str) -> Result<(i128, i128), String> {
+    let amount = |text: &str| {
+        let amount = text.parse().ok().filter(|it: &i128| it.abs() < MOST_AMOUNT);
+        amount.ok_or_else(|| format!("{of} is no usage: {text}"))
+    };
+    Ok((amount(&texts[0])?, amount(&texts[1])?))
+}
+
+fn read_shares(
+    shares: ByAccount<[String; 2]>,
+    capacity: BTreeMap<Arc<str>, [String; 2]>,
+) -> Result<Vec<SavedShare>, String> {
+    let of_queues = shares.into_iter().map(|(queue, of_queue)| (Some(queue), of_queue));
+    let mut read = Vec::new();
+    for (queue, amounts) in of_queues.chain([(None, capacity)]) {
+        for (resource, texts) in amounts {
+            let of = match &queue {
+                Some(queue) => format!("shares.{queue}.{resource}"),
+                None => format!("capacity.{resource}"),
+            };
+            let (closed, rate) = read_amounts(&texts, &of)?;
+            read.push(SavedShare { queue: queue.clone(), resource, closed, rate });
+        }
+    }
+    Ok(read)
 }
 
 fn read_exact(text: &str) -> Result<SavedUsage, String> {
@@ -172,12 +214,8 @@ fn read_exact(text: &str) -> Result<SavedUsage, String> {
     }
     let mut accounts = Vec::new();
     for (queue, of_queue) in state.queues {
-        for (account, [closed, rate]) in of_queue {
-            let amount = |text: &str| {
-                let amount = text.parse().ok().filter(|it: &i128| it.abs() < MOST_AMOUNT);
-                amount.ok_or_else(|| format!("queues.{queue}.{account} is no usage: {text}"))
-            };
-            let (closed, rate) = (amount(&closed)?, amount(&rate)?);
+        for (account, texts) in of_queue {
+            let (closed, rate) = read_amounts(&texts, &format!("queues.{queue}.{account}"))?;
             let queue = queue.clone();
             accounts.push(SavedAccount { queue, account, closed, rate, decayed_micros: 0 });
         }
@@ -187,7 +225,8 @@ fn read_exact(text: &str) -> Result<SavedUsage, String> {
         origin_micros: state.origin_micros,
         charge: state.charge,
     };
-    Ok(SavedUsage { time_micros: state.time_micros, scale: Some(scale), accounts })
+    let shares = read_shares(state.shares, state.capacity)?;
+    Ok(SavedUsage { time_micros: state.time_micros, scale: Some(scale), accounts, shares })
 }
 
 #[cfg(test)]
@@ -206,7 +245,14 @@ mod tests {
             origin_micros: MONDAY - 7,
             charge: "nvidia.com/gpu".into(),
         };
-        SavedUsage { time_micros: MONDAY + 250_000, scale: Some(scale), accounts }
+        let share = |queue: Option<&str>, closed: i128| SavedShare {
+            queue: queue.map(Into::into),
+            resource: "cpu".into(),
+            closed,
+            rate: 7,
+        };
+        let shares = vec![share(Some("q"), -(1 << 90)), share(None, 1 << 91)];
+        SavedUsage { time_micros: MONDAY + 250_000, scale: Some(scale), accounts, shares }
     }
 
     fn data(texts: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -227,6 +273,7 @@ mod tests {
         assert_eq!((read.problems, read.bad_text), (Vec::new(), None));
         let found = read.usage.expect("it was just written");
         assert_eq!((found.time_micros, &found.scale), (usage.time_micros, &usage.scale));
+        assert_eq!(found.shares, usage.shares);
         let amounts = |of: &SavedUsage| -> Vec<(i128, i128)> {
             of.accounts.iter().map(|account| (account.closed, account.rate)).collect()
         };
@@ -270,6 +317,7 @@ mod tests {
             (other("14400000000", "0"), "do not match"),
             (other("14400000000", "9"), "do not match"),
             (other("[\"5\"", "[\"x\""), "queues.q.a is no usage: x"),
+            (other("\"7\"", "\"x\""), "shares.q.cpu is no usage: x"),
             (other("[\"5\"", "[\"9999999999999999999999999999999999999\""), "is no usage"),
         ] {
             let read = read_usage(&data(&[(EXACT_USAGE_KEY, &text)]));

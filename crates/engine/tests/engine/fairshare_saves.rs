@@ -73,7 +73,7 @@ fn fs_state_from_volcano() {
     let mut world = world(SAVES, NODE);
     let time_micros = world.now_micros();
     let accounts = vec![account("a", 80_000), account("b", 20_000)];
-    let usage = SavedUsage { time_micros, scale: None, accounts };
+    let usage = SavedUsage { time_micros, accounts, ..SavedUsage::default() };
     restart(&mut world, SAVES, Some(Arc::new(usage)));
     world.add(&(jobs("a", 1) + &jobs("b", 1)));
     assert_eq!(bound(&world.cycle()), ["b/j00-t", "a/j00-t"]);

@@ -24,6 +24,7 @@ mod failed_preemption_cache;
 mod fairshare;
 mod fairshare_preempt;
 mod fairshare_saves;
+mod fairshare_shares;
 mod fast;
 mod found;
 mod gang_actions;

@@ -2,6 +2,7 @@
 //! cohort.md Part B, core.md 5.3.
 
 use vc_model::{JobId, QueueId, TaskId};
+use vc_resource::Fractional;
 
 use super::{Admission, Plugin, QueueShare, SessionView};
 use crate::plugin_set::PluginSet;
@@ -44,6 +45,20 @@ pub trait QuotaPlugin: Plugin {
     ) -> Result<Targets, QuotaRefusal> {
         Ok(Targets::default())
     }
+    /// QueueWeight: returns weights of these queues by dimension, in the same order, for a plugin that
+    /// divides the cluster by weight (fair-share.md 6). A dimension without a weight counts by
+    /// `spec.weight`. `None` means that the plugin knows none.
+    fn queue_weights(&self, _view: SessionView<'_>, _takers: &[QueueId]) -> Option<Vec<Fractional>> {
+        None
+    }
+    /// Returns the queues between which the plugin divides the cluster by weight, in the order of its
+    /// list. It is empty for a plugin that divides nothing.
+    fn weight_takers(&self) -> Vec<QueueId> {
+        Vec::new()
+    }
+    /// Divides the cluster between [`QuotaPlugin::weight_takers`] by these weights. Called once in each
+    /// session, after all plugins are open, if a plugin states QueueWeight.
+    fn divide_by(&mut self, _view: SessionView<'_>, _weights: Vec<Fractional>) {}
     /// Returns the deserved amounts and the share of a queue, for reports. Returns `None` if the
     /// plugin knows no share of this queue.
     fn queue_share(&self, _view: SessionView<'_>, _queue: QueueId) -> Option<QueueShare> {

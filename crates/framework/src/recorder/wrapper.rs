@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus};
-use vc_resource::{Dim, Resource};
+use vc_resource::{Dim, Fractional, Resource};
 
 use super::{Asked, RecordedPlugin};
 use crate::depends::Depends;
@@ -400,6 +400,17 @@ impl QuotaPlugin for RecordedPlugin {
         match self.plugin.as_quota_mut() {
             Some(quota) => quota.preempt_targets(wanted, around),
             None => Ok(Targets::default()),
+        }
+    }
+    fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
+        self.plugin.as_quota()?.queue_weights(view, takers)
+    }
+    fn weight_takers(&self) -> Vec<QueueId> {
+        self.plugin.as_quota().map_or_else(Vec::new, QuotaPlugin::weight_takers)
+    }
+    fn divide_by(&mut self, view: SessionView<'_>, weights: Vec<Fractional>) {
+        if let Some(quota) = self.plugin.as_quota_mut() {
+            quota.divide_by(view, weights);
         }
     }
     fn queue_share(&self, view: SessionView<'_>, queue: QueueId) -> Option<QueueShare> {

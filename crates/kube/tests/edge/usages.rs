@@ -26,7 +26,8 @@ fn save(closed: i128) -> Effect {
         decayed_micros: 1_500_000,
     };
     let scale = UsageScale { half_life_micros: 60, origin_micros: 0, charge: "cpu".into() };
-    let usage = SavedUsage { time_micros: 9, scale: Some(scale), accounts: vec![account] };
+    let accounts = vec![account];
+    let usage = SavedUsage { time_micros: 9, scale: Some(scale), accounts, shares: Vec::new() };
     Effect::SaveUsage { config_map: key(), usage: Arc::new(usage) }
 }
 

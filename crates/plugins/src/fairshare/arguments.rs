@@ -12,17 +12,21 @@ use vc_model::{Cluster, Job, ObjectKey, go_duration_micros};
 use super::charge::{ChargeRule, WeightedCharge};
 use super::preempt::PreemptRule;
 use super::saves::SaveRule;
+use super::shares::ShareRule;
 
 const MICROS_PER_MINUTE: f64 = 60e6;
 const HALF_LIFE_MINUTES: i64 = 240;
 const MICROS_PER_SECOND: f64 = 1e6;
 const FLUSH_INTERVAL_MICROS: i64 = 30_000_000;
 const TEN_MINUTES_MICROS: i64 = 600_000_000;
+const SHARE_INTERVAL_MICROS: i64 = 60_000_000;
 const ENTRY_HORIZON_MICROS: i64 = 300_000_000;
 const MILLIONTHS: f64 = 1e6;
 const THOUSANDTHS: f64 = 1e3;
 /// The largest weight of an account or a queue.
 const MOST_WEIGHT: f64 = 1e9;
+/// The largest `fairshare.kValue` that counts.
+const MOST_K: f64 = 1e6;
 
 pub(super) const DECLARED: &[&dyn DeclaredArgument] = &[
     &TARGET_QUEUES,
@@ -36,6 +40,8 @@ pub(super) const DECLARED: &[&dyn DeclaredArgument] = &[
     &ACCOUNT,
     &WEIGHTS,
     &QUEUE_ORDER,
+    &K_VALUE,
+    &SHARE_INTERVAL,
     &PREEMPT,
     &MIN_RUN_TIME,
     &HYSTERESIS,
@@ -96,6 +102,22 @@ const WEIGHTS: Argument<ArgumentShape> = Argument::new(
 .shown_as("1 each");
 pub(super) const QUEUE_ORDER: Argument<bool> =
     Argument::new("fairshare.queueOrder", false, "order queues by their usage, too");
+pub(super) const K_VALUE: Argument<FreeForm> = Argument::new(
+    "fairshare.kValue",
+    FreeForm("number or string", &["number", "string"]),
+    "how strongly past usage of a queue lowers what `proportion` lets it deserve; 0: not at all",
+)
+.shown_as("0");
+const SHARE_INTERVAL: Argument<DurationRule> = Argument::new(
+    "fairshare.shareInterval",
+    DurationRule {
+        parse: |value| value.as_str().and_then(go_duration_micros).filter(|&micros| 0 < micros),
+        problem: "{value} is not a duration above 0s",
+        remedy: "write a duration in quotes, such as \"60s\"; until then the default 60s is in force",
+    },
+    "time between two steps in which deserved amounts follow usage",
+)
+.shown_as("60s");
 pub(super) const PREEMPT: Argument<bool> = Argument::new(
     "fairshare.preempt",
     false,
@@ -143,10 +165,7 @@ const UNKNOWN_ACCOUNT: &str = "_unknown";
 pub(super) enum AccountKey {
     Namespace,
     /// The value of a label of the PodGroup.
-    Label {
-        key: String,
-        unknown: Arc<str>,
-    },
+    Label { key: String, unknown: Arc<str> },
 }
 
 impl AccountKey {
@@ -185,6 +204,10 @@ pub(super) struct FairshareArguments {
     pub(super) entry_horizon_micros: i64,
     pub(super) has_enqueue_gate: bool,
     pub(super) has_queue_order: bool,
+    /// What is configured of deserved shares by usage. `None`: they do not follow usage.
+    pub(super) shares: Option<ShareRule>,
+    /// Age from which a pod may be evicted by usage, or reclaimed, τ.
+    pub(super) min_run_micros: i64,
     pub(super) account: AccountKey,
     /// What is configured of preemption by usage. `None`: nothing is evicted by usage.
     pub(super) preempt: Option<PreemptRule>,
@@ -214,6 +237,8 @@ impl FairshareArguments {
             has_enqueue_gate: ENQUEUE_GATE.read(from, warnings),
             has_queue_order: QUEUE_ORDER.read(from, warnings),
             account: account_key(from, warnings),
+            shares: share_rule(from, warnings),
+            min_run_micros: MIN_RUN_TIME.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS),
             preempt: preempt_rule(from, warnings),
             save: save_rule(from, warnings),
             weights: weights(from, warnings),
@@ -223,6 +248,11 @@ impl FairshareArguments {
     /// FS-1: true if jobs of the queue are ordered by usage.
     pub(super) fn is_target(&self, queue: &str) -> bool {
         self.target_queues.as_ref().is_none_or(|names| names.contains(queue))
+    }
+
+    /// FS-54: true if pods are reclaimed only after they have run for a while.
+    pub(super) fn keeps_young_pods(&self) -> bool {
+        self.preempt.is_some() || self.shares.is_some()
     }
 
     /// Returns the target queues that do not exist.
@@ -337,10 +367,26 @@ fn account_key(from: &Arguments, warnings: &mut Vec<Warning>) -> AccountKey {
 }
 
 fn preempt_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<PreemptRule> {
-    let min_run_micros = MIN_RUN_TIME.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS);
     let hysteresis_micros = HYSTERESIS.read(from, warnings).unwrap_or(TEN_MINUTES_MICROS);
-    let rule = PreemptRule { min_run_micros, hysteresis_micros };
+    let rule = PreemptRule { hysteresis_micros };
     PREEMPT.read(from, warnings).then_some(rule)
+}
+
+fn share_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<ShareRule> {
+    let interval_micros =
+        SHARE_INTERVAL.read(from, warnings).unwrap_or(SHARE_INTERVAL_MICROS).max(1);
+    let value = from.get(K_VALUE.key)?;
+    let text = value.as_str().map(str::trim);
+    let k = value.as_f64().or_else(|| text?.parse().ok());
+    match k.filter(|k: &f64| k.is_finite() && 0.0 <= *k) {
+        Some(k) => (0.0 < k).then(|| ShareRule { k: k.min(MOST_K), interval_micros }),
+        None => {
+            let message = format!("{value} is not a number of at least 0");
+            let remedy = "write a number such as 1; until then deserved amounts ignore usage";
+            warnings.push(from.warning(K_VALUE.key, &message, remedy));
+            None
+        }
+    }
 }
 
 fn save_rule(from: &Arguments, warnings: &mut Vec<Warning>) -> Option<SaveRule> {
@@ -439,6 +485,9 @@ mod tests {
             ("halfLifeMinutes", json!("soon"), "\"soon\" is not a positive number of minutes"),
             ("entryHorizon", json!("soon"), "\"soon\" is not a duration"),
             ("billing", json!("mean"), "unknown value mean"),
+            ("kValue", json!(-1), "-1 is not a number of at least 0"),
+            ("kValue", json!("much"), "\"much\" is not a number of at least 0"),
+            ("shareInterval", json!("0s"), "\"0s\" is not a duration above 0s"),
             ("account", json!("user"), "\"user\" is not one of namespace, label:<key>"),
             ("account", json!("label:"), "\"label:\" is not one of namespace, label:<key>"),
             ("minRunTime", json!("soon"), "\"soon\" is not a duration"),

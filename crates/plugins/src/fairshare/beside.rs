@@ -3,7 +3,7 @@
 
 use vc_conf::{EntryFinding, PluginOption, Switch, Tier};
 
-use super::arguments::{FairshareArguments, PREEMPT, QUEUE_ORDER};
+use super::arguments::{FairshareArguments, K_VALUE, PREEMPT, QUEUE_ORDER};
 
 /// Plugins that order queues.
 const QUEUE_ORDERS: [&str; 3] = ["proportion", "capacity", "cohort"];
@@ -26,6 +26,7 @@ pub(super) fn check(entry: &PluginOption, tiers: &[Tier]) -> Vec<EntryFinding> {
             false";
         findings.push(EntryFinding::error(PREEMPT.key, problem, remedy));
     }
+    findings.extend(beside_proportion(entry, &arguments, tiers));
     findings.extend(job_orders(entry, before, after));
     if arguments.has_queue_order && entry.switches.on(Switch::QueueOrder) {
         findings.extend(queue_orders(before));
@@ -39,14 +40,40 @@ fn beside_cohort<'a>(
     all: &[&PluginOption],
 ) -> impl Iterator<Item = EntryFinding> + use<'a> {
     let has_cohort = all.iter().any(|plugin| plugin.name == "cohort");
-    let deciding =
-        [(QUEUE_ORDER.key, arguments.has_queue_order), (PREEMPT.key, arguments.preempt.is_some())];
+    let deciding = [
+        (QUEUE_ORDER.key, arguments.has_queue_order),
+        (K_VALUE.key, arguments.shares.is_some()),
+        (PREEMPT.key, arguments.preempt.is_some()),
+    ];
     deciding.into_iter().filter(move |(_, is_on)| has_cohort && *is_on).map(|(key, _)| {
         let problem = format!(
             "plugins \"cohort\" and \"fairshare\" ({key}) both decide between queues; keep one of them"
         );
         EntryFinding::error(key, problem, format!("remove {key}, or the plugin cohort"))
     })
+}
+
+/// FS-50, FS-54: proportion divides the cluster, and pods that it lets go are spared in its tier.
+fn beside_proportion(
+    entry: &PluginOption,
+    arguments: &FairshareArguments,
+    tiers: &[Tier],
+) -> Vec<EntryFinding> {
+    let has = |tier: &Tier, name: &str| tier.plugins.iter().any(|plugin| plugin.name == name);
+    let Some(of_proportion) = tiers.iter().find(|tier| has(tier, "proportion")) else {
+        let problem = "fairshare.kValue has no effect without the plugin proportion";
+        let remedy = "add proportion, or remove fairshare.kValue";
+        let finding = || EntryFinding::warning(K_VALUE.key, problem, remedy);
+        return arguments.shares.map(|_| finding()).into_iter().collect();
+    };
+    let votes = arguments.keeps_young_pods() && entry.switches.on(Switch::Reclaimable);
+    if !votes || has(of_proportion, &entry.name) {
+        return Vec::new();
+    }
+    let problem = "fairshare spares pods that have just started in its own tier alone, and \
+        proportion, which reclaims, is in another one";
+    let remedy = "move fairshare into the tier of proportion, or give it enableReclaimable: false";
+    vec![EntryFinding::warning("", problem, remedy)]
 }
 
 /// FS-32: orders of earlier plugins win.
@@ -143,12 +170,29 @@ mod tests {
     }
 
     #[test]
+    fn fs_54_warns_of_another_tier_than_that_of_proportion() {
+        let entry = fairshare("fairshare.kValue: 1");
+        let tier = |plugins: &str| format!("{plugins}]\n- plugins: [");
+        for (plugins, warning) in [
+            (format!("{entry}, {{name: proportion}}"), None),
+            (format!("{}{{name: proportion}}", tier(&entry)), Some("in another one")),
+            (entry, Some("fairshare.kValue has no effect without the plugin proportion")),
+        ] {
+            let warnings = parsed(&plugins).expect("a configuration");
+            assert_eq!(warnings.len(), warning.iter().count(), "{plugins}: {warnings:?}");
+            let found = warnings.iter().zip(warning).all(|(text, part)| text.contains(part));
+            assert!(found, "{plugins}: {warnings:?}");
+        }
+    }
+
+    #[test]
     fn fs_bad_beside_others() {
         let cohort = "{name: cohort}, ";
         for (before, arguments, problem) in [
             ("", "fairshare.preempt: true, fairshare.entryHorizon: 0s", "above 0s"),
             (cohort, "fairshare.preempt: true", "\"fairshare\" (fairshare.preempt) both decide"),
             (cohort, "fairshare.queueOrder: true", "\"fairshare\" (fairshare.queueOrder) both"),
+            (cohort, "fairshare.kValue: 1", "\"fairshare\" (fairshare.kValue) both"),
             ("{name: fairshare}, ", "", "plugin \"fairshare\" is configured twice"),
         ] {
             let error = parsed(&format!("{before}{}", fairshare(arguments))).expect_err(problem);

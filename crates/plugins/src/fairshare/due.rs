@@ -9,6 +9,7 @@ use vc_framework::{Clock, SessionView};
 use vc_model::QueueId;
 
 use super::ledger::{Account, Ledger};
+use super::shares::ShareRule;
 use super::{Fairshare, compare_usage, preempt};
 
 /// Number of half-lives that are looked ahead. Later changes are looked for again then.
@@ -31,8 +32,11 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
         let of_jobs = next_of_accounts(plugin, ledger, now);
         let of_queues = plugin.arguments.has_queue_order.then(|| next_of_queues(plugin, view, now));
         let step = preempt::step_of(now).saturating_add(preempt::STEP_MICROS);
-        let of_votes = plugin.arguments.preempt.map(|_| step);
-        due = due.into_iter().chain(of_votes).chain(of_jobs).chain(of_queues.flatten()).min();
+        let of_votes = plugin.arguments.keeps_young_pods().then_some(step);
+        let next_step =
+            |rule: ShareRule| rule.step_of(now).saturating_add(rule.interval_micros);
+        let of_shares = plugin.arguments.shares.map(next_step);
+        due = due.into_iter().chain(of_votes).chain(of_shares).chain(of_jobs).chain(of_queues.flatten()).min();
     }
     due.map_or(Clock::Ignores, Clock::Until)
 }

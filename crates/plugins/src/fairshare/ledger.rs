@@ -11,6 +11,7 @@ use vc_model::{Job, JobId, QueueId, TaskId, TaskStatus};
 use super::arguments::FairshareArguments;
 use super::decay::{Decay, REBASED};
 use super::saves::SaveLog;
+use super::shares::{ShareRule, ShareUsages};
 use crate::rules::is_in_session;
 
 /// Usage that grows with time: closed + rate · weight of the time.
@@ -24,7 +25,7 @@ pub(super) struct Usage {
 
 impl Usage {
     /// Changes the rate from the time with this weight on.
-    fn change(&mut self, by: i128, weight: i128) {
+    pub(super) fn change(&mut self, by: i128, weight: i128) {
         self.rate += by;
         self.closed = self.closed.saturating_sub(by.saturating_mul(weight));
     }
@@ -104,6 +105,8 @@ pub(super) struct Ledger {
     pipelined: Vec<JobId>,
     /// What was saved for a restart.
     pub(super) saves: SaveLog,
+    /// Usage for deserved shares. It is empty if they do not follow usage.
+    pub(super) shares: ShareUsages,
     /// Number of changes of ResourceQuotas that the weights account for.
     n_quota_changes: Option<u64>,
 }
@@ -122,6 +125,7 @@ impl Ledger {
             step_micros: None,
             pipelined: Vec::new(),
             saves: SaveLog::default(),
+            shares: ShareUsages::default(),
             n_quota_changes: None,
         }
     }
@@ -156,6 +160,7 @@ impl Ledger {
                 account.step_usage >>= shift;
                 account.reported.closed >>= shift;
             }
+            self.shares.usages_mut().for_each(|usage| usage.closed >>= shift);
         }
         self.now_weight = self.decay.weight(now);
     }
@@ -163,12 +168,15 @@ impl Ledger {
     /// FS-16: forgets accounts without jobs that have used less than 0.01 charge·seconds at `time`.
     fn sweep(&mut self, time: i64) {
         let weight = self.decay.weight(time).max(1);
+        let half_life = i128::from(self.decay.half_life);
+        // u = U / G · h / ln 2, in microseconds.
+        let has_faded =
+            |usage: &Usage| usage.rate == 0 && usage.at(weight) / weight * half_life < 6_931;
+        self.shares.sweep(has_faded);
         for place in 0..self.accounts.len() {
-            let is_gone = self.accounts[place].as_ref().is_some_and(|account| {
-                // u = U / G · h / ln 2, in microseconds.
-                let usage = account.usage.at(weight) / weight * i128::from(self.decay.half_life);
-                account.n_jobs == 0 && account.usage.rate == 0 && usage < 6_931
-            });
+            let account = self.accounts[place].as_ref();
+            let is_gone =
+                account.is_some_and(|account| account.n_jobs == 0 && has_faded(&account.usage));
             if is_gone && let Some(gone) = &mut self.accounts[place] {
                 gone.usage = Usage::default();
                 self.mark(place);
@@ -182,12 +190,15 @@ impl Ledger {
         let after = Decay { half_life, origin: now };
         let weight = after.weight(now);
         let (old, new) = (i128::from(self.decay.half_life), i128::from(half_life));
-        for account in self.accounts.iter_mut().flatten() {
-            let usage = account.usage.at(before);
-            let rescaled = usage / before * weight + usage % before * weight / before;
+        let rescale = |usage: &mut Usage| {
+            let used = usage.at(before);
+            let rescaled = used / before * weight + used % before * weight / before;
             let rescaled = (rescaled / new).saturating_mul(old) + rescaled % new * old / new;
-            account.usage.closed = rescaled - account.usage.rate.saturating_mul(weight);
-        }
+            usage.closed = rescaled - usage.rate.saturating_mul(weight);
+        };
+        self.accounts.iter_mut().flatten().for_each(|account| rescale(&mut account.usage));
+        self.shares.usages_mut().for_each(rescale);
+        self.shares.forget_step();
         (0..self.accounts.len()).for_each(|place| self.mark(place));
         self.step_micros = None;
         self.decay = after;
@@ -315,9 +326,23 @@ impl Ledger {
         known.charge += by;
         let account = known.account;
         self.change(account, by);
+        let (queue, request) = (&view.cluster.queues[job.queue].name, view.cluster.request(task));
+        self.shares.follow(queue, request, n_added, self.now_weight);
         let mut usage = Usage::default();
         usage.change(by, self.now_weight);
         Some((job.queue, usage))
+    }
+
+    /// Brings the usage of queues up to date with the begin of a session, if deserved shares follow it.
+    pub(super) fn follow_shares(&mut self, view: SessionView<'_>, rule: Option<ShareRule>) {
+        match rule {
+            Some(rule) => {
+                if self.shares.follow_session(view, self.decay, rule) {
+                    self.saves.is_saved = false;
+                }
+            }
+            None => self.shares = ShareUsages::default(),
+        }
     }
 
     /// Returns the weight of the session time.

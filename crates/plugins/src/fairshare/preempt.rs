@@ -21,8 +21,6 @@ pub(super) const STEP_MICROS: i64 = 10_000_000;
 /// What is configured of preemption by usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PreemptRule {
-    /// Age from which a pod may be evicted, τ.
-    pub(super) min_run_micros: i64,
     /// Time in which the whole cluster uses as much as the gap between two accounts must be, m.
     pub(super) hysteresis_micros: i64,
 }
@@ -51,6 +49,11 @@ pub(super) fn step_of(now: i64) -> i64 {
 }
 
 impl VoteTerms {
+    /// Returns the terms of a session in which only the age of pods counts.
+    pub(super) fn at_step(now: i64) -> Self {
+        Self { step_micros: step_of(now), ..Self::default() }
+    }
+
     /// Computes the terms of a session. Costs a pass over accounts.
     pub(super) fn of_session(
         view: SessionView<'_>,
@@ -112,7 +115,7 @@ impl Fairshare {
         asked: i128,
         candidates: &[TaskId],
     ) -> Option<Vec<TaskId>> {
-        let rule = self.arguments.preempt?;
+        self.arguments.preempt?;
         let is_own = |&task: &TaskId| view.cluster.tasks[task].job == Some(job);
         if candidates.iter().all(is_own) {
             return None;
@@ -126,7 +129,7 @@ impl Fairshare {
         let taker = Taker { place, account, projected };
         let mut givers = BTreeMap::new();
         let may_go = |task: &TaskId| {
-            self.may_go(view, (ledger, rule), &taker, *task, &mut givers).unwrap_or(false)
+            self.may_go(view, ledger, &taker, *task, &mut givers).unwrap_or(false)
         };
         Some(candidates.iter().copied().filter(may_go).collect())
     }
@@ -135,7 +138,7 @@ impl Fairshare {
     fn may_go(
         &self,
         view: SessionView<'_>,
-        (ledger, rule): (&Ledger, PreemptRule),
+        ledger: &Ledger,
         taker: &Taker<'_>,
         candidate: TaskId,
         givers: &mut BTreeMap<usize, Giver>,
@@ -144,7 +147,7 @@ impl Fairshare {
         let (place, account) = ledger.of_job(task.job?)?;
         if place == taker.place
             || account.queue != taker.account.queue
-            || !self.has_run(view, rule, candidate)
+            || !self.has_run(view, candidate)
         {
             return Some(false);
         }
@@ -167,11 +170,11 @@ impl Fairshare {
     }
 
     /// True if the task had run for long enough at the last step.
-    pub(super) fn has_run(&self, view: SessionView<'_>, rule: PreemptRule, task: TaskId) -> bool {
+    pub(super) fn has_run(&self, view: SessionView<'_>, task: TaskId) -> bool {
         let since = |task: &Task| task.started_micros.or(task.scheduled_micros);
         view.now_micros();
         since(&view.cluster.tasks[task])
-            .is_some_and(|since| rule.min_run_micros <= self.votes.step_micros - since)
+            .is_some_and(|since| self.arguments.min_run_micros <= self.votes.step_micros - since)
     }
 
     /// Returns the charge of the Pending tasks of a job.

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use vc_conf::Config;
-use vc_framework::Effect;
+use vc_framework::{Effect, SessionView};
 use vc_model::{ObjectKey, SavedAccount, SavedUsage, UsageScale};
 
 use super::arguments::FairshareArguments;
 use super::decay::Decay;
 use super::ledger::{Ledger, Usage};
+use super::shares::RestoredAt;
 
 /// Where and how often usage is saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +95,8 @@ fn saved(ledger: &Ledger, arguments: &FairshareArguments, now: i64) -> SavedUsag
         origin_micros: decay.origin,
         charge: arguments.charge_text().into(),
     };
-    SavedUsage { time_micros: now, scale: Some(scale), accounts }
+    let shares = ledger.shares.saved();
+    SavedUsage { time_micros: now, scale: Some(scale), accounts, shares }
 }
 
 /// Returns a ledger with the usage of an earlier process, and the time from which running tasks are
@@ -103,10 +105,11 @@ fn saved(ledger: &Ledger, arguments: &FairshareArguments, now: i64) -> SavedUsag
 /// # Errors
 /// Something else was charged then: a warning.
 pub(super) fn restored(
+    view: SessionView<'_>,
     saved: &SavedUsage,
     arguments: &FairshareArguments,
-    now: i64,
 ) -> Result<(Ledger, i64), String> {
+    let now = view.now_micros();
     let charge = arguments.charge_text();
     if let Some(scale) = &saved.scale
         && *scale.charge != *charge
@@ -140,6 +143,7 @@ pub(super) fn restored(
             ledger.remember(&account.queue, &account.account, usage);
         }
     }
+    ledger.shares.restore(view, &saved.shares, RestoredAt { time_micros: time, weight });
     if decay.half_life != half_life {
         ledger.change_half_life(half_life, time);
     }

@@ -8,6 +8,9 @@ use vc_resource::{Absent, Dim, EPS, Fractional};
 #[derive(Clone, Debug, Default)]
 pub(super) struct DivisionClaim {
     pub(super) weight: f64,
+    /// Weights by dimension in place of `weight`, by past usage (fair-share.md 6). `None`: `weight`
+    /// counts in all dimensions.
+    pub(super) usage_weights: Option<Fractional>,
     /// The real capability. A missing scalar is unlimited.
     pub(super) bound: Fractional,
     pub(super) request: Fractional,
@@ -35,7 +38,8 @@ pub(super) fn divide(total: &Fractional, claims: &mut [DivisionClaim]) -> LastDi
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastDivision {
     /// Sum of the weights, if one pass met every claim and nothing was shrunk. Each result then
-    /// depends only on the queue's own weight, not on other requests. `None` otherwise.
+    /// depends only on the queue's own weight, not on other requests. `None` otherwise, and with
+    /// weights by usage.
     of_own: Option<f64>,
 }
 
@@ -51,7 +55,7 @@ pub(super) fn divide_changed(
     let mut met = |&place: &usize| {
         let claim = &mut claims[place];
         claim.begin();
-        claim.take(total, weights);
+        claim.take(total, &WeightSums { of_queues: weights, by_usage: None });
         claim.met
     };
     changed.iter().all(&mut met) && excess_dims(total, claims).is_empty()
@@ -63,24 +67,44 @@ fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
     let mut remaining = total.clone();
     let (mut is_first, mut of_own) = (true, None);
     loop {
-        let weights: f64 = claims.iter().filter(|claim| !claim.met).map(|claim| claim.weight).sum();
-        if weights == 0.0 {
+        let sums = WeightSums::of(claims.iter().filter(|claim| !claim.met));
+        if sums.of_queues == 0.0 {
             return of_own;
         }
         let before = remaining.clone();
         let mut taken = Fractional::default();
         for claim in claims.iter_mut().filter(|claim| !claim.met) {
-            let (increase, decrease) = claim.take(&before, weights);
+            let (increase, decrease) = claim.take(&before, &sums);
             taken.add(&increase);
             remaining.add(&decrease);
         }
         if std::mem::take(&mut is_first) && claims.iter().all(|claim| claim.met) {
-            of_own = Some(weights);
+            of_own = Some(sums.of_queues).filter(|_| sums.by_usage.is_none());
         }
         remaining = remaining.excess(&taken);
         if remaining.is_empty() || remaining == before {
             return of_own;
         }
+    }
+}
+
+/// Sums of the weights of all claims that are not met.
+struct WeightSums {
+    of_queues: f64,
+    /// By dimension. `None` without weights by usage.
+    by_usage: Option<Fractional>,
+}
+
+impl WeightSums {
+    fn of<'a>(claims: impl Iterator<Item = &'a DivisionClaim> + Clone) -> Self {
+        let of_queues = claims.clone().map(|claim| claim.weight).sum();
+        let by_usage = claims.filter_map(|claim| claim.usage_weights.as_ref());
+        let by_usage = by_usage.fold(None, |sum: Option<Fractional>, weights| {
+            let mut sum = sum.unwrap_or_default();
+            sum.add(weights);
+            Some(sum)
+        });
+        Self { of_queues, by_usage }
     }
 }
 
@@ -90,10 +114,22 @@ impl DivisionClaim {
         self.met = false;
     }
 
+    /// Returns the part of `remaining` that the weight of the queue gives it. Where all weights by
+    /// usage are 0, the weights of the queues count.
+    fn part(&self, remaining: &Fractional, sums: &WeightSums) -> Fractional {
+        let mut part = remaining.multi(self.weight / sums.of_queues);
+        if let (Some(weights), Some(sums)) = (&self.usage_weights, &sums.by_usage) {
+            for dim in remaining.dims().filter(|&dim| 0.0 < sums.get(dim)) {
+                part.set(dim, remaining.get(dim) * (weights.get(dim) / sums.get(dim)));
+            }
+        }
+        part
+    }
+
     /// Runs one pass for one queue. Returns by how much `deserved` grew and by how much it shrank.
-    fn take(&mut self, remaining: &Fractional, weights: f64) -> (Fractional, Fractional) {
+    fn take(&mut self, remaining: &Fractional, sums: &WeightSums) -> (Fractional, Fractional) {
         let mut deserved = self.deserved.clone();
-        deserved.add(&remaining.multi(self.weight / weights));
+        deserved.add(&self.part(remaining, sums));
         let deserved = deserved
             .min_dim(&self.bound, Absent::Infinity)
             .min_dim(&self.request, Absent::Zero)
@@ -168,6 +204,30 @@ mod tests {
         let mut ours = claims();
         divide(&all(), &mut ours);
         assert_eq!(cpus(&ours), [6.0, 3.0, 3.0]);
+    }
+
+    /// fair-share.md, example E: who has used more deserves less, but never less than its guarantee, and
+    /// what nobody else wants.
+    #[test]
+    fn fs_shares_k() {
+        for (usage_weights, requests, guarantee, expected) in [
+            ([0.4, 0.8], [12.0, 12.0], 0.0, [4.0, 8.0]),
+            ([0.0, 1.3], [12.0, 12.0], 0.0, [0.0, 12.0]),
+            ([0.0, 1.3], [12.0, 12.0], 3.0, [3.0, 9.0]),
+            ([0.0, 1.3], [12.0, 2.0], 0.0, [10.0, 2.0]),
+            ([0.0, 0.0], [12.0, 12.0], 0.0, [6.0, 6.0]),
+        ] {
+            let claims = usage_weights.iter().zip(requests).zip([guarantee, 0.0]);
+            let claims = claims.map(|((&weight, request), guarantee)| DivisionClaim {
+                usage_weights: Some(amount(weight, weight)),
+                ..claim(1.0, amount(request, request), amount(guarantee, guarantee))
+            });
+            let mut claims: Vec<DivisionClaim> = claims.collect();
+            divide(&amount(12.0, 12.0), &mut claims);
+            for (found, expected) in cpus(&claims).iter().zip(expected) {
+                assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
+            }
+        }
     }
 
     #[test]

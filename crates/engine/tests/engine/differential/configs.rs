@@ -372,6 +372,11 @@ const PLUGINS: &[(&str, u32, Arguments)] = &[
             (1, "fairshare.account: label:user, fairshare.enableEnqueueGate: true"),
             (1, "fairshare.resourceKey: cpu, fairshare.halfLifeMinutes: 1"),
             (
+                2,
+                "fairshare.resourceKey: cpu, fairshare.kValue: 1, fairshare.shareInterval: 20s, \
+                 fairshare.minRunTime: 20s, fairshare.halfLifeMinutes: 2",
+            ),
+            (
                 3,
                 "fairshare.resourceKey: cpu, fairshare.preempt: true, fairshare.minRunTime: 10s, \
                  fairshare.hysteresis: 5s, fairshare.persistState: true",
