@@ -1,6 +1,7 @@
 //! Groups that hold quota, the one that wants some, and in which order groups are taken.
 //! Specification: cohort.md A.4, A.5, B.6.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::amount::QuotaDemand;
@@ -66,10 +67,12 @@ pub struct Groups {
     /// By group: where it is in the list of its queue.
     places: Vec<usize>,
     ranks: GroupRanks,
+    /// Ranks in place of `ranks`, by group, while an order within queues is in force.
+    queue_ranks: Option<Vec<u32>>,
 }
 
 /// What decides who is taken first, in this order: it is not being evicted, it is of the preemptor's
-/// queue, `spec.priority` of its queue (B.6), the last three keys of A.5.
+/// queue, `spec.priority` of its queue (B.6), keys 3 to 6 of A.5.
 pub(crate) type Precedence = (bool, bool, i32, u32);
 
 impl Groups {
@@ -84,6 +87,7 @@ impl Groups {
             free: Vec::new(),
             places: Vec::new(),
             ranks: GroupRanks::default(),
+            queue_ranks: None,
         }
     }
 
@@ -201,10 +205,42 @@ impl Groups {
         self.ranks.update(&self.rows, &self.is_in);
     }
 
+    /// Groups of one queue are taken in this order, until [`Groups::forget_order`]. The places that a
+    /// queue's groups have among all groups stay the same; equal groups keep their order. It is key 3
+    /// of A.5, for queues whose groups belong to accounts (A.11).
+    pub fn order_within_queues(&mut self, compare: impl Fn(GroupId, GroupId) -> Ordering) {
+        self.rank();
+        let all = self.rows.iter().enumerate().filter(|(index, _)| self.is_in[*index]);
+        let groups = all.filter_map(|(index, _)| u32::try_from(index).ok()).map(GroupId);
+        let mut ranks = vec![0; self.rows.len()];
+        groups.for_each(|group| ranks[group.index()] = self.ranks.of(group));
+        for of_queue in &self.by_queue {
+            let mut places: Vec<u32> = of_queue.iter().map(|&id| self.ranks.of(id)).collect();
+            places.sort_unstable();
+            let mut ordered = of_queue.clone();
+            ordered.sort_by(|&l, &r| {
+                compare(l, r).then_with(|| self.ranks.of(l).cmp(&self.ranks.of(r)))
+            });
+            for (group, place) in ordered.into_iter().zip(places) {
+                ranks[group.index()] = place;
+            }
+        }
+        self.queue_ranks = Some(ranks);
+    }
+
+    /// Ends the order within queues.
+    pub fn forget_order(&mut self) {
+        self.queue_ranks = None;
+    }
+
     /// The group with the smallest is taken first for one in the queue `own`.
     pub(crate) fn precedence(&self, own: QuotaNode, id: GroupId) -> Precedence {
         let group = self.get(id);
         let queue_priority = self.forest.node(group.queue).queue_priority;
-        (!group.evicting, group.queue == own, queue_priority, self.ranks.of(id))
+        let rank = match &self.queue_ranks {
+            Some(ranks) => ranks[id.index()],
+            None => self.ranks.of(id),
+        };
+        (!group.evicting, group.queue == own, queue_priority, rank)
     }
 }

@@ -8,6 +8,7 @@ mod order;
 mod score;
 mod topology;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -439,6 +440,15 @@ impl PluginSet {
         scored: &[(NodeId, f64)],
     ) -> Option<NodeId> {
         self.all(Points::BEST_NODE).find_map(|plugin| plugin.best_node(view, task, scored))
+    }
+
+    /// Returns how jobs are compared by past usage. Returns `None` if no plugin remembers usage.
+    pub fn usage_order<'s>(
+        &'s self,
+        view: SessionView<'s>,
+    ) -> Option<impl Fn(JobId, JobId) -> Ordering + 's> {
+        let plugin = self.quota_plugins().find(|plugin| plugin.has_usage_order())?;
+        Some(move |l, r| plugin.usage_order(view, l, r))
     }
 
     /// Returns the share of a queue by the first plugin that divides the cluster.

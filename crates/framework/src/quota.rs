@@ -125,6 +125,8 @@ pub enum Notice<'a> {
 pub trait Surroundings {
     /// Returns the present state.
     fn view(&self) -> SessionView<'_>;
+    /// Returns the other plugins.
+    fn plugins(&self) -> &PluginSet;
     /// Returns the plugin set, out of which one plugin is lent for the search.
     fn plugins_mut(&mut self) -> &mut PluginSet;
     /// True if the group may be evicted together with the groups in `taken`.
@@ -190,6 +192,10 @@ struct TimedTrial<'a> {
 impl Surroundings for TimedTrial<'_> {
     fn view(&self) -> SessionView<'_> {
         self.around.view()
+    }
+
+    fn plugins(&self) -> &PluginSet {
+        self.around.plugins()
     }
 
     fn plugins_mut(&mut self) -> &mut PluginSet {

@@ -318,6 +318,14 @@ impl Plugin for Fairshare {
 }
 
 impl QuotaPlugin for Fairshare {
+    fn has_usage_order(&self) -> bool {
+        true
+    }
+
+    fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        self.job_order(view, r, l)
+    }
+
     fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
         self.ledger.as_ref()?.shares.weights(view, self.arguments.shares?, takers)
     }

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
 use vc_conf::{EnqueueVote, QueueRule};
 use vc_framework::{
     Admission, AdmissionKey, CacheKeys, Depends, GangEviction, Inputs, JobSums, LimitOwner,
-    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueUsageStamp,
-    QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
+    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueUsageStamp, QuotaPlugin,
+    Records, ReportLog, SessionView, VictimFilter, VictimVote,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};

@@ -164,6 +164,10 @@ impl Surroundings for QuotaPassTrial<'_, '_, '_> {
         self.statement.view()
     }
 
+    fn plugins(&self) -> &PluginSet {
+        self.statement.plugins()
+    }
+
     fn plugins_mut(&mut self) -> &mut PluginSet {
         self.statement.plugins_mut()
     }

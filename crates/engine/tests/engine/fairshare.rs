@@ -109,6 +109,32 @@ fn fs_weights() {
     assert_eq!((binds(&cycle, "a"), binds(&cycle, "b")), (8, 4));
 }
 
+/// FS-71: of two pods of a queue that a quota search may take, the one goes whose namespace has used
+/// more. Without fairshare it is the one that was placed later.
+#[test]
+fn fs_cohort_inside() {
+    let evicted = |fairshare: &str| {
+        let tiers = format!("priority gang conformance | {fairshare} cohort predicates");
+        let config = conf("enqueue, allocate, preempt", &tiers);
+        let text = "node n cpu=99 pods=99
+            queue q deserved.cpu=2 annotation.withinClusterQueue=LowerPriority";
+        let mut world = World::new(&config, text);
+        let add = |world: &mut World, name: &str, priority: i32| {
+            world.add(&format!("job {name} queue=q priority={priority}\n  task t cpu=1"));
+            let cycle = world.cycle();
+            world.kubelets_and_controllers();
+            world.tick(1_000);
+            cycle
+        };
+        add(&mut world, "more/first", -1);
+        add(&mut world, "less/second", -1);
+        add(&mut world, "third/high", 1).only(&["evict"])
+    };
+    assert!(evicted("").starts_with("evict less/second-t"), "{}", evicted(""));
+    let with = evicted("fairshare{* fairshare.resourceKey=cpu}");
+    assert!(with.starts_with("evict more/first-t"), "{with}");
+}
+
 /// The largest weight of two ResourceQuotas counts, and a change is seen.
 #[test]
 fn fs_weight_from_quota() {

@@ -13,8 +13,7 @@ use crate::support::*;
 const SLOW: &str = "fairshare.halfLifeMinutes=240000 fairshare.shareInterval=100s";
 
 fn configuration(arguments: &str) -> Config {
-    let plugins =
-        format!("gang | fairshare{{* {SLOW} {arguments}}} proportion{{*}} | predicates");
+    let plugins = format!("gang | fairshare{{* {SLOW} {arguments}}} proportion{{*}} | predicates");
     conf("enqueue, allocate, reclaim", &plugins)
 }
 
@@ -94,7 +93,8 @@ fn fs_shares_guarantee() {
 fn fs_shares_even() {
     let mut world = World::new(&configuration("fairshare.kValue=9"), CLUSTER);
     for queue in ["q1", "q2"] {
-        let job = |at| format!("job {queue}-{at} queue={queue} created={at}\n  task t gpu=1 cpu=1\n");
+        let job =
+            |at| format!("job {queue}-{at} queue={queue} created={at}\n  task t gpu=1 cpu=1\n");
         world.add(&(0..16).map(job).collect::<String>());
     }
     world.cycle();
@@ -152,8 +152,7 @@ fn fs_state_keeps_shares() {
         Effect::SaveUsage { usage, .. } => Some(usage.clone()),
         _ => None,
     };
-    let mut usage: Option<Arc<SavedUsage>> =
-        world.engine.last_writes(now).iter().find_map(saved);
+    let mut usage: Option<Arc<SavedUsage>> = world.engine.last_writes(now).iter().find_map(saved);
     for is_kept in [true, false] {
         if !is_kept {
             usage = None;

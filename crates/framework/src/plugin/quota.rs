@@ -1,6 +1,8 @@
 //! Decisions about quota between queues, and the figures that reports show of it. Specification:
 //! cohort.md Part B, core.md 5.3.
 
+use std::cmp::Ordering;
+
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Fractional;
 
@@ -45,10 +47,23 @@ pub trait QuotaPlugin: Plugin {
     ) -> Result<Targets, QuotaRefusal> {
         Ok(Targets::default())
     }
+    /// True if the plugin remembers usage, by which [`QuotaPlugin::usage_order`] compares jobs.
+    fn has_usage_order(&self) -> bool {
+        false
+    }
+    /// Compares two jobs by what their accounts have used: `Less` means that the account of `l` has
+    /// used more, so that a quota search takes `l` first (fair-share.md FS-71).
+    fn usage_order(&self, _view: SessionView<'_>, _l: JobId, _r: JobId) -> Ordering {
+        Ordering::Equal
+    }
     /// QueueWeight: returns weights of these queues by dimension, in the same order, for a plugin that
     /// divides the cluster by weight (fair-share.md 6). A dimension without a weight counts by
     /// `spec.weight`. `None` means that the plugin knows none.
-    fn queue_weights(&self, _view: SessionView<'_>, _takers: &[QueueId]) -> Option<Vec<Fractional>> {
+    fn queue_weights(
+        &self,
+        _view: SessionView<'_>,
+        _takers: &[QueueId],
+    ) -> Option<Vec<Fractional>> {
         None
     }
     /// Returns the queues between which the plugin divides the cluster by weight, in the order of its

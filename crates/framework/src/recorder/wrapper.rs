@@ -402,6 +402,12 @@ impl QuotaPlugin for RecordedPlugin {
             None => Ok(Targets::default()),
         }
     }
+    fn has_usage_order(&self) -> bool {
+        self.plugin.as_quota().is_some_and(QuotaPlugin::has_usage_order)
+    }
+    fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        self.plugin.as_quota().map_or(Ordering::Equal, |quota| quota.usage_order(view, l, r))
+    }
     fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
         self.plugin.as_quota()?.queue_weights(view, takers)
     }

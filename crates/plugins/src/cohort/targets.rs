@@ -116,8 +116,13 @@ impl TargetSearch<'_> {
         }
         let own = self.around.view().cluster.jobs[self.wanted.job].queue;
         let (groups, jobs) = self.quota_ledger.split();
+        if let Some(by_usage) = self.around.plugins().usage_order(self.around.view()) {
+            groups.order_within_queues(|l, r| by_usage(jobs[l.index()], jobs[r.index()]));
+        }
         let mut trial = CandidateTrial { jobs, own, around: &mut *self.around };
-        match search.run(groups, self.preemptor, &need, &mut trial) {
+        let found = search.run(groups, self.preemptor, &need, &mut trial);
+        groups.forget_order();
+        match found {
             Ok(found) => Ok(self.targets(&found)),
             Err(refusal) => {
                 if !is_alone {

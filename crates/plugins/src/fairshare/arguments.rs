@@ -165,7 +165,10 @@ const UNKNOWN_ACCOUNT: &str = "_unknown";
 pub(super) enum AccountKey {
     Namespace,
     /// The value of a label of the PodGroup.
-    Label { key: String, unknown: Arc<str> },
+    Label {
+        key: String,
+        unknown: Arc<str>,
+    },
 }
 
 impl AccountKey {

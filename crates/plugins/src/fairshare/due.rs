@@ -33,10 +33,15 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
         let of_queues = plugin.arguments.has_queue_order.then(|| next_of_queues(plugin, view, now));
         let step = preempt::step_of(now).saturating_add(preempt::STEP_MICROS);
         let of_votes = plugin.arguments.keeps_young_pods().then_some(step);
-        let next_step =
-            |rule: ShareRule| rule.step_of(now).saturating_add(rule.interval_micros);
+        let next_step = |rule: ShareRule| rule.step_of(now).saturating_add(rule.interval_micros);
         let of_shares = plugin.arguments.shares.map(next_step);
-        due = due.into_iter().chain(of_votes).chain(of_shares).chain(of_jobs).chain(of_queues.flatten()).min();
+        due = due
+            .into_iter()
+            .chain(of_votes)
+            .chain(of_shares)
+            .chain(of_jobs)
+            .chain(of_queues.flatten())
+            .min();
     }
     due.map_or(Clock::Ignores, Clock::Until)
 }

@@ -128,9 +128,8 @@ impl Fairshare {
         let projected = self.votes.projected(account, held);
         let taker = Taker { place, account, projected };
         let mut givers = BTreeMap::new();
-        let may_go = |task: &TaskId| {
-            self.may_go(view, ledger, &taker, *task, &mut givers).unwrap_or(false)
-        };
+        let may_go =
+            |task: &TaskId| self.may_go(view, ledger, &taker, *task, &mut givers).unwrap_or(false);
         Some(candidates.iter().copied().filter(may_go).collect())
     }
 

@@ -65,7 +65,7 @@ pub(super) fn divide_changed(
 /// ends: the remainder shrinks in every pass until it is empty or unchanged.
 fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
     let mut remaining = total.clone();
-    let (mut is_first, mut of_own) = (true, None);
+    let (mut is_first, mut of_own, mut n_met) = (true, None, 0);
     loop {
         let sums = WeightSums::of(claims.iter().filter(|claim| !claim.met));
         if sums.of_queues == 0.0 {
@@ -82,9 +82,12 @@ fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
             of_own = Some(sums.of_queues).filter(|_| sums.by_usage.is_none());
         }
         remaining = remaining.excess(&taken);
-        if remaining.is_empty() || remaining == before {
+        let n_met_now = claims.iter().filter(|claim| claim.met).count();
+        let is_stuck = remaining == before && (sums.by_usage.is_none() || n_met_now == n_met);
+        if remaining.is_empty() || is_stuck {
             return of_own;
         }
+        n_met = n_met_now;
     }
 }
 
@@ -126,6 +129,17 @@ impl DivisionClaim {
         part
     }
 
+    /// True if the weight by usage is 0 in a dimension of which the queue wants more: it gets what the
+    /// queues with a weight leave.
+    fn waits_for_others(&self, sums: &WeightSums) -> bool {
+        let (Some(weights), Some(sums)) = (&self.usage_weights, &sums.by_usage) else {
+            return false;
+        };
+        let wants = |dim: Dim| self.deserved.get(dim) < self.request.get(dim);
+        let waits = |dim: Dim| weights.get(dim) == 0.0 && 0.0 < sums.get(dim) && wants(dim);
+        self.request.dims().any(waits)
+    }
+
     /// Runs one pass for one queue. Returns by how much `deserved` grew and by how much it shrank.
     fn take(&mut self, remaining: &Fractional, sums: &WeightSums) -> (Fractional, Fractional) {
         let mut deserved = self.deserved.clone();
@@ -135,7 +149,8 @@ impl DivisionClaim {
             .min_dim(&self.request, Absent::Zero)
             .max_dim(&self.guarantee);
         let old = std::mem::replace(&mut self.deserved, deserved);
-        self.met = self.request.less_equal(&self.deserved, Absent::Zero) || self.deserved == old;
+        let grows_no_more = self.deserved == old && !self.waits_for_others(sums);
+        self.met = self.request.less_equal(&self.deserved, Absent::Zero) || grows_no_more;
         (self.deserved.excess(&old), old.excess(&self.deserved))
     }
 }
