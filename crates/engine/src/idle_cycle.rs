@@ -112,6 +112,7 @@ fn kind(sample: &Sample) -> SampleRepetition {
         | Sample::NodeDevices(_)
         | Sample::FairshareUsage(_)
         | Sample::FairshareShare { .. }
+        | Sample::FairshareQueue { .. }
         | Sample::FairshareGone { .. }
         | Sample::UnreadyJobs(0) => SampleRepetition::News,
         Sample::UnreadyJobs(_)

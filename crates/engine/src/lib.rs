@@ -27,11 +27,12 @@ pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
 pub use known::{KNOWN, caches_off};
 pub use load_source::load_interval_micros;
 pub use vc_framework::{
-    About, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect, Evaluator,
-    EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer, ExtenderClient, ExtenderError,
-    ExtenderQuery, ExtenderRequest, FairshareUsage, GangState, NodeDevices, NodeLock, Nomination,
-    PendingPods, PendingReason, PipelinedTask, Placement, PluginStage, PluginTime, PreBindWrites,
-    QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample,
-    SessionInfo, SessionView, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, evict_message,
+    About, AccountUse, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect,
+    Evaluator, EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer, ExtenderClient,
+    ExtenderError, ExtenderQuery, ExtenderRequest, FairshareUsage, GangState, NodeDevices,
+    NodeLock, Nomination, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage,
+    PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse,
+    Relation, Report, Sample, SessionInfo, SessionView, SkippedCycle, Stopwatch, Timings, Unit,
+    WaitingTask, evict_message,
 };
 pub use vc_plugins::{DeviceConfigMap, UsageConfigMap, needs_device_reports, with_device_config};

@@ -38,6 +38,7 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
         let of_queue = |&queue| queue_use(session, queue, held.remove(&queue).unwrap_or_default());
         report.queues = queues.map(of_queue).collect();
         report.quotas = session.plugins().quota_use(session.view());
+        report.usages = session.plugins().account_use(session.view());
     }
     report
 }

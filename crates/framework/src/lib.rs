@@ -86,8 +86,8 @@ pub use quota::{
 pub use recorder::{check_reads, with_undeclared};
 pub use records::{FailedRoles, LastTransaction, Records};
 pub use report::{
-    PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report, SkippedCycle,
-    Timings, WaitingTask,
+    AccountUse, PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report,
+    SkippedCycle, Timings, WaitingTask,
 };
 pub use report_log::ReportLog;
 pub use sample::{

@@ -29,7 +29,7 @@ use crate::points::{ALL_POINTS, Points};
 use crate::quota::{Notice, QueueHeads};
 use crate::recorder::recorded;
 use crate::records::Records;
-use crate::report::{PluginStage, PluginTime, QuotaUse, Timings};
+use crate::report::{AccountUse, PluginStage, PluginTime, QuotaUse, Timings};
 
 pub use filter::NodeRules;
 pub use judge::EnqueueRefusal;
@@ -459,6 +459,11 @@ impl PluginSet {
     /// Returns the quota trees of all plugins that have some.
     pub fn quota_use(&self, view: SessionView<'_>) -> Vec<QuotaUse> {
         self.quota_plugins().flat_map(|plugin| plugin.quota_use(view)).collect()
+    }
+
+    /// Returns the usage of accounts of all plugins that remember some.
+    pub fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
+        self.quota_plugins().flat_map(|plugin| plugin.account_use(view)).collect()
     }
 
     fn quota_plugins(&self) -> impl Iterator<Item = &dyn QuotaPlugin> {

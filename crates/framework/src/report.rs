@@ -95,6 +95,30 @@ pub struct QuotaUse {
     pub share: Option<f64>,
 }
 
+/// What an account of a queue has used, by usage that fades (fair-share.md 13).
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccountUse {
+    /// Name of the queue.
+    pub queue: Arc<str>,
+    /// Name of the account.
+    pub account: Arc<str>,
+    /// What is charged: the name of a resource, or `weighted resources`.
+    pub charged: String,
+    /// What its pods hold now, in units of the charge: cpus, GiB, pieces.
+    pub running: f64,
+    /// What it has used, in units of the charge times hours.
+    pub used_hours: f64,
+    /// What it will have used at the entry horizon, faded to now, in the same unit.
+    pub projected_hours: f64,
+    /// Weight of the account.
+    pub weight: f64,
+    /// Its part of the weights of the queue's accounts over its part of their usage: above 1 it is
+    /// served first. `None` if it has used nothing.
+    pub level: Option<f64>,
+    /// Number of jobs with pods that wait.
+    pub n_waiting_jobs: usize,
+}
+
 /// The part of a session in which a plugin was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginStage {
@@ -161,6 +185,9 @@ pub struct Report {
     /// Usage of quota trees, by path. Filled only with `Engine::explain(true)`; empty if no plugin
     /// has quota trees.
     pub quotas: Vec<QuotaUse>,
+    /// Usage of accounts, by queue and account. Filled only with `Engine::explain(true)`; empty if no
+    /// plugin remembers usage.
+    pub usages: Vec<AccountUse>,
     /// Warnings for users, once per cycle: unknown plugins, missing parents, clamped sums.
     pub warnings: Vec<String>,
     /// Certificates, one per transaction that evicts, in order.

@@ -280,6 +280,22 @@ pub enum Sample {
         /// The part, in units of the charge.
         share: f64,
     },
+    /// Parent or weight of a queue may have changed, by which its usage is compared.
+    FairshareQueue {
+        /// Name of the queue.
+        queue: Arc<str>,
+        /// Name of its parent; `root` if the Queue names none.
+        parent: Arc<str>,
+        /// `spec.weight`, at least 0.
+        weight: i32,
+    },
+    /// Pods of a queue were evicted by usage.
+    FairshareEvictions {
+        /// Name of the queue.
+        queue: Arc<str>,
+        /// Number of pods.
+        n_pods: u32,
+    },
     /// The usage of a namespace in a queue is forgotten.
     FairshareGone {
         /// Name of the queue.

@@ -9,6 +9,7 @@ mod decay;
 mod division;
 mod due;
 mod ledger;
+mod overview;
 mod preempt;
 mod queues;
 mod saves;
@@ -22,8 +23,8 @@ use std::sync::Arc;
 
 use vc_conf::Switch;
 use vc_framework::{
-    Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs, Outbox,
-    Plugin, PluginEntry, Points, QuotaPlugin, Records, Sample, SessionView, VictimVote,
+    AccountUse, Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs,
+    Outbox, Plugin, PluginEntry, Points, QuotaPlugin, Records, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -64,6 +65,8 @@ struct Fairshare {
     division: Option<AccountParts>,
     /// The parts that were last reported, by queue and account.
     reported_parts: BTreeMap<(Arc<str>, Arc<str>), i128>,
+    /// Version of the Queue objects that were last reported.
+    reported_queues: Option<u64>,
     /// Samples of this session.
     samples: Vec<Sample>,
     /// Target queues of which a warning says that they do not exist.
@@ -202,6 +205,7 @@ impl Plugin for Fairshare {
         if self.arguments.has_queue_order {
             self.queue_usages = QueueUsages::of_session(view, ledger);
         }
+        self.report_queues(view);
         self.report_usage(now);
         self.divide(view);
         self.warn_of_missing_queues(view);
@@ -210,6 +214,7 @@ impl Plugin for Fairshare {
     fn close(&mut self, view: SessionView<'_>, _records: &Records, out: &mut Outbox) {
         let now = view.now_micros();
         let save = self.ledger.as_mut().and_then(|it| saves::save(it, &self.arguments, now, false));
+        self.samples.extend(preempt::counted(view, &out.certificates));
         out.effects.extend(save);
         out.samples.append(&mut self.samples);
         out.warnings.append(&mut self.warnings);
@@ -326,6 +331,10 @@ impl QuotaPlugin for Fairshare {
         self.job_order(view, r, l)
     }
 
+    fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
+        overview::account_use(self, view)
+    }
+
     fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
         self.ledger.as_ref()?.shares.weights(view, self.arguments.shares?, takers)
     }
@@ -357,6 +366,7 @@ impl Fairshare {
             votes: VoteTerms::default(),
             division: None,
             reported_parts: BTreeMap::new(),
+            reported_queues: None,
             samples: Vec::new(),
             missing: Vec::new(),
             warnings: Vec::new(),
@@ -425,6 +435,20 @@ impl Fairshare {
             && self.arguments.has_queue_order
         {
             self.queue_usages.change(queue, change);
+        }
+    }
+
+    /// Reports parents and weights of all queues, if a Queue has changed.
+    fn report_queues(&mut self, view: SessionView<'_>) {
+        let version = Some(view.cluster.queue_version());
+        if std::mem::replace(&mut self.reported_queues, version) == version {
+            return;
+        }
+        for &id in &view.info.queues {
+            let row = &view.cluster.queues[id];
+            let parent = if row.parent.is_empty() { "root".into() } else { row.parent.clone() };
+            let weight = row.weight.max(0);
+            self.samples.push(Sample::FairshareQueue { queue: row.name.clone(), parent, weight });
         }
     }
 

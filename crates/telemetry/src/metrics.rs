@@ -110,6 +110,10 @@ impl Metrics {
             Sample::EvictionTransaction(reason) => {
                 families.eviction_transactions.with_label_values(&[reason.as_str()]).inc();
             }
+            Sample::FairshareEvictions { ref queue, n_pods } => {
+                let evictions = families.usage_evictions.with_label_values(&[&**queue]);
+                evictions.inc_by(u64::from(n_pods));
+            }
             Sample::PreemptionVictims(n_victims) => {
                 families.preemption_victims.set(f64::from(n_victims));
             }

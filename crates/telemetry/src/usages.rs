@@ -11,6 +11,7 @@ use crate::text;
 
 const USAGE: &str = "volcano_namespace_decayed_usage";
 const SHARE: &str = "volcano_namespace_share";
+const LEVEL: &str = "volcano_fairshare_level";
 const MICROS_PER_SECOND: f64 = 1e6;
 
 /// Values by queue and namespace.
@@ -18,6 +19,8 @@ const MICROS_PER_SECOND: f64 = 1e6;
 pub(crate) struct UsageSeries {
     usages: BTreeMap<(Arc<str>, Arc<str>), FairshareUsage>,
     shares: BTreeMap<(Arc<str>, Arc<str>), f64>,
+    /// Parent and weight by queue.
+    queues: BTreeMap<Arc<str>, (Arc<str>, f64)>,
 }
 
 impl UsageSeries {
@@ -30,6 +33,9 @@ impl UsageSeries {
             Sample::FairshareShare { queue, account, share } => {
                 self.shares.insert((queue.clone(), account.clone()), *share);
             }
+            Sample::FairshareQueue { queue, parent, weight } => {
+                self.queues.insert(queue.clone(), (parent.clone(), f64::from(*weight)));
+            }
             Sample::FairshareGone { queue, account } => {
                 let key = (queue.clone(), account.clone());
                 self.usages.remove(&key);
@@ -38,6 +44,7 @@ impl UsageSeries {
             Sample::QueueGone(name) => {
                 self.usages.retain(|(queue, _), _| queue != name);
                 self.shares.retain(|(queue, _), _| queue != name);
+                self.queues.remove(name);
             }
             _ => {}
         }
@@ -48,6 +55,45 @@ impl UsageSeries {
         let usages = self.usages.iter().map(|(key, usage)| (key, usage_at(usage, now)));
         write_one(out, USAGE, usages);
         write_one(out, SHARE, self.shares.iter().map(|(key, &share)| (key, share)));
+        let levels = self.levels(now);
+        if !levels.is_empty() {
+            text::begin(out, LEVEL);
+        }
+        for (queue, level) in levels {
+            text::series(out, LEVEL, &[("queue_name", queue)], level);
+        }
+    }
+
+    /// Returns for each queue that has used something its part in the weights of its siblings over
+    /// its part of their usage. A queue counts with all queues below it.
+    fn levels(&self, now: f64) -> BTreeMap<&str, f64> {
+        let mut used: BTreeMap<&str, f64> = BTreeMap::new();
+        for ((queue, _), usage) in &self.usages {
+            let usage = usage_at(usage, now);
+            let above = |queue: &str| self.queues.get(queue).map(|(parent, _)| &**parent);
+            let up = |queue: &&str| above(queue).filter(|parent| parent != queue);
+            let path = std::iter::successors(Some(&**queue), up);
+            // Parents may form a cycle.
+            path.take(self.queues.len()).for_each(|at| *used.entry(at).or_default() += usage);
+        }
+        let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for (queue, (parent, weight)) in self.queues.iter().filter(|(queue, _)| &***queue != "root")
+        {
+            let sum = sums.entry(parent).or_default();
+            sum.0 += weight;
+            sum.1 += used.get(&**queue).copied().unwrap_or_default();
+        }
+        let mut levels = BTreeMap::new();
+        for (queue, (parent, weight)) in &self.queues {
+            let used = used.get(&**queue).copied().filter(|&used| 0.0 < used);
+            let sum = sums.get(&**parent).filter(|(weights, _)| 0.0 < *weights);
+            if let (Some(used), Some((weights, usages))) = (used, sum)
+                && &**queue != "root"
+            {
+                levels.insert(&**queue, (weight / weights) / (used / usages));
+            }
+        }
+        levels
     }
 }
 
@@ -98,6 +144,34 @@ mod tests {
         let ended =
             FairshareUsage { level: 4.0, rate: 0.0, since_micros: 4 * 3_600_000_000, ..begun };
         assert_eq!([8.0, 24.0].map(|at| gpu_hours(&ended, at)), [11.54, 0.72]);
+    }
+
+    /// Two of three siblings have used something, one of them by its child.
+    #[test]
+    fn fs_level() {
+        let mut series = UsageSeries::default();
+        for (queue, parent, weight) in [
+            ("root", "root", 1),
+            ("a", "root", 1),
+            ("b", "root", 2),
+            ("c", "root", 1),
+            ("b1", "b", 5),
+        ] {
+            let (queue, parent) = (queue.into(), parent.into());
+            series.take(&Sample::FairshareQueue { queue, parent, weight });
+        }
+        for (queue, level) in [("a", 2.0), ("b1", 2.0)] {
+            series.take(&Sample::FairshareUsage(Box::new(FairshareUsage {
+                queue: queue.into(),
+                account: "ns".into(),
+                level,
+                rate: 0.0,
+                since_micros: 0,
+                half_life_micros: 1_000_000,
+            })));
+        }
+        let levels: Vec<(&str, f64)> = series.levels(0.0).into_iter().collect();
+        assert_eq!(levels, [("a", 0.5), ("b", 1.0), ("b1", 1.0)]);
     }
 
     #[test]

@@ -314,6 +314,8 @@ fn full() -> std::sync::Arc<Metrics> {
             half_life_micros: 60_000_000,
         })),
         Sample::FairshareShare { queue: "q".into(), account: "ns".into(), share: 2.0 },
+        Sample::FairshareQueue { queue: "q".into(), parent: "root".into(), weight: 1 },
+        Sample::FairshareEvictions { queue: "q".into(), n_pods: 1 },
         Sample::InternalErrors { kind: "amount_below_zero", n_errors: 2 },
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });

@@ -9,7 +9,7 @@ use vc_resource::Fractional;
 use super::{Admission, Plugin, QueueShare, SessionView};
 use crate::plugin_set::PluginSet;
 use crate::quota::{Notice, PreemptionRequest, QueueHeads, QuotaRefusal, Surroundings, Targets};
-use crate::report::QuotaUse;
+use crate::report::{AccountUse, QuotaUse};
 
 /// A plugin that divides the cluster between queues. Every rule has a neutral default.
 pub trait QuotaPlugin: Plugin {
@@ -78,6 +78,10 @@ pub trait QuotaPlugin: Plugin {
     /// plugin knows no share of this queue.
     fn queue_share(&self, _view: SessionView<'_>, _queue: QueueId) -> Option<QueueShare> {
         None
+    }
+    /// Returns what accounts have used, by queue and account, for reports.
+    fn account_use(&self, _view: SessionView<'_>) -> Vec<AccountUse> {
+        Vec::new()
     }
     /// Returns the quota trees with their usage, by path, for reports.
     fn quota_use(&self, _view: SessionView<'_>) -> Vec<QuotaUse> {

@@ -19,7 +19,7 @@ use crate::plugin_set::PluginSet;
 use crate::points::Points;
 use crate::quota::{Notice, PreemptionRequest, QueueHeads, QuotaRefusal, Surroundings, Targets};
 use crate::records::Records;
-use crate::report::QuotaUse;
+use crate::report::{AccountUse, QuotaUse};
 
 impl Plugin for RecordedPlugin {
     fn points(&self) -> Points {
@@ -421,6 +421,9 @@ impl QuotaPlugin for RecordedPlugin {
     }
     fn queue_share(&self, view: SessionView<'_>, queue: QueueId) -> Option<QueueShare> {
         self.plugin.as_quota()?.queue_share(view, queue)
+    }
+    fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
+        self.plugin.as_quota().map_or_else(Vec::new, |quota| quota.account_use(view))
     }
     fn quota_use(&self, view: SessionView<'_>) -> Vec<QuotaUse> {
         self.plugin.as_quota().map_or_else(Vec::new, |quota| quota.quota_use(view))

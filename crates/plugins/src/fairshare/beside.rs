@@ -66,7 +66,7 @@ fn beside_proportion(
         let finding = || EntryFinding::warning(K_VALUE.key, problem, remedy);
         return arguments.shares.map(|_| finding()).into_iter().collect();
     };
-    let votes = arguments.keeps_young_pods() && entry.switches.on(Switch::Reclaimable);
+    let votes = arguments.shares.is_some() && entry.switches.on(Switch::Reclaimable);
     if !votes || has(of_proportion, &entry.name) {
         return Vec::new();
     }

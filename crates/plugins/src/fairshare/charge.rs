@@ -7,6 +7,8 @@ use vc_resource::{Dim, Resource};
 /// Units of an amount for which a weight of [`WeightedCharge`] stands.
 const MILLI: i128 = 1_000;
 const BYTES_PER_GIB: i128 = 1 << 30;
+/// The charge of one unit by weights.
+const MILLIONTHS: i128 = 1_000_000;
 
 /// What is charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,14 @@ impl ChargeRule {
     /// True if the charge of a sum of tasks is the sum of their charges.
     pub(super) fn is_additive(&self) -> bool {
         matches!(self, ChargeRule::Resource(_))
+    }
+
+    /// Returns the charge of one unit: a cpu, a GiB, a piece of anything else.
+    pub(super) fn unit(&self, cluster: &Cluster) -> i128 {
+        match self {
+            ChargeRule::Resource(name) => cluster.dims.get(name).map_or(1, unit),
+            ChargeRule::Weighted(_) => MILLIONTHS,
+        }
     }
 
     /// Returns the name for messages.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::SessionView;
+use vc_framework::{Certificate, EvictReason, Sample, SessionView};
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, Task, TaskId, TaskStatus};
 
@@ -206,6 +206,26 @@ impl VoteTerms {
         let least = gap.amount.times(of_taker).times(of_giver);
         usage(taker, of_giver) + least <= usage(giver, of_taker)
     }
+}
+
+/// Returns the numbers of pods that these transactions evicted by usage, by queue.
+pub(super) fn counted(view: SessionView<'_>, certificates: &[Certificate]) -> Vec<Sample> {
+    let by_usage = |certificate: &&Certificate| {
+        matches!(certificate.action, EvictReason::Preempt | EvictReason::GangPreempt)
+    };
+    let mut counts: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+    for certificate in certificates.iter().filter(by_usage) {
+        for victim in &certificate.victims {
+            let plugins = victim.rule.as_ref().map_or(&[][..], |rule| &rule.plugins);
+            let job = view.cluster.job(&victim.pod_group);
+            if let Some(job) = job.filter(|_| plugins.contains(&super::ENTRY.name())) {
+                let queue = view.cluster.queues[view.cluster.jobs[job].queue].name.clone();
+                *counts.entry(queue).or_default() += 1;
+            }
+        }
+    }
+    let count = |(queue, n_pods)| Sample::FairshareEvictions { queue, n_pods };
+    counts.into_iter().map(count).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod reasons;
 mod result;
 mod table;
 mod topology;
+mod usage;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub use result::{
 };
 pub use table::table;
 pub use topology::{DomainOutput, TopologyOutput};
+pub use usage::AccountUseOutput;
 
 /// Time between two cycles, as `--schedule-period` has it.
 const PERIOD_MICROS: i64 = 1_000_000;

@@ -11,6 +11,7 @@ use super::certificate::CertificateOutput;
 use super::quota::QuotaUseOutput;
 use super::reasons;
 use super::topology::{TopologyOutput, topologies};
+use super::usage::AccountUseOutput;
 use crate::field::{name_of, text};
 use crate::simulation::{Cycle, Simulation};
 use crate::workload::GROUP_NAME;
@@ -38,6 +39,8 @@ pub struct RunResult {
     pub queues: Vec<QueueUseOutput>,
     /// By path; empty: no plugin has quota trees.
     pub quotas: Vec<QuotaUseOutput>,
+    /// By queue and account; empty: no plugin remembers usage.
+    pub usages: Vec<AccountUseOutput>,
     /// What users should know.
     pub warnings: Vec<String>,
 }
@@ -159,6 +162,7 @@ impl RunResult {
         self.topologies = topologies(simulation.cluster());
         self.queues = queues(report, simulation);
         self.quotas = report.quotas.iter().map(QuotaUseOutput::from).collect();
+        self.usages = report.usages.iter().map(AccountUseOutput::from).collect();
     }
 }
 

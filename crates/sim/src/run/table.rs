@@ -30,6 +30,7 @@ pub fn table(result: &RunResult) -> String {
     topologies(&mut out, result);
     queues(&mut out, result);
     quotas(&mut out, result);
+    usages(&mut out, result);
     for warning in &result.warnings {
         let warning = escape_lines(warning).replace('\n', "\n         ");
         out.push_str(&format!("warning: {warning}\n"));
@@ -89,6 +90,24 @@ fn quotas(out: &mut String, result: &RunResult) {
     let rows: Vec<_> = result.quotas.iter().flat_map(super::QuotaUseOutput::rows).collect();
     let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
     section(out, "QUOTA", COLUMNS, rows);
+}
+
+/// Of the accounts, if the plugin fairshare is configured.
+fn usages(out: &mut String, result: &RunResult) {
+    const COLUMNS: [&str; 9] = [
+        "QUEUE",
+        "ACCOUNT",
+        "CHARGED",
+        "RUNNING",
+        "USED",
+        "PROJECTED",
+        "WEIGHT",
+        "LEVEL",
+        "WAITING",
+    ];
+    let rows: Vec<_> = result.usages.iter().map(super::AccountUseOutput::row).collect();
+    let rows = rows.iter().map(|row| row.each_ref().map(String::as_str));
+    section(out, "USAGE", COLUMNS, rows);
 }
 
 /// A heading, the names of the columns and the rows, each column as wide as its longest text.
