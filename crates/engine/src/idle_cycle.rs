@@ -53,6 +53,7 @@ impl IdleCycle {
             skipped: report.skipped.clone(),
             queues: report.queues.clone(),
             quotas: report.quotas.clone(),
+            usages: report.usages.clone(),
             samples: again.map(|(sample, _)| sample.clone()).collect(),
             ..Report::default()
         };

@@ -186,7 +186,8 @@ pub struct Report {
     /// has quota trees.
     pub quotas: Vec<QuotaUse>,
     /// Usage of accounts, by queue and account. Filled only with `Engine::explain(true)`; empty if no
-    /// plugin remembers usage.
+    /// plugin remembers usage. A skipped cycle repeats that of the last cycle that was run, although
+    /// usage fades in between.
     pub usages: Vec<AccountUse>,
     /// Warnings for users, once per cycle: unknown plugins, missing parents, clamped sums.
     pub warnings: Vec<String>,

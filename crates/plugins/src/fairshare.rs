@@ -205,6 +205,7 @@ impl Plugin for Fairshare {
         if self.arguments.has_queue_order {
             self.queue_usages = QueueUsages::of_session(view, ledger);
         }
+        ledger.note_unsaved();
         self.report_queues(view);
         self.report_usage(now);
         self.divide(view);

@@ -61,6 +61,20 @@ fn fs_state_roundtrip() {
     }
 }
 
+/// A gang that is placed and given up in each cycle leaves usage as it was, so nothing is saved.
+#[test]
+fn fs_state_ignores_trials() {
+    let mut world = world(SAVES, NODE);
+    world.add("job a/j min=2\n  task t gpu=150 x2");
+    assert!(saved(&world.cycle()).is_some(), "the first cycle saves");
+    for seconds in [60, 60] {
+        world.tick(seconds);
+        // Something else changes, so that the gang is tried again.
+        world.add("node other cpu=1 pods=1");
+        assert_eq!(saved(&world.cycle()), None);
+    }
+}
+
 /// FS-80: usage that Volcano has written, in charge times seconds.
 #[test]
 fn fs_state_from_volcano() {

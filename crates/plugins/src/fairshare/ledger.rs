@@ -60,6 +60,8 @@ pub(super) struct Account {
     pub(super) pipelined: i128,
     /// The usage that was last reported. It is 0 if none was.
     reported: Usage,
+    /// The usage that was last saved. It is 0 if none was.
+    saved: Usage,
     /// Number of jobs of the account.
     n_jobs: u32,
     is_dirty: bool,
@@ -159,6 +161,7 @@ impl Ledger {
                 account.usage.closed >>= shift;
                 account.step_usage >>= shift;
                 account.reported.closed >>= shift;
+                account.saved.closed >>= shift;
             }
             self.shares.usages_mut().for_each(|usage| usage.closed >>= shift);
         }
@@ -336,13 +339,27 @@ impl Ledger {
     /// Brings the usage of queues up to date with the begin of a session, if deserved shares follow it.
     pub(super) fn follow_shares(&mut self, view: SessionView<'_>, rule: Option<ShareRule>) {
         match rule {
-            Some(rule) => {
-                if self.shares.follow_session(view, self.decay, rule) {
-                    self.saves.is_saved = false;
-                }
-            }
+            Some(rule) => self.shares.follow_session(view, self.decay, rule),
             None => self.shares = ShareUsages::default(),
         }
+    }
+
+    /// Notes that usage has to be saved, if it is another than was saved last. A trial of the session
+    /// that was undone leaves it as it was.
+    pub(super) fn note_unsaved(&mut self) {
+        let is_other = |&place: &usize| {
+            let account = self.accounts[place].as_ref();
+            account.is_some_and(|account| account.usage != account.saved)
+        };
+        if self.dirty.iter().any(is_other) || self.shares.is_unsaved() {
+            self.saves.is_saved = false;
+        }
+    }
+
+    /// Notes that the usage is saved as it is.
+    pub(super) fn note_saved(&mut self) {
+        self.accounts.iter_mut().flatten().for_each(|account| account.saved = account.usage);
+        self.shares.note_saved();
     }
 
     /// Returns the weight of the session time.
@@ -430,7 +447,6 @@ impl Ledger {
 
     fn change(&mut self, place: usize, by: i128) {
         if by != 0 {
-            self.saves.is_saved = false;
             let weight = self.now_weight;
             self.account_mut(place).usage.change(by, weight);
             self.mark(place);
@@ -454,7 +470,7 @@ impl Ledger {
         let key = (queue.clone(), name.clone());
         *self.places.entry(key).or_insert_with(|| {
             let (queue, name) = (queue.clone(), name.clone());
-            let (usage, reported) = Default::default();
+            let (usage, reported, saved) = Default::default();
             // Weight 0: not read yet.
             let new = Account {
                 queue,
@@ -464,6 +480,7 @@ impl Ledger {
                 step_usage: 0,
                 pipelined: 0,
                 reported,
+                saved,
                 n_jobs: 0,
                 is_dirty: false,
             };

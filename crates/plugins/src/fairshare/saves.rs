@@ -71,9 +71,11 @@ pub(super) fn save(
     is_last: bool,
 ) -> Option<Effect> {
     let rule = arguments.save.as_ref()?;
+    ledger.note_unsaved();
     ledger.saves.due_micros(rule).filter(|&due| is_last || due <= now)?;
     ledger.saves.is_saved = true;
     ledger.saves.at_micros = Some(now);
+    ledger.note_saved();
     let usage = Arc::new(saved(ledger, arguments, now));
     Some(Effect::SaveUsage { config_map: rule.config_map.clone(), usage })
 }
@@ -147,6 +149,7 @@ pub(super) fn restored(
     if decay.half_life != half_life {
         ledger.change_half_life(half_life, time);
     }
+    ledger.note_saved();
     ledger.saves = SaveLog { is_saved: true, at_micros: Some(time), n_failed: 0 };
     Ok((ledger, time))
 }

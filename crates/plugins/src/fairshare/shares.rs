@@ -33,9 +33,9 @@ type UsageByDim = BTreeMap<Dim, Usage>;
 /// Usage of all queues by dimension, and of the cluster as if it had used what its nodes offer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShareUsages {
-    /// By name of the queue.
-    queues: BTreeMap<Arc<str>, UsageByDim>,
-    cluster: UsageByDim,
+    table: ShareTable,
+    /// The table that was last saved.
+    saved: ShareTable,
     /// Names of the resources, by dimension.
     names: BTreeMap<Dim, Arc<str>>,
     has_begun: bool,
@@ -47,6 +47,27 @@ pub(super) struct ShareUsages {
     parts: BTreeMap<Arc<str>, Fractional>,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ShareTable {
+    /// By name of the queue.
+    queues: BTreeMap<Arc<str>, UsageByDim>,
+    cluster: UsageByDim,
+}
+
+impl ShareTable {
+    fn usages_mut(&mut self) -> impl Iterator<Item = &mut Usage> {
+        let queues = self.queues.values_mut().flat_map(BTreeMap::values_mut);
+        queues.chain(self.cluster.values_mut())
+    }
+
+    fn sweep(&mut self, is_gone: &impl Fn(&Usage) -> bool) {
+        for usages in self.queues.values_mut() {
+            usages.retain(|_, usage| !is_gone(usage));
+        }
+        self.queues.retain(|_, usages| !usages.is_empty());
+    }
+}
+
 impl ShareUsages {
     /// Takes in the usage of an earlier process at a time.
     pub(super) fn restore(&mut self, view: SessionView<'_>, saved: &[SavedShare], at: RestoredAt) {
@@ -55,8 +76,10 @@ impl ShareUsages {
             let saved = Usage { closed: share.closed, rate: share.rate };
             let usage = Usage { closed: saved.at(at.weight), rate: 0 };
             match &share.queue {
-                Some(queue) => self.queues.entry(queue.clone()).or_default().insert(dim, usage),
-                None => self.cluster.insert(dim, usage),
+                Some(queue) => {
+                    self.table.queues.entry(queue.clone()).or_default().insert(dim, usage)
+                }
+                None => self.table.cluster.insert(dim, usage),
             };
             self.since_micros = Some(at.time_micros);
         }
@@ -64,9 +87,10 @@ impl ShareUsages {
 
     /// Returns the usage as it is saved.
     pub(super) fn saved(&self) -> Vec<SavedShare> {
-        let of_queues = self.queues.iter().map(|(queue, usages)| (Some(queue.clone()), usages));
+        let of_queues =
+            self.table.queues.iter().map(|(queue, usages)| (Some(queue.clone()), usages));
         let mut saved = Vec::new();
-        for (queue, usages) in of_queues.chain([(None, &self.cluster)]) {
+        for (queue, usages) in of_queues.chain([(None, &self.table.cluster)]) {
             let used = usages.iter().filter(|(_, usage)| **usage != Usage::default());
             saved.extend(used.filter_map(|(dim, usage)| {
                 let (queue, resource) = (queue.clone(), self.names.get(dim)?.clone());
@@ -77,13 +101,8 @@ impl ShareUsages {
     }
 
     /// Brings usage up to date with the begin of a session. The step comes first: nothing that
-    /// changed since the last session was before it. Returns true if something has changed.
-    pub(super) fn follow_session(
-        &mut self,
-        view: SessionView<'_>,
-        decay: Decay,
-        rule: ShareRule,
-    ) -> bool {
+    /// changed since the last session was before it.
+    pub(super) fn follow_session(&mut self, view: SessionView<'_>, decay: Decay, rule: ShareRule) {
         let (now, dims) = (view.now_micros(), &view.cluster.dims);
         if self.names.len() < dims.len() {
             self.names =
@@ -92,10 +111,10 @@ impl ShareUsages {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.begin(view, decay);
             self.note_step(decay, rule.step_of(now));
-            return true;
+            return;
         }
         self.note_step(decay, rule.step_of(now));
-        self.enter(view, decay.weight(now))
+        self.enter(view, decay.weight(now));
     }
 
     /// Charges running tasks from their start, or from the time of the saved usage, and the cluster
@@ -113,31 +132,30 @@ impl ShareUsages {
                     let started = row.started_micros.or(row.scheduled_micros).unwrap_or(now);
                     let started = started.max(since).min(now);
                     first = first.min(started);
-                    let usages = self.queues.entry(queue.clone()).or_default();
+                    let usages = self.table.queues.entry(queue.clone()).or_default();
                     change(usages, view.cluster.request(task), 1, decay.weight(started));
                 }
             }
         }
         let total = view.cluster.total_amounts();
-        change(&mut self.cluster, &total, 1, decay.weight(first));
+        change(&mut self.table.cluster, &total, 1, decay.weight(first));
     }
 
-    fn enter(&mut self, view: SessionView<'_>, weight: i128) -> bool {
-        let mut has_changed = set(&mut self.cluster, &view.cluster.total_amounts(), weight);
+    fn enter(&mut self, view: SessionView<'_>, weight: i128) {
+        set(&mut self.table.cluster, &view.cluster.total_amounts(), weight);
         let mut held: BTreeMap<Arc<str>, &Resource> = BTreeMap::new();
         for &queue in &view.info.queues {
             let sums = view.info.active_jobs.sums(queue);
             held.insert(view.cluster.queues[queue].name.clone(), &sums.allocated);
         }
         let nothing = Resource::default();
-        for (queue, usages) in &mut self.queues {
+        for (queue, usages) in &mut self.table.queues {
             let held = held.remove(queue).unwrap_or(&nothing);
-            has_changed |= set(usages, held, weight);
+            set(usages, held, weight);
         }
         for (queue, held) in held.into_iter().filter(|(_, held)| !held.is_empty()) {
-            has_changed |= set(self.queues.entry(queue).or_default(), held, weight);
+            set(self.table.queues.entry(queue).or_default(), held, weight);
         }
-        has_changed
     }
 
     /// Follows an operation of the session: the queue holds so many more tasks of this request.
@@ -149,7 +167,7 @@ impl ShareUsages {
         weight: i128,
     ) {
         if self.has_begun {
-            change(self.queues.entry(queue.clone()).or_default(), request, n_added, weight);
+            change(self.table.queues.entry(queue.clone()).or_default(), request, n_added, weight);
         }
     }
 
@@ -159,7 +177,7 @@ impl ShareUsages {
             return;
         }
         let weight = decay.weight(step_micros);
-        let cluster = &self.cluster;
+        let cluster = &self.table.cluster;
         let part = |(queue, usages): (&Arc<str>, &UsageByDim)| {
             let mut parts = Fractional::default();
             for (&dim, usage) in usages {
@@ -170,7 +188,7 @@ impl ShareUsages {
             }
             (queue.clone(), parts)
         };
-        self.parts = self.queues.iter().map(part).collect();
+        self.parts = self.table.queues.iter().map(part).collect();
     }
 
     /// FS-50: returns the weights of these queues by dimension. Returns `None` if no queue has a
@@ -198,10 +216,21 @@ impl ShareUsages {
         (0.0 < sum).then(|| takers.iter().map(weights).collect())
     }
 
-    /// Returns the usage of all queues and of the cluster.
+    /// Returns the usage of all queues and of the cluster, now and as saved.
     pub(super) fn usages_mut(&mut self) -> impl Iterator<Item = &mut Usage> {
-        let queues = self.queues.values_mut().flat_map(BTreeMap::values_mut);
-        queues.chain(self.cluster.values_mut())
+        self.table.usages_mut().chain(self.saved.usages_mut())
+    }
+
+    /// True if the usage is another than was saved.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.table != self.saved
+    }
+
+    /// Notes that the usage is saved as it is.
+    pub(super) fn note_saved(&mut self) {
+        if self.is_unsaved() {
+            self.saved = self.table.clone();
+        }
     }
 
     /// Another half-life: the parts are looked at anew.
@@ -211,10 +240,8 @@ impl ShareUsages {
 
     /// FS-16: forgets what has faded.
     pub(super) fn sweep(&mut self, is_gone: impl Fn(&Usage) -> bool) {
-        for usages in self.queues.values_mut() {
-            usages.retain(|_, usage| !is_gone(usage));
-        }
-        self.queues.retain(|_, usages| !usages.is_empty());
+        self.table.sweep(&is_gone);
+        self.saved.sweep(&is_gone);
     }
 }
 
@@ -233,19 +260,13 @@ fn change(usages: &mut UsageByDim, amount: &Resource, times: i128, weight: i128)
     }
 }
 
-/// Charges exactly this amount from the time with this weight on. Returns true if it is another than
-/// before.
-fn set(usages: &mut UsageByDim, amount: &Resource, weight: i128) -> bool {
-    let mut has_changed = false;
-    let mut set = |usage: &mut Usage, rate: i128| {
-        has_changed |= usage.rate != rate;
-        usage.change(rate - usage.rate, weight);
-    };
+/// Charges exactly this amount from the time with this weight on.
+fn set(usages: &mut UsageByDim, amount: &Resource, weight: i128) {
+    let set = |usage: &mut Usage, rate: i128| usage.change(rate - usage.rate, weight);
     for (&dim, usage) in usages.iter_mut() {
         set(usage, amount.exact(dim));
     }
     for dim in amount.dims().filter(|&dim| amount.exact(dim) != 0) {
         set(usages.entry(dim).or_default(), amount.exact(dim));
     }
-    has_changed
 }

@@ -261,6 +261,8 @@ impl World {
             assert_eq!(effects, plain.0, "fast and plain evaluator decide differently");
             for report in [&mut report, &mut plain.1] {
                 report.warnings.retain(|warning| !is_of_service(warning));
+                // A skipped cycle repeats the usage of an earlier one.
+                report.usages.clear();
             }
             assert_eq!(format!("{report:?}"), format!("{:?}", plain.1), "fast and plain evaluator");
         }
