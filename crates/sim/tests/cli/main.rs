@@ -9,3 +9,4 @@ mod load;
 mod quota;
 mod run;
 mod scenario;
+mod usage;

@@ -515,7 +515,8 @@ pub(super) fn drawn() -> impl Strategy<Value = Choice> {
         .prop_map(|(actions, plugins, shares, at, n_tiers)| {
             // These do not stand beside cohort.
             let decides = |entry: &String| {
-                entry.contains("fairshare.preempt") || entry.contains("fairshare.queueOrder")
+                let alone = ["fairshare.preempt", "fairshare.queueOrder", "fairshare.kValue"];
+                alone.iter().any(|key| entry.contains(key))
             };
             let is_free = !shares.contains("cohort") || !plugins.iter().any(decides);
             let shares = if is_free { shares } else { "{name: proportion}" };
