@@ -266,7 +266,8 @@ impl UsagePlugin {
     }
 
     /// Estimates what the pods of the node use that its load may not contain yet, by start time and
-    /// uid. Pods that have not started come last. Each raises the load that the next one finds.
+    /// uid. Pods that have not started come last, by what they ask for, so that equal pods of two jobs
+    /// can stand for each other. Each raises the load that the next one finds.
     fn estimate(&mut self, view: SessionView<'_>, id: NodeId) {
         let row = view.cluster.nodes.get(id);
         let loaded = row.and_then(|row| Some((row, fresh(row, self.now_micros)?)));
@@ -288,9 +289,15 @@ impl UsagePlugin {
             }
         };
         let mut tasks: Vec<TaskId> = row.tasks.iter().copied().filter(is_new).collect();
-        tasks.sort_by_key(|&task| {
-            let task = &view.cluster.tasks[task];
-            (task.started_micros.is_none(), task.started_micros, &task.uid)
+        tasks.sort_by_key(|&id| {
+            let (task, class) = (&view.cluster.tasks[id], view.cluster.class(id));
+            let (request, limits) = (&class.request, class.limits);
+            let asked = task.started_micros.is_none().then(|| {
+                let [cpu, memory] = [Dim::CPU, Dim::MEMORY].map(|dim| request.get(dim));
+                (request.is_empty(), cpu, memory, limits.cpu_milli, limits.memory_bytes)
+            });
+            // Pods that have started have no `asked`, which comes first.
+            (asked, task.started_micros, &task.uid)
         });
         let mut sum = CpuMemory::default();
         for task in tasks {

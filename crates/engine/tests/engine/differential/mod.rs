@@ -323,3 +323,44 @@ fn fast__candidates_that_are_tested_alone_go_together() {
     world.add("job j1 queue=q0 min=2\n  task t0 cpu=1 x2\n");
     assert_eq!(world.cycle_unanswered().report.n_evictions, 2);
 }
+
+/// Two gangs of equal pods are tried one after the other, on nodes whose load `usage` estimates. The
+/// scores that the members of one find are those that the members of the other find, whatever their
+/// uids are: `j10` comes before the pods on the nodes, and `j7` behind them.
+#[test]
+fn fast__equal_gangs_find_equal_loads() {
+    let text = "queue q0 weight=1
+        queue q1
+        queue q2
+        queue q3
+        queue q4
+        node n7 cpu=4 memory=8Gi pods=5 zone=z0
+        node n3 cpu=6 memory=8Gi pods=9 zone=z0
+        job j1 queue=q0 min=0 priority=0
+          task t0-0 x4 priority=0 label.app=b
+        job j2 queue=q1 min=0 priority=0
+          task t0-0 priority=0 label.app=b
+        job j7 queue=q0 min=4 priority=0
+          task t0 cpu=1 x4
+        job j10 queue=q0 min=4 priority=0
+          task t0 cpu=1 x4
+        job j0 queue=q2 min=2 priority=0
+          task t0 cpu=2 x2
+        job j1 queue=q1 min=0 priority=0
+          task t0-0 cpu=2 priority=0 label.app=b @n0 running
+          task t0-1 cpu=1 priority=0 label.app=b @n0 running";
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let mut world = World::with(beside_silent(), &Choice::Usual(26).config(), all);
+    let mut edge = Edge::default();
+    for line in [
+        "load n3 cpu=21 memory=69 age=180 interval=90",
+        "load n7 cpu=79 memory=71 age=100 interval=90",
+    ] {
+        edge.tell(&mut world, line);
+    }
+    for _ in 0..3 {
+        let cycle = world.cycle_unanswered();
+        edge.answer(&mut world, &cycle.effects, 0);
+    }
+}
