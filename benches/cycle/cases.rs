@@ -92,6 +92,14 @@ pub(crate) const CASES: &[Case] = &[
         ..allocate("allocate/all-plugins")
     },
     Case {
+        n_nodes: 10_000,
+        n_pending: 100_000,
+        n_pending_plain: 1_000,
+        conf: Some(plugins::ACCOUNTS),
+        load: plugins::load_accounts,
+        ..allocate("allocate/accounts")
+    },
+    Case {
         n_nodes: 1_000,
         n_pending_plain: 500,
         conf: Some(plugins::SHARES),

@@ -24,6 +24,7 @@ pub(crate) const BUDGETS: &str = conf!("enqueue, allocate, preempt, backfill", t
 pub(crate) const ALL: &str = conf!("enqueue, allocate, backfill", tier!(all));
 
 /// The chart's tiers with vGPUs.
+pub(crate) const ACCOUNTS: &str = conf!("enqueue, allocate, backfill", tier!(accounts));
 pub(crate) const SHARES: &str = conf!("enqueue, allocate, backfill", tier!(shares));
 
 const NUMBER: &str = "volcano.sh/vgpu-number";
@@ -89,6 +90,24 @@ pub(crate) fn load_shares(case: &Case, engine: &mut Engine) {
         event
     });
     apply(engine, events);
+}
+
+/// Gangs of a thousand teams, whose usage `fairshare` compares at each turn.
+pub(crate) fn load_accounts(case: &Case, engine: &mut Engine) {
+    const N_TEAMS: u64 = 1_000;
+    let shape = |number: u64| Shape {
+        cpu_milli: [500, 1000, 2000, 4000][(number % 4) as usize],
+        memory_gi: [1, 2, 4, 8][(number / 4 % 4) as usize],
+    };
+    let mut number = 0;
+    let gangs = pending_gangs(case, PodGroupPhase::Pending, shape).map(|mut event| {
+        if let ClusterEvent::PodGroupApplied(group) = &mut event {
+            group.labels.insert("team".into(), format!("team-{}", number % N_TEAMS).into());
+            number += 1;
+        }
+        event
+    });
+    apply(engine, base(case).chain(gangs));
 }
 
 /// The cards as the device plugin registers them.

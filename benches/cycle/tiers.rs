@@ -66,6 +66,17 @@ macro_rules! tier {
 "
         )
     };
+    (accounts) => {
+        concat!(
+            "- plugins:
+  - name: fairshare
+    arguments:
+      fairshare.resourceKey: cpu
+      fairshare.account: label:team
+",
+            tier!(chart)
+        )
+    };
     (shares) => {
         concat!(
             tier!(chart),

@@ -135,6 +135,33 @@ fn fs_cohort_inside() {
     assert!(with.starts_with("evict more/first-t"), "{with}");
 }
 
+/// FS-52: two queues have more than they deserve; the one that has used more gives first. Without
+/// fairshare it is the other one, by its name.
+#[test]
+fn fs_capacity_victims() {
+    let evicted = |fairshare: &str| {
+        let tiers = format!("gang | {fairshare} capacity predicates");
+        let config = conf("enqueue, allocate, reclaim", &tiers);
+        let text = "node n cpu=4 pods=99
+            queue a-more deserved.cpu=1
+            queue b-less deserved.cpu=1
+            queue new deserved.cpu=2";
+        let mut world = World::new(&config, text);
+        for (queue, seconds) in [("a-more", 2_000), ("b-less", 10)] {
+            world.add(&format!("job {queue} queue={queue} min=0\n  task t cpu=1 x2"));
+            world.cycle();
+            world.kubelets_and_controllers();
+            world.tick(seconds);
+        }
+        world.add("job new queue=new\n  task t cpu=1");
+        world.cycle().only(&["evict"])
+    };
+    let with = evicted("fairshare{* fairshare.resourceKey=cpu fairshare.queueOrder=true}");
+    assert!(with.starts_with("evict a-more-t"), "{with}");
+    let without = evicted("");
+    assert!(without.starts_with("evict b-less-t"), "{without}");
+}
+
 /// The largest weight of two ResourceQuotas counts, and a change is seen.
 #[test]
 fn fs_weight_from_quota() {

@@ -218,6 +218,41 @@ fn fs_law_f1_f3_f4() {
     assert!(10 < n_evictions, "only {n_evictions} evictions");
 }
 
+/// F2: while the time stands still and nothing arrives, evictions come to an end.
+#[test]
+fn fs_law_f2() {
+    let arguments = "fairshare.preempt=true fairshare.hysteresis=20s fairshare.minRunTime=0s \
+        fairshare.entryHorizon=60s fairshare.halfLifeMinutes=5";
+    let mut seed = 11_u64;
+    let mut draw = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut n_evictions = 0;
+    for _ in 0..12 {
+        let mut world = world(arguments, "node n gpu=6 cpu=64 pods=999");
+        for step in 0..6_i64 {
+            for at in 0..1 + draw(3) {
+                let (namespace, gpus) = (["a", "b", "c"][draw(3) as usize], 1 + draw(2));
+                world.add(&format!("job {namespace}/j{step}x{at}\n  task t gpu={gpus}"));
+            }
+            let mut moved = true;
+            for _ in 0..20 {
+                let cycle = world.cycle();
+                n_evictions += cycle.report.n_evictions;
+                moved = 0 < cycle.report.n_evictions + cycle.report.n_binds;
+                world.kubelets_and_controllers();
+                if !moved {
+                    break;
+                }
+            }
+            assert!(!moved, "evictions go on while the time stands still");
+            world.tick(60 + draw(60) as i64);
+        }
+    }
+    assert!(10 < n_evictions, "only {n_evictions} evictions");
+}
+
 /// Preemption by usage goes on after a restart.
 #[test]
 fn fs_preempt_after_restart() {
