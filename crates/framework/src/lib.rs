@@ -72,8 +72,8 @@ pub use node_score_cache::{
 pub use outbox::Outbox;
 pub use plugin::{
     Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, GangEviction, Gradient,
-    GradientPurpose, GradientQuery, HyperNodeScore, JobInvalid, NodeRule, Plugin, PluginBuilder,
-    PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, TopologyPlugin,
+    GradientPurpose, GradientQuery, HyperNodeScore, JobInvalid, NodeRule, PastUsage, Plugin,
+    PluginBuilder, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, TopologyPlugin,
     VectorizedPlugin, VictimFilter, VictimVote, Vote,
 };
 pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};

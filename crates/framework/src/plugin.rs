@@ -4,6 +4,7 @@
 mod answers;
 
 mod cache_keys;
+mod past_usage;
 mod quota;
 mod topology;
 mod vectorized;
@@ -34,6 +35,7 @@ use crate::quota::EvictionSides;
 use crate::records::Records;
 
 pub use cache_keys::{AdmissionKey, CacheKeys};
+pub use past_usage::PastUsage;
 pub use quota::QuotaPlugin;
 pub use topology::{Gradient, GradientPurpose, GradientQuery, HyperNodeScore, TopologyPlugin};
 pub use vectorized::VectorizedPlugin;
@@ -152,6 +154,10 @@ pub trait Plugin: Send + Sync {
     }
     /// Returns the part of this plugin that orders HyperNodes.
     fn as_topology(&self) -> Option<&dyn TopologyPlugin> {
+        None
+    }
+    /// Returns the part of this plugin that remembers past usage.
+    fn as_past_usage(&self) -> Option<&dyn PastUsage> {
         None
     }
     /// Returns the part of this plugin that decides about quota between queues.

@@ -23,7 +23,8 @@ use crate::extender::ExtenderClient;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{
-    CacheKeys, Clock, Plugin, PluginEntry, QueueShare, QuotaPlugin, SessionView, VictimFilter,
+    CacheKeys, Clock, PastUsage, Plugin, PluginEntry, QueueShare, QuotaPlugin, SessionView,
+    VictimFilter,
 };
 use crate::points::{ALL_POINTS, Points};
 use crate::quota::{Notice, QueueHeads};
@@ -214,7 +215,7 @@ impl PluginSet {
             let takers = quota.map_or_else(Vec::new, QuotaPlugin::weight_takers);
             let weights = self
                 .all(Points::QUEUE_WEIGHT)
-                .filter_map(|plugin| plugin.as_quota())
+                .filter_map(|plugin| plugin.as_past_usage())
                 .find_map(|plugin| plugin.queue_weights(view, &takers));
             if let Some(weights) = weights.filter(|_| !takers.is_empty())
                 && let Some(quota) = self.plugins[place].as_quota_mut()
@@ -447,7 +448,7 @@ impl PluginSet {
         &'s self,
         view: SessionView<'s>,
     ) -> Option<impl Fn(JobId, JobId) -> Ordering + 's> {
-        let plugin = self.quota_plugins().find(|plugin| plugin.has_usage_order())?;
+        let plugin = self.past_usages().next()?;
         Some(move |l, r| plugin.usage_order(view, l, r))
     }
 
@@ -463,7 +464,11 @@ impl PluginSet {
 
     /// Returns the usage of accounts of all plugins that remember some.
     pub fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
-        self.quota_plugins().flat_map(|plugin| plugin.account_use(view)).collect()
+        self.past_usages().flat_map(|plugin| plugin.account_use(view)).collect()
+    }
+
+    fn past_usages(&self) -> impl Iterator<Item = &dyn PastUsage> {
+        self.plugins.iter().filter_map(|plugin| plugin.as_past_usage())
     }
 
     fn quota_plugins(&self) -> impl Iterator<Item = &dyn QuotaPlugin> {

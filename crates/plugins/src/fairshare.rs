@@ -24,7 +24,7 @@ use std::sync::Arc;
 use vc_conf::Switch;
 use vc_framework::{
     AccountUse, Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs,
-    Outbox, Plugin, PluginEntry, Points, QuotaPlugin, Records, Sample, SessionView, VictimVote,
+    Outbox, PastUsage, Plugin, PluginEntry, Points, Records, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -144,11 +144,7 @@ impl Plugin for Fairshare {
         Some(self)
     }
 
-    fn as_quota(&self) -> Option<&dyn QuotaPlugin> {
-        Some(self)
-    }
-
-    fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
+    fn as_past_usage(&self) -> Option<&dyn PastUsage> {
         Some(self)
     }
 
@@ -323,11 +319,7 @@ impl Plugin for Fairshare {
     }
 }
 
-impl QuotaPlugin for Fairshare {
-    fn has_usage_order(&self) -> bool {
-        true
-    }
-
+impl PastUsage for Fairshare {
     fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
         self.job_order(view, r, l)
     }

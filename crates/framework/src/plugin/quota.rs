@@ -1,15 +1,13 @@
 //! Decisions about quota between queues, and the figures that reports show of it. Specification:
 //! cohort.md Part B, core.md 5.3.
 
-use std::cmp::Ordering;
-
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Fractional;
 
 use super::{Admission, Plugin, QueueShare, SessionView};
 use crate::plugin_set::PluginSet;
 use crate::quota::{Notice, PreemptionRequest, QueueHeads, QuotaRefusal, Surroundings, Targets};
-use crate::report::{AccountUse, QuotaUse};
+use crate::report::QuotaUse;
 
 /// A plugin that divides the cluster between queues. Every rule has a neutral default.
 pub trait QuotaPlugin: Plugin {
@@ -47,25 +45,6 @@ pub trait QuotaPlugin: Plugin {
     ) -> Result<Targets, QuotaRefusal> {
         Ok(Targets::default())
     }
-    /// True if the plugin remembers usage, by which [`QuotaPlugin::usage_order`] compares jobs.
-    fn has_usage_order(&self) -> bool {
-        false
-    }
-    /// Compares two jobs by what their accounts have used: `Less` means that the account of `l` has
-    /// used more, so that a quota search takes `l` first (fair-share.md FS-71).
-    fn usage_order(&self, _view: SessionView<'_>, _l: JobId, _r: JobId) -> Ordering {
-        Ordering::Equal
-    }
-    /// QueueWeight: returns weights of these queues by dimension, in the same order, for a plugin that
-    /// divides the cluster by weight (fair-share.md 6). A dimension without a weight counts by
-    /// `spec.weight`. `None` means that the plugin knows none.
-    fn queue_weights(
-        &self,
-        _view: SessionView<'_>,
-        _takers: &[QueueId],
-    ) -> Option<Vec<Fractional>> {
-        None
-    }
     /// Returns the queues between which the plugin divides the cluster by weight, in the order of its
     /// list. It is empty for a plugin that divides nothing.
     fn weight_takers(&self) -> Vec<QueueId> {
@@ -78,10 +57,6 @@ pub trait QuotaPlugin: Plugin {
     /// plugin knows no share of this queue.
     fn queue_share(&self, _view: SessionView<'_>, _queue: QueueId) -> Option<QueueShare> {
         None
-    }
-    /// Returns what accounts have used, by queue and account, for reports.
-    fn account_use(&self, _view: SessionView<'_>) -> Vec<AccountUse> {
-        Vec::new()
     }
     /// Returns the quota trees with their usage, by path, for reports.
     fn quota_use(&self, _view: SessionView<'_>) -> Vec<QuotaUse> {

@@ -40,6 +40,9 @@ impl Plugin for RecordedPlugin {
     fn as_topology(&self) -> Option<&dyn TopologyPlugin> {
         self.plugin.as_topology()
     }
+    fn as_past_usage(&self) -> Option<&dyn PastUsage> {
+        self.plugin.as_past_usage().is_some().then_some(self)
+    }
     fn as_quota(&self) -> Option<&dyn QuotaPlugin> {
         self.plugin.as_quota().is_some().then_some(self)
     }
@@ -402,15 +405,6 @@ impl QuotaPlugin for RecordedPlugin {
             None => Ok(Targets::default()),
         }
     }
-    fn has_usage_order(&self) -> bool {
-        self.plugin.as_quota().is_some_and(QuotaPlugin::has_usage_order)
-    }
-    fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
-        self.plugin.as_quota().map_or(Ordering::Equal, |quota| quota.usage_order(view, l, r))
-    }
-    fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
-        self.plugin.as_quota()?.queue_weights(view, takers)
-    }
     fn weight_takers(&self) -> Vec<QueueId> {
         self.plugin.as_quota().map_or_else(Vec::new, QuotaPlugin::weight_takers)
     }
@@ -422,10 +416,20 @@ impl QuotaPlugin for RecordedPlugin {
     fn queue_share(&self, view: SessionView<'_>, queue: QueueId) -> Option<QueueShare> {
         self.plugin.as_quota()?.queue_share(view, queue)
     }
-    fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
-        self.plugin.as_quota().map_or_else(Vec::new, |quota| quota.account_use(view))
-    }
     fn quota_use(&self, view: SessionView<'_>) -> Vec<QuotaUse> {
         self.plugin.as_quota().map_or_else(Vec::new, |quota| quota.quota_use(view))
+    }
+}
+
+impl PastUsage for RecordedPlugin {
+    fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+        let usage = self.plugin.as_past_usage();
+        usage.map_or(Ordering::Equal, |usage| usage.usage_order(view, l, r))
+    }
+    fn queue_weights(&self, view: SessionView<'_>, takers: &[QueueId]) -> Option<Vec<Fractional>> {
+        self.plugin.as_past_usage()?.queue_weights(view, takers)
+    }
+    fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
+        self.plugin.as_past_usage().map_or_else(Vec::new, |usage| usage.account_use(view))
     }
 }
