@@ -173,7 +173,7 @@ fn read_volcano(text: &str) -> Result<SavedUsage, String> {
     Ok(SavedUsage { time_micros, scale: None, accounts, shares: Vec::new() })
 }
 
-/// Returns exact amounts out of their texts. `of` says what they are of.
+/// Parses the two amounts of an entry. `of` is the name of the entry, for errors.
 fn read_amounts(texts: &[String; 2], of: &str) -> Result<(i128, i128), String> {
     let amount = |text: &str| {
         let amount = text.parse().ok().filter(|it: &i128| it.abs() < MOST_AMOUNT);

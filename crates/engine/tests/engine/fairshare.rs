@@ -136,7 +136,7 @@ fn fs_cohort_inside() {
 }
 
 /// FS-52: two queues have more than they deserve; the one that has used more gives first. Without
-/// fairshare it is the other one, by its name.
+/// fairshare the victim is in the other queue, whose name comes last.
 #[test]
 fn fs_capacity_victims() {
     let evicted = |fairshare: &str| {

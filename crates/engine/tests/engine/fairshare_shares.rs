@@ -66,7 +66,7 @@ fn assert_deserved(cycle: &Cycle, expected: [f64; 2]) {
     assert!(is_close, "{found:?} instead of {expected:?}");
 }
 
-/// Example E, and that nothing is weighed without `kValue`.
+/// Two queues get the deserved amounts of example E. Without `kValue` they get equal amounts.
 #[test]
 fn fs_shares_k() {
     for (arguments, expected) in [
@@ -103,7 +103,7 @@ fn fs_shares_even() {
     assert_deserved(&world.cycle(), [8.0, 8.0]);
 }
 
-/// FS-51: shares stand between two steps, and a cycle runs at the next one.
+/// FS-51: deserved amounts stay the same until the next step, and a cycle runs at that time.
 #[test]
 fn fs_shares_step() {
     let mut world = example("fairshare.kValue=1", CLUSTER);

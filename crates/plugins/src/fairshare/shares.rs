@@ -1,4 +1,5 @@
-//! Usage of queues by dimension, beside what the cluster had: deserved shares follow it.
+//! Usage of each queue by dimension, and the amounts that the cluster had over the same time. The
+//! deserved shares of queues follow from both.
 //! Specification: fair-share.md 2 (FS-17), 6.
 
 use std::collections::BTreeMap;
@@ -253,14 +254,14 @@ pub(super) struct RestoredAt {
     pub(super) weight: i128,
 }
 
-/// Charges `times` the amount more from the time with this weight on.
+/// Raises the charge by `times` the amount, from the time with this weight on.
 fn change(usages: &mut UsageByDim, amount: &Resource, times: i128, weight: i128) {
     for dim in amount.dims().filter(|&dim| amount.exact(dim) != 0) {
         usages.entry(dim).or_default().change(times * amount.exact(dim), weight);
     }
 }
 
-/// Charges exactly this amount from the time with this weight on.
+/// Sets the charge to this amount, from the time with this weight on.
 fn set(usages: &mut UsageByDim, amount: &Resource, weight: i128) {
     let set = |usage: &mut Usage, rate: i128| usage.change(rate - usage.rate, weight);
     for (&dim, usage) in usages.iter_mut() {

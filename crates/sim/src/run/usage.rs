@@ -38,7 +38,7 @@ impl From<&vc_engine::AccountUse> for AccountUseOutput {
     }
 }
 
-/// Returns the number with three digits behind the point.
+/// Rounds a number to three decimal places.
 fn rounded(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
