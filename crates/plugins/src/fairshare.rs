@@ -134,7 +134,7 @@ impl Plugin for Fairshare {
     }
 
     fn depends(&self) -> Depends {
-        match self.arguments.account.is_label() {
+        match self.arguments.account.is_text() {
             true => Depends::of(&[READS, LABEL_READS].concat()),
             false => Depends::of(READS),
         }

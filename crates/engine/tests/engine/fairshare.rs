@@ -177,34 +177,46 @@ fn fs_weight_from_quota() {
     assert_eq!((binds(&cycle, "a"), binds(&cycle, "b")), (4, 8));
 }
 
-/// FS-22: jobs of users share a namespace; jobs without the label are one account.
+/// FS-22: jobs of users share a namespace; jobs without the text are one account.
 #[test]
-fn fs_account_label() {
-    let jobs = |user: &str| -> String {
-        let label = if user.is_empty() { String::new() } else { format!(" label.user={user}") };
-        (0..12).map(|at| format!("job j{user}{at:02}{label}\n  task t gpu=1 cpu=0\n")).collect()
-    };
-    let arguments = "fairshare.account=label:user";
-    for (users, expected) in [(["ann", "bob"], [6, 6]), (["", "bob"], [6, 6])] {
-        let mut world = world(arguments, "node n gpu=12 cpu=64 pods=99");
-        world.add(&(jobs(users[0]) + &jobs(users[1])));
-        let cycle = world.cycle();
-        let n_binds = |user: &str| {
-            let is_of = |name: &&&str| match user {
-                "" => !name.starts_with("jbob"),
-                user => name.starts_with(&format!("j{user}")),
-            };
-            bound(&cycle).iter().filter(is_of).count()
-        };
-        assert_eq!(users.map(n_binds), expected, "{users:?}");
-        let account = if users[0].is_empty() { "_unknown" } else { "ann" };
-        assert_eq!(rate(&cycle, account), None);
-        assert_eq!(rate(&world.cycle(), account), Some(6_000.0));
-        // The next owner of a job is charged from now on.
-        let job = if users[0].is_empty() { "j00" } else { "jann00" };
-        world.edit_group(job, |group| drop(group.labels.insert("user".into(), "eve".into())));
-        assert_eq!(rate(&world.cycle(), "eve"), Some(1_000.0));
+fn fs_account_of_a_text() {
+    for text in ["label", "annotation"] {
+        for users in [["ann", "bob"], ["", "bob"]] {
+            accounts_of_a_text(text, users);
+        }
     }
+}
+
+fn accounts_of_a_text(text: &str, users: [&str; 2]) {
+    let jobs = |user: &str| -> String {
+        let word = if user.is_empty() { String::new() } else { format!(" {text}.user={user}") };
+        (0..12).map(|at| format!("job j{user}{at:02}{word}\n  task t gpu=1 cpu=0\n")).collect()
+    };
+    let mut world =
+        world(&format!("fairshare.account={text}:user"), "node n gpu=12 cpu=64 pods=99");
+    world.add(&(jobs(users[0]) + &jobs(users[1])));
+    let cycle = world.cycle();
+    let n_binds = |user: &str| {
+        let is_of = |name: &&&str| match user {
+            "" => !name.starts_with("jbob"),
+            user => name.starts_with(&format!("j{user}")),
+        };
+        bound(&cycle).iter().filter(is_of).count()
+    };
+    assert_eq!(users.map(n_binds), [6, 6], "{text} {users:?}");
+    let account = if users[0].is_empty() { "_unknown" } else { "ann" };
+    assert_eq!(rate(&cycle, account), None);
+    assert_eq!(rate(&world.cycle(), account), Some(6_000.0));
+    // The next owner of a job is charged from now on.
+    let job = if users[0].is_empty() { "j00" } else { "jann00" };
+    world.edit_group(job, |group| {
+        let texts = match text {
+            "label" => &mut group.labels,
+            _ => &mut group.annotations,
+        };
+        texts.insert("user".into(), "eve".into());
+    });
+    assert_eq!(rate(&world.cycle(), "eve"), Some(1_000.0));
 }
 
 /// Another account starts usage anew.

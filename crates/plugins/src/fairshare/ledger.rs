@@ -514,7 +514,7 @@ const NAMESPACE_WEIGHT: &str = "volcano.sh/namespace.weight";
 /// namespace's ResourceQuotas, else 1.
 pub(super) fn weight(view: SessionView<'_>, arguments: &FairshareArguments, account: &str) -> i64 {
     let of_quotas = || {
-        if arguments.account.is_label() {
+        if arguments.account.is_text() {
             return None;
         }
         let quotas = view.cluster.quotas.of(account);
