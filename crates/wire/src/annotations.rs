@@ -233,7 +233,8 @@ mod tests {
     fn of_a_pod_group_everything_is_kept_that_may_name_an_account() {
         let long = "x".repeat(MAX_ACCOUNT + 1);
         let owner = r#""kubectl.kubernetes.io/last-applied-configuration":"{}","owner":"ann""#;
-        let rest = format!(r#""long":"{long}","scheduling.k8s.io/group-name":"{long}","x":{{"a":1}}"#);
+        let rest =
+            format!(r#""long":"{long}","scheduling.k8s.io/group-name":"{long}","x":{{"a":1}}"#);
         let json = format!("{{{owner},{rest}}}");
         let by_serde = serde_json::from_str::<LenientField<GroupAnnotations>>(&json).unwrap();
         let LenientField::Good(by_serde) = by_serde else { panic!("not read") };

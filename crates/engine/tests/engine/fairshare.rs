@@ -2,7 +2,7 @@
 //! fair-share.md, whose cases the tests are named after.
 
 use vc_conf::Config;
-use vc_engine::Sample;
+use vc_engine::{Effect, Sample};
 use vc_model::PodPhase;
 
 use crate::support::*;
@@ -217,6 +217,45 @@ fn accounts_of_a_text(text: &str, users: [&str; 2]) {
         texts.insert("user".into(), "eve".into());
     });
     assert_eq!(rate(&world.cycle(), "eve"), Some(1_000.0));
+}
+
+/// The message of a pod names the accounts that come before it because they have used less.
+#[test]
+fn fs_accounts_ahead() {
+    let plugins = "priority gang fairshare{* fairshare.entryHorizon=0s} | predicates";
+    let config = conf("enqueue, allocate", plugins);
+    let mut world = World::new(&config, "node n gpu=1 cpu=64 pods=99");
+    let used = [("a", 100), ("b", 200), ("c", 300), ("d", 400), ("e", 500)];
+    for (account, seconds) in used {
+        use_gpus(&mut world, &[(account, seconds)]);
+    }
+    let mut text = jobs("a", 2);
+    ["b", "c", "d", "e"].iter().for_each(|account| text.push_str(&jobs(account, 1)));
+    // What has a higher priority is not behind, whoever has used less.
+    text.push_str("job c/first priority=9\n  task t gpu=1\n");
+    world.add(&text);
+    let cycle = world.cycle();
+    assert_eq!(bound(&cycle), ["c/first-t"]);
+    let told = |pod: &str| {
+        let messages = cycle.effects.iter().filter_map(|effect| match effect {
+            Effect::PodCondition { pod, message, .. } => Some((pod.to_string(), message)),
+            _ => None,
+        });
+        let mut of_pod = messages.filter(|(name, _)| name == pod);
+        let (_, message) = of_pod.next().expect("the pod waits");
+        let from = message.find("Behind")?;
+        message[from..].split_once('.').map(|(sentence, _)| sentence.to_owned())
+    };
+    for (pod, accounts) in [
+        ("a/j00-t", None),
+        ("b/j00-t", Some("account a of queue default, which has")),
+        ("c/j00-t", Some("accounts a and b of queue default, which have")),
+        ("d/j00-t", Some("accounts a, b and c of queue default, which have")),
+        ("e/j00-t", Some("accounts a, b, c and others of queue default, which have")),
+    ] {
+        let expected = accounts.map(|accounts| format!("Behind {accounts} used less"));
+        assert_eq!(told(pod), expected, "{:?}", cycle.lines);
+    }
 }
 
 /// Another account starts usage anew.

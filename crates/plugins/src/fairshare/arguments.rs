@@ -522,7 +522,11 @@ mod tests {
             ("kValue", json!(-1), "-1 is not a number of at least 0"),
             ("kValue", json!("much"), "\"much\" is not a number of at least 0"),
             ("shareInterval", json!("0s"), "\"0s\" is not a duration above 0s"),
-            ("account", json!("user"), "\"user\" is not one of namespace, label:<key>, annotation:"),
+            (
+                "account",
+                json!("user"),
+                "\"user\" is not one of namespace, label:<key>, annotation:",
+            ),
             ("account", json!("label:"), "\"label:\" is not one of namespace, label:<key>"),
             ("account", json!("annotation:"), "\"annotation:\" is not one of namespace"),
             ("minRunTime", json!("soon"), "\"soon\" is not a duration"),
