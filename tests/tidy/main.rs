@@ -27,7 +27,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &["model", "resource", "text"]),
     ("kube", &["text", "wire", "model", "engine"]),
     ("telemetry", &["engine"]),
-    ("sim", &["text", "http", "wire", "engine", "plugins", "actions", "conf", "model", "resource"]),
+    (
+        "sim",
+        &[
+            "kube", "text", "http", "wire", "engine", "plugins", "actions", "conf", "model",
+            "resource",
+        ],
+    ),
 ];
 
 const CORE: &[&str] =
