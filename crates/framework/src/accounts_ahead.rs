@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
-use vc_model::{JobId, QueueId, TaskStatus};
+use vc_model::{Gates, JobId, QueueId, TaskId, TaskStatus};
 
 use crate::plugin::PastUsage;
 use crate::session::SessionState;
@@ -48,10 +48,15 @@ impl AccountsAhead {
     }
 }
 
-/// True if the job waits for admission or for a place.
+/// True if the job waits for admission, or a pod of it for a place. Pods with scheduling gates wait for
+/// somebody else.
 fn waits(session: &SessionState<'_>, job: JobId) -> bool {
     let row = &session.jobs[job];
-    row.is_pending() || 0 < row.counts.of(TaskStatus::Pending)
+    let waits = |&task: &TaskId| {
+        let task = &session.tasks[task];
+        task.status == TaskStatus::Pending && task.gates == Gates::None
+    };
+    row.is_pending() || (0 < row.counts.of(TaskStatus::Pending) && row.tasks.iter().any(waits))
 }
 
 /// Returns the first waiting job of each account of a queue, in JobOrder.
@@ -67,7 +72,8 @@ fn first_jobs(
     };
     let order = |l: &JobId, r: &JobId| plugins.job_order(view, *l, *r);
     let mut first: FxHashMap<&str, JobId> = FxHashMap::default();
-    for &job in session.info().jobs.iter().filter(|&&job| is_of(job)) {
+    // All jobs: the session lists those that actions look at, which depends on the evaluator.
+    for job in view.all_jobs().filter(|&job| is_of(job)) {
         let Some(account) = usage.account(view, job) else { continue };
         let entry = first.entry(&**account).or_insert(job);
         if order(&job, entry) == Ordering::Less {

@@ -16,7 +16,7 @@ pub(super) fn account_use(plugin: &Fairshare, view: SessionView<'_>) -> Vec<Acco
     let now = view.now_micros();
     let weight = ledger.now_weight();
     let mut n_waiting: BTreeMap<(Arc<str>, Arc<str>), usize> = BTreeMap::new();
-    for &job in &view.info.jobs {
+    for job in view.all_jobs() {
         let row = &view.cluster.jobs[job];
         if row.is_pending() || 0 < row.counts.of(TaskStatus::Pending) {
             let queue = view.cluster.queues[row.queue].name.clone();

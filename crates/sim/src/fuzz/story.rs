@@ -204,7 +204,7 @@ impl Story {
             self.violations.push(format!("I10: {n_writes} writes at rest"));
         }
         let store = &self.world.store;
-        self.violations.extend(check::gangs(store));
+        self.violations.extend(check::gangs(store, &self.world.broken));
         let settled = check::settled(store, &self.config, vc_kube::wall_micros());
         self.violations.extend(settled);
     }

@@ -1,6 +1,7 @@
 //! The objects of a story, and those who write them beside the scheduler: users, controllers and the
 //! owner of the nodes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -17,12 +18,14 @@ const NAMESPACE: &str = "default";
 /// The cluster.
 pub(super) struct World {
     pub(super) store: Arc<Store>,
+    /// PodGroups of which somebody else has deleted pods.
+    pub(super) broken: BTreeSet<String>,
     n_nodes: u64,
 }
 
 impl World {
     pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store, n_nodes: 0 }
+        Self { store, broken: BTreeSet::new(), n_nodes: 0 }
     }
 
     /// Creates what a story begins with.
@@ -55,7 +58,7 @@ impl World {
             Act::Job(job) => self.create_job(job),
             Act::DeleteJob { nth } => self.delete_job(*nth),
             Act::DeletePod { nth } => match self.pick(&PODS, *nth) {
-                Some(pod) => self.delete(&PODS, &Key::of(&pod.value)),
+                Some(pod) => self.delete_pod(&pod),
                 None => Ok(()),
             },
             Act::AddNode(size) => self.add_node(*size),
@@ -94,11 +97,11 @@ impl World {
     }
 
     /// Deletes a PodGroup and its pods, as a controller does whose job is deleted.
-    fn delete_job(&self, nth: u64) -> Result<(), Refused> {
+    fn delete_job(&mut self, nth: u64) -> Result<(), Refused> {
         let Some(group) = self.pick(&POD_GROUPS, nth) else { return Ok(()) };
         let pods = self.store.list(&PODS, None).objects;
         for pod in pods.iter().filter(|pod| group_of(&pod.value) == group.name()) {
-            self.delete(&PODS, &Key::of(&pod.value))?;
+            self.delete_pod(pod)?;
         }
         self.delete(&POD_GROUPS, &Key::of(&group.value))
     }
@@ -119,12 +122,17 @@ impl World {
     }
 
     /// The node goes, and its pods with it.
-    fn lose_node(&self, nth: u64) -> Result<(), Refused> {
+    fn lose_node(&mut self, nth: u64) -> Result<(), Refused> {
         let Some(node) = self.pick(&NODES, nth) else { return Ok(()) };
         self.delete(&NODES, &Key::of(&node.value))?;
         let pods = self.store.list(&PODS, None).objects;
         let is_there = |pod: &&Arc<Object>| pod.value["spec"]["nodeName"] == node.name();
-        pods.iter().filter(is_there).try_for_each(|pod| self.delete(&PODS, &Key::of(&pod.value)))
+        pods.iter().filter(is_there).try_for_each(|pod| self.delete_pod(pod))
+    }
+
+    fn delete_pod(&mut self, pod: &Object) -> Result<(), Refused> {
+        self.broken.insert(group_of(&pod.value).to_owned());
+        self.delete(&PODS, &Key::of(&pod.value))
     }
 
     fn cordon(&self, nth: u64, on: bool) -> Result<(), Refused> {
