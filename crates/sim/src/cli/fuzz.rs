@@ -1,17 +1,19 @@
 //! `vcsim fuzz`.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, UNIX_EPOCH};
 
 use clap::Args;
 use rayon::prelude::*;
 use vc_sim::fuzz::{FaultKind, Script, StoryEnd, StoryOptions, play, shrink};
 
 use super::{fail, print};
+
+/// Stories that are played before anything is printed.
+const GROUP: usize = 100;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +29,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FuzzArgs {
-    /// Seeds to play: one, or a range such as 1..100.
+    /// Seeds to play: one, a range such as 1..100, or forever: ever new ones until one fails.
     #[arg(long, value_name = "A..B", default_value = "1..20")]
     seeds: Seeds,
     /// Minutes of a story in which things happen; then it comes to rest.
@@ -41,23 +43,38 @@ pub(crate) struct FuzzArgs {
     timeline: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Seeds(Range<u64>);
+/// The first seed, and the one behind the last. `None`: there is no last.
+#[derive(Clone, Copy, Debug)]
+struct Seeds {
+    first: u64,
+    end: Option<u64>,
+}
 
 impl FromStr for Seeds {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
+        if text == "forever" {
+            let since = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
+            return Ok(Self { first: since, end: None });
+        }
         let number = |text: &str| {
             text.parse::<u64>().map_err(|_| format!("{text:?} is not a number; write 7 or 1..100"))
         };
-        let range = match text.split_once("..") {
-            Some((from, to)) => number(from)?..number(to)?.saturating_add(1),
-            None => number(text)?..number(text)?.saturating_add(1),
-        };
-        match range.is_empty() {
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        let (first, last) = (number(first)?, number(last)?);
+        match last < first {
             true => Err("the range is empty".to_owned()),
-            false => Ok(Self(range)),
+            false => Ok(Self { first, end: Some(last.saturating_add(1)) }),
         }
+    }
+}
+
+impl Seeds {
+    /// The seeds in groups, each of which is reported when it has been played.
+    fn groups(self) -> impl Iterator<Item = Vec<u64>> {
+        let end = self.end.unwrap_or(u64::MAX);
+        let starts = (self.first..end).step_by(GROUP);
+        starts.map(move |from| (from..end).take(GROUP).collect())
     }
 }
 
@@ -70,23 +87,23 @@ impl FuzzArgs {
                 return ExitCode::from(2);
             }
         };
-        let start = Instant::now();
-        let seeds: Vec<u64> = self.seeds.0.clone().collect();
-        let played: Result<Vec<Played>, std::io::Error> =
-            seeds.par_iter().map(|&seed| self.play(seed, &options)).collect();
-        let played = match played {
-            Ok(played) => played,
-            Err(error) => return fail(&error),
-        };
-        if self.timeline {
-            played.iter().for_each(|it| print(&it.text()));
+        for seeds in self.seeds.groups() {
+            let start = Instant::now();
+            let played: Result<Vec<Played>, std::io::Error> =
+                seeds.par_iter().map(|&seed| self.play(seed, &options)).collect();
+            let played = match played {
+                Ok(played) => played,
+                Err(error) => return fail(&error),
+            };
+            if self.timeline {
+                played.iter().for_each(|it| print(&it.text()));
+            }
+            print(&summary(&played, start.elapsed().as_secs_f64()));
+            if let Some(failed) = played.iter().find(|it| !it.end.violations.is_empty()) {
+                return self.explain(failed.seed, &options);
+            }
         }
-        let failed = played.iter().find(|it| !it.end.violations.is_empty());
-        print(&summary(&played, start.elapsed().as_secs_f64()));
-        match failed {
-            None => ExitCode::SUCCESS,
-            Some(failed) => self.explain(failed.seed, &options),
-        }
+        ExitCode::SUCCESS
     }
 
     fn options(&self) -> Result<StoryOptions, String> {
@@ -146,8 +163,9 @@ fn summary(played: &[Played], seconds: f64) -> String {
     let n_failed = played.iter().filter(|it| !it.end.violations.is_empty()).count();
     let sum = |of: fn(&StoryEnd) -> u64| played.iter().map(|it| of(&it.end)).sum::<u64>();
     let hours = played.iter().map(|it| it.end.lasted.as_secs_f64()).sum::<f64>() / 3_600.0;
+    let first = played.first().map_or(0, |it| it.seed);
     format!(
-        "{} stories, {n_failed} with a violation: {hours:.1} hours, {} cycles, {} writes, in {seconds:.1} s\n",
+        "{} stories from seed {first}, {n_failed} with a violation: {hours:.1} hours, {} cycles, {} writes, in {seconds:.1} s\n",
         played.len(),
         sum(|end| end.n_cycles),
         sum(|end| end.n_writes),

@@ -138,3 +138,57 @@ fn is_told(pod: &Value) -> bool {
         |condition: &Value| condition["type"] == "PodScheduled" && condition["status"] == "False";
     conditions.iter().any(says)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::script::{Act, JobSpec, NodeSize};
+    use crate::fuzz::world::World;
+    use crate::serve::{Key, in_process};
+
+    /// A cluster of one node with 2 cpu, and a gang of two pods of 1 cpu each.
+    fn gang_of_two() -> World {
+        let (_router, store) = in_process(1);
+        let mut world = World::new(store);
+        world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
+        let job = JobSpec { pods: 2, min: 2, cpu_milli: 1_000, ..JobSpec::lone("j") };
+        world.apply(&Act::Job(job)).unwrap();
+        world
+    }
+
+    fn place(world: &World, pod: &str) {
+        let key = Key::new("default", pod);
+        let placed = world.store.update(&PODS, &key, |pod| {
+            pod["spec"]["nodeName"] = "n0".into();
+            Ok(())
+        });
+        placed.unwrap();
+    }
+
+    #[tokio::test]
+    async fn half_a_gang_is_found_unless_others_have_broken_it() {
+        let world = gang_of_two();
+        assert_eq!(gangs(&world.store, &world.broken), [""; 0]);
+        place(&world, "j-0");
+        let found = gangs(&world.store, &world.broken);
+        assert_eq!(found, ["I2: 1 of 2 needed pods of j have a node, 1 wait"]);
+        assert_eq!(gangs(&world.store, &BTreeSet::from(["j".to_owned()])), [""; 0]);
+        place(&world, "j-1");
+        assert_eq!(gangs(&world.store, &world.broken), [""; 0]);
+        assert_eq!(room(&world.store), [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn a_gang_that_fits_and_waits_is_found() {
+        let world = gang_of_two();
+        let config = vc_conf::parse("chart", vc_conf::CHART, &vc_engine::KNOWN).unwrap().config;
+        let found = settled(&world.store, &config, 1_800_000_000_000_000);
+        let expected = [
+            "I11: pod default/j-0 waits, although it fits on n0",
+            "I11: pod default/j-1 waits, although it fits on n0",
+            "I11: pod j-0 waits without a condition",
+            "I11: pod j-1 waits without a condition",
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -35,16 +35,36 @@ pub(super) struct Step {
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Job(JobSpec),
-    DeleteJob { nth: u64 },
-    DeletePod { nth: u64 },
+    DeleteJob {
+        nth: u64,
+    },
+    DeletePod {
+        nth: u64,
+    },
     AddNode(NodeSize),
-    LoseNode { nth: u64 },
-    Cordon { nth: u64, on: bool },
-    SetQueue { name: &'static str, weight: u64, cpus: Option<u64> },
+    LoseNode {
+        nth: u64,
+    },
+    Cordon {
+        nth: u64,
+        on: bool,
+    },
+    SetQueue {
+        name: &'static str,
+        weight: u64,
+        cpus: Option<u64>,
+    },
     Compact,
-    Outage { seconds: u64 },
-    Crash { process: usize },
+    Outage {
+        seconds: u64,
+    },
+    Crash {
+        process: usize,
+    },
     StealLease,
+    /// Pods that are made with a node, whether they have room there or not.
+    #[cfg(test)]
+    Overfill,
 }
 
 /// A job of equal pods.
@@ -131,12 +151,22 @@ impl Act {
             Self::Outage { .. } => Some(FaultKind::Outage),
             Self::Crash { .. } => Some(FaultKind::Crash),
             Self::StealLease => Some(FaultKind::LeaseStolen),
+            #[cfg(test)]
+            Self::Overfill => None,
             Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
         }
     }
 }
 
 impl JobSpec {
+    /// A job of one pod without a request.
+    #[cfg(test)]
+    pub(super) fn lone(name: &str) -> Self {
+        let name = name.to_owned();
+        let (queue, run_seconds, is_urgent) = ("default", None, false);
+        Self { name, queue, pods: 1, min: 1, cpu_milli: 0, run_seconds, is_urgent }
+    }
+
     fn drawn(draw: &mut Draw, number: usize) -> Self {
         let min = draw.of(&[1, 1, 2, 3, 5]);
         Self {
@@ -183,6 +213,8 @@ impl fmt::Display for Act {
             Self::Outage { seconds } => write!(out, "the server is away for {seconds} s"),
             Self::Crash { process } => write!(out, "process {process} is killed"),
             Self::StealLease => write!(out, "somebody else takes the Lease"),
+            #[cfg(test)]
+            Self::Overfill => write!(out, "a node is filled beyond its room"),
         }
     }
 }

@@ -77,3 +77,27 @@ impl Shrinking {
         Ok(is_same)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fuzz::script::{Act, Step};
+
+    #[test]
+    fn only_the_step_that_matters_is_left() {
+        let config = vc_conf::parse("chart", vc_conf::CHART, &vc_engine::KNOWN).unwrap().config;
+        let faults = [FaultKind::Crash, FaultKind::LostAnswer].into_iter().collect();
+        let options = StoryOptions { faults, config: Arc::new(config) };
+        let mut script = Script::of(3, 1, &options.faults);
+        let at = Duration::from_secs(61);
+        script.steps.push(Step { at, act: Act::Overfill });
+        let end = play(&script, &options).unwrap();
+        assert!(end.violations[0].starts_with("I1: node n0 has "), "{:?}", end.violations);
+        let (script, options, end) = shrink(script, options, end).unwrap();
+        assert_eq!((script.len(), options.faults.len()), (1, 0), "{}", end.timeline);
+        assert!(end.timeline.to_string().contains("- a node is filled beyond its room"));
+    }
+}

@@ -71,6 +71,13 @@ impl World {
                 Ok(())
             }
             Act::Outage { .. } | Act::Crash { .. } => Ok(()),
+            #[cfg(test)]
+            Act::Overfill => {
+                let job = JobSpec { cpu_milli: 1_000_000, ..JobSpec::lone("big") };
+                let mut pod = pod(&job, 0);
+                pod["spec"]["nodeName"] = "n0".into();
+                self.store.create(&PODS, &pod).map(drop)
+            }
         }
     }
 

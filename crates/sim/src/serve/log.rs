@@ -2,9 +2,9 @@
 //! reads on from there, so a slow one costs nothing until the log no longer reaches back to it:
 //! then it is told `Expired` (410) and has to list again.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, pin::pin, sync::Arc};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::{
     kinds::ServedKind,
@@ -96,7 +96,9 @@ pub struct Subscription {
     kind: &'static ServedKind,
     /// Everything up to this version has been returned.
     seen: u64,
-    changed: watch::Receiver<u64>,
+    /// Woken with every change of the kind. Readers are woken in the order in which they wait, so that a
+    /// simulation is the same again.
+    changed: Arc<Notify>,
 }
 
 impl Subscription {
@@ -104,7 +106,7 @@ impl Subscription {
         store: Arc<Store>,
         kind: &'static ServedKind,
         seen: u64,
-        changed: watch::Receiver<u64>,
+        changed: Arc<Notify>,
     ) -> Subscription {
         Subscription { store, kind, seen, changed }
     }
@@ -121,17 +123,16 @@ impl Subscription {
     /// `Expired` when events were dropped before this reader saw them.
     pub async fn next(&mut self) -> Result<Vec<Arc<Event>>, Refused> {
         loop {
-            self.changed.mark_unchanged();
+            let mut changed = pin!(self.changed.notified());
+            // From here on no change is missed.
+            changed.as_mut().enable();
             let (events, revision) = self.store.events_after(self.kind, self.seen)?;
             if let Some(last) = events.last() {
                 self.seen = last.object.revision;
                 return Ok(events);
             }
             self.seen = self.seen.max(revision);
-            if self.changed.changed().await.is_err() {
-                // The sender lives in the store that `self` holds.
-                std::future::pending::<()>().await;
-            }
+            changed.await;
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::{
     clock,
@@ -63,7 +63,7 @@ pub(super) struct StoreState {
 struct Collection {
     objects: BTreeMap<Key, Arc<Object>>,
     log: EventLog,
-    changed: watch::Sender<u64>,
+    changed: Arc<Notify>,
 }
 
 impl Store {
@@ -77,7 +77,7 @@ impl Store {
         let collection = || Collection {
             objects: BTreeMap::new(),
             log: EventLog::new(LOG_CAPACITY),
-            changed: watch::Sender::new(0),
+            changed: Arc::default(),
         };
         let state = StoreState {
             // A list of an empty store has version 1: 0 has a meaning of its own in requests.
@@ -163,7 +163,7 @@ impl Store {
         kind: &'static ServedKind,
         seen: u64,
     ) -> Subscription {
-        let changed = self.lock().collection(kind).changed.subscribe();
+        let changed = self.lock().collection(kind).changed.clone();
         Subscription::new(self.clone(), kind, seen, changed)
     }
 
@@ -296,10 +296,9 @@ impl StoreState {
     }
 
     fn publish(&mut self, kind: &'static ServedKind, event: Event) {
-        let revision = self.revision;
         let collection = self.collection(kind);
         collection.log.push(event);
-        collection.changed.send_replace(revision);
+        collection.changed.notify_waiters();
     }
 
     fn disown(&mut self, kind: &'static ServedKind, key: &Key, value: &Value) {

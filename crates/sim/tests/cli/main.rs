@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod common;
+mod fuzz;
 mod load;
 mod quota;
 mod run;
