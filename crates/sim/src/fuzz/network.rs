@@ -19,7 +19,11 @@ use vc_kube::RequestBody;
 use super::draw::Draw;
 use super::fault::{self, FaultKind};
 use super::trace::Trace;
+use crate::serve::{LEASES, Store};
 
+/// A leader has noticed after so long that the Lease is another's: it renews every two seconds, and gives
+/// up after ten without success.
+const NOTICED: Duration = Duration::from_secs(12);
 /// How long a client waits for a connection that is lost.
 const LOST: Duration = Duration::from_secs(5);
 
@@ -29,6 +33,7 @@ pub(super) struct Network(Arc<Shared>);
 
 struct Shared {
     router: Router,
+    store: Arc<Store>,
     trace: Trace,
     state: Mutex<NetworkState>,
 }
@@ -41,6 +46,9 @@ struct NetworkState {
     away_until: Option<Instant>,
     /// Writes that the server has done, without those of Leases and events.
     n_writes: u64,
+    /// Who holds the Lease, and since when.
+    holder: (String, Instant),
+    violations: Vec<String>,
 }
 
 /// What happens to one request.
@@ -59,14 +67,21 @@ type Answer = Result<Response<Body>, BoxError>;
 
 impl Network {
     pub(super) fn new(
-        router: Router,
+        (router, store): (Router, Arc<Store>),
         seed: u64,
         faults: BTreeSet<FaultKind>,
         trace: Trace,
     ) -> Self {
         let draw = Draw::new(seed);
-        let state = NetworkState { draw, faults, away_until: None, n_writes: 0 };
-        Self(Arc::new(Shared { router, trace, state: Mutex::new(state) }))
+        let state = NetworkState {
+            draw,
+            faults,
+            away_until: None,
+            n_writes: 0,
+            holder: (String::new(), Instant::now()),
+            violations: Vec::new(),
+        };
+        Self(Arc::new(Shared { router, store, trace, state: Mutex::new(state) }))
     }
 
     fn state(&self) -> MutexGuard<'_, NetworkState> {
@@ -83,6 +98,11 @@ impl Network {
     /// The server is away for so long.
     pub(super) fn away_for(&self, time: Duration) {
         self.state().away_until = Some(Instant::now() + time);
+    }
+
+    /// Returns the violations that requests have shown, and forgets them.
+    pub(super) fn take_violations(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().violations)
     }
 
     /// Returns the number of writes so far, without those of Leases and events.
@@ -105,6 +125,7 @@ impl Network {
         let is_watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
         let course = self.state().course(is_write, is_watch);
         let path = parts.uri.path();
+        self.look_at_the_leader(&process, path);
         let name = format!("{process}: {} {path}", parts.method);
         if let Some(fault) = course.fault {
             self.0.trace.say(format_args!("{name}: {}", fault.word()));
@@ -119,6 +140,23 @@ impl Network {
             (is_counted, name),
         ));
         server.await.map_err(BoxError::from)?
+    }
+
+    /// I7: who binds holds the Lease, or has lost it only just now.
+    fn look_at_the_leader(&self, process: &str, path: &str) {
+        let lease = self.0.store.get(&LEASES, "volcano-system", "vc-scheduler");
+        let holder = lease
+            .and_then(|lease| lease.value["spec"]["holderIdentity"].as_str().map(str::to_owned));
+        let (holder, mut state) = (holder.unwrap_or_default(), self.state());
+        if state.holder.0 != holder {
+            state.holder = (holder, Instant::now());
+        }
+        let is_over = state.holder.1 + NOTICED < Instant::now();
+        if path.ends_with("/binding") && state.holder.0 != process && is_over {
+            let holder = &state.holder.0;
+            let text = format!("I7: {process} binds, while {holder:?} holds the Lease");
+            state.violations.push(text);
+        }
     }
 
     async fn serve(

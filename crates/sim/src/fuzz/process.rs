@@ -40,6 +40,8 @@ pub(super) struct SchedulerProcess {
 #[derive(Default)]
 pub(super) struct ProcessFaults {
     texts: Mutex<Vec<String>>,
+    /// Where the engine of the process that led last is reached.
+    leader: Mutex<Option<mpsc::Sender<EngineMessage>>>,
     pub(super) n_cycles: AtomicU64,
 }
 
@@ -47,6 +49,15 @@ impl ProcessFaults {
     /// Returns the texts so far, and forgets them.
     pub(super) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns where the engine of the leader is reached. `None`: nobody has led.
+    pub(super) fn leader(&self) -> Option<mpsc::Sender<EngineMessage>> {
+        self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn leads(&self, inbox: &mpsc::Sender<EngineMessage>) {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(inbox.clone());
     }
 
     fn add(&self, text: String) {
@@ -131,6 +142,7 @@ impl ProcessStart {
             is_over: AtomicBool::new(false),
         });
         let (inbox, receiver) = vc_kube::inbox();
+        self.faults.leads(&inbox);
         let (effects, batches) = mpsc::channel(BATCHES);
         let mut feeds = vc_kube::follow(&clients, &[KindSet::PriorityClasses], &inbox, &observer);
         let backlog: Backlog = clients.backlog.clone();

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until};
 use vc_conf::Config;
+use vc_kube::{EngineMessage, EngineVisit};
+use vc_model::Cluster;
 
 use super::check;
 use super::fault::FaultKind;
@@ -28,6 +31,8 @@ const STILL: Duration = Duration::from_secs(330);
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
 /// For so long nothing is written at rest.
 const SILENT: Duration = Duration::from_secs(330);
+/// How long after the deletion of everything the tables must be empty.
+const EMPTIED: Duration = Duration::from_secs(60);
 /// How long it takes until a killed process is started again.
 const DOWN: Duration = Duration::from_secs(3);
 /// Number of scheduler processes, of which one leads.
@@ -66,6 +71,18 @@ pub fn play(script: &Script, options: &StoryOptions) -> std::io::Result<StoryEnd
         .block_on(local.run_until(async { Story::begin(script, options).play(script).await })))
 }
 
+/// What is left of nodes, pods and PodGroups. `None`: nothing.
+fn residue(cluster: &Cluster) -> Option<String> {
+    let left = [
+        ("nodes", cluster.nodes.len()),
+        ("pods", cluster.tasks.len()),
+        ("PodGroups", cluster.jobs.len()),
+    ];
+    let left = left.iter().filter(|(_, count)| 0 < *count);
+    let texts: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
 struct Story {
     trace: Trace,
     begin: Instant,
@@ -87,7 +104,8 @@ impl Story {
         vc_kube::simulate_wall_clock(BEGIN_MICROS);
         let trace = Trace::new();
         let (router, store) = in_process(script.seed);
-        let network = Network::new(router, script.seed, options.faults.clone(), trace.clone());
+        let server = (router, store.clone());
+        let network = Network::new(server, script.seed, options.faults.clone(), trace.clone());
         let faults = Arc::new(ProcessFaults::default());
         let process =
             |name| SchedulerProcess::new(name, &network, &options.config, &trace, &faults);
@@ -161,6 +179,7 @@ impl Story {
             };
             self.violations.extend(check::room(&self.world.store));
             self.violations.extend(self.faults.take());
+            self.violations.extend(self.network.take_violations());
             if !self.violations.is_empty() {
                 return false;
             }
@@ -207,6 +226,30 @@ impl Story {
         self.violations.extend(check::gangs(store, &self.world.broken));
         let settled = check::settled(store, &self.config, vc_kube::wall_micros());
         self.violations.extend(settled);
+        if self.violations.is_empty() {
+            self.check_residue().await;
+        }
+    }
+
+    /// I12: when all objects are gone, the leader's tables are empty.
+    async fn check_residue(&mut self) {
+        self.trace.say("- everything is deleted");
+        if let Err(refused) = self.world.clear() {
+            self.violations.push(format!("the script is refused: {refused}"));
+        }
+        if !self.until(Instant::now() + EMPTIED).await {
+            return;
+        }
+        let Some(inbox) = self.faults.leader() else {
+            return self.violations.push("I11: nobody leads".to_owned());
+        };
+        let (sender, receiver) = oneshot::channel();
+        let visit = EngineVisit::look(move |engine| drop(sender.send(residue(engine.cluster()))));
+        if inbox.send(EngineMessage::Visit(visit)).await.is_ok()
+            && let Ok(Some(residue)) = receiver.await
+        {
+            self.violations.push(format!("I12: {residue} are left"));
+        }
     }
 
     fn end(self) -> StoryEnd {
@@ -220,5 +263,22 @@ impl Story {
             n_cycles: self.faults.n_cycles.load(Ordering::Relaxed),
             n_writes: self.network.n_writes(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use vc_wire::Kind;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_named() {
+        let mut cluster = Cluster::default();
+        assert_eq!(residue(&cluster), None);
+        let node = json!({"metadata": {"name": "n"}});
+        cluster.apply(vc_wire::decode(Kind::Node, &node).unwrap().event);
+        assert_eq!(residue(&cluster).as_deref(), Some("1 nodes"));
     }
 }

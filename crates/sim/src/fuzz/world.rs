@@ -81,6 +81,19 @@ impl World {
         }
     }
 
+    /// Deletes everything that the story has made, but for the queues.
+    ///
+    /// # Errors
+    /// An object is refused, which is a fault of this module.
+    pub(super) fn clear(&mut self) -> Result<(), Refused> {
+        for kind in [&PODS, &POD_GROUPS, &NODES] {
+            for object in self.store.list(kind, None).objects {
+                self.delete(kind, &Key::of(&object.value))?;
+            }
+        }
+        Ok(())
+    }
+
     fn pick(&self, kind: &'static ServedKind, nth: u64) -> Option<Arc<Object>> {
         let objects = self.store.list(kind, None).objects;
         let count = u64::try_from(objects.len()).ok().filter(|count| 0 < *count)?;
