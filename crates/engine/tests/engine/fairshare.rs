@@ -231,6 +231,8 @@ fn fs_accounts_ahead() {
     }
     let mut text = jobs("a", 2);
     ["b", "c", "d", "e"].iter().for_each(|account| text.push_str(&jobs(account, 1)));
+    // Pods with a gate wait for somebody else.
+    text.push_str("job 0/gated\n  task t gpu=1 gate=example.com/later\n");
     // What has a higher priority is not behind, whoever has used less.
     text.push_str("job c/first priority=9\n  task t gpu=1\n");
     world.add(&text);
