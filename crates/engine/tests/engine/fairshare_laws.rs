@@ -165,6 +165,9 @@ fn fs_law_f1_f2_f3_f4() {
     match FuzzRequest::of("FUZZ_USAGE", 7) {
         FuzzRequest::Few(seed) => assert!(20 < laws(seed, 12), "hardly anything is evicted"),
         FuzzRequest::Seed(seed) => reported(seed),
-        FuzzRequest::Forever(first) => (first..).for_each(reported),
+        FuzzRequest::Forever(mut seed) => loop {
+            reported(seed);
+            seed += 1;
+        },
     }
 }
