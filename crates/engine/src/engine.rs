@@ -12,6 +12,7 @@ use vc_framework::{
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
+use crate::fork::Fork;
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
 use crate::load_source::interval_warning;
@@ -260,6 +261,22 @@ impl Engine {
         faults
     }
 
+    /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
+    /// of it use the plain evaluator. The next decisions of the engine do not depend on it.
+    pub fn fork(&self) -> Fork {
+        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+        self.extender.iter().for_each(|client| plugin_set.connect(client));
+        plugin_set.copy_memory(&self.plugin_set);
+        let eviction_holds = self.eviction_holds.clone();
+        let eviction_holds =
+            eviction_holds.unwrap_or_else(|| EvictionHolds::rebuilt(&self.cluster));
+        Fork::new(
+            (self.cluster.clone(), plugin_set, eviction_holds),
+            (self.settings.clone(), self.actions.iter().map(|action| action.name()).collect()),
+            (self.n_cycles, self.last_micros),
+        )
+    }
+
     /// Applies events to the state without a cycle.
     pub fn apply(&mut self, events: Vec<ClusterEvent>) {
         for event in events {
@@ -414,6 +431,7 @@ impl Engine {
         let mut session =
             Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening);
         session.outcome.with_witnesses = self.witness;
+        session.outcome.turns = self.explain.then(Vec::new);
         self.victim_index_bytes.into_iter().for_each(|most| session.set_victim_index_bytes(most));
         let of_hyper_nodes = self.hyper_node_problems.report(&mut session);
         self.topology_problems.report(&mut session);

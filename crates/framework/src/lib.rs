@@ -5,6 +5,7 @@
 
 mod action;
 mod active_jobs;
+mod atom;
 mod cause;
 mod certificate;
 mod depends;
@@ -16,6 +17,7 @@ mod failed_preemption_cache;
 mod gang_shape;
 mod gang_text;
 mod journal;
+mod lens;
 mod limit;
 mod log;
 mod message;
@@ -40,6 +42,7 @@ mod statement;
 mod sums;
 mod time;
 mod topology;
+mod trial;
 mod unschedulable_cache;
 mod victim_node_index;
 mod victim_selection;
@@ -47,6 +50,7 @@ mod wait_cause;
 
 pub use action::Action;
 pub use active_jobs::ActiveJobs;
+pub use atom::{Atom, effect_text};
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{
     Certificate, CertificateTerms, CertifiedVictim, Placement, Relation, Unit, Witness,
@@ -61,7 +65,8 @@ pub use failed_preemption_cache::{
 };
 pub use gang_shape::GangShape;
 pub use gang_text::{gang_text, gated_members, n_lacking};
-pub use limit::{LimitOwner, LimitedAmount, QueueLimit};
+pub use lens::{Lens, RefusalRule};
+pub use limit::{LimitOwner, LimitedAmount, QueueLimit, quantity};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use node_score_cache::{
@@ -76,7 +81,7 @@ pub use plugin::{
     PluginBuilder, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, TopologyPlugin,
     VectorizedPlugin, VictimFilter, VictimVote, Vote,
 };
-pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};
+pub use plugin_set::{EnqueueRefusal, JobDecider, NodeRules, PluginSet, ShareRefusal};
 pub use pod_signature::{ClassSignature, PodSignature};
 pub use points::{ALL_POINTS, Points};
 pub use quota::{
@@ -104,6 +109,7 @@ pub use time::rfc3339;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
+pub use trial::LiftedRows;
 pub use unschedulable_cache::{PreviousAttempt, RepeatedFailure};
 pub use victim_node_index::{PreemptionBound, VictimNodeIndex, VictimNodeIndexCache};
 pub use victim_selection::{EvictionRule, EvictionRuleId, Question, VictimSelection};

@@ -1,0 +1,26 @@
+//! Answers about jobs that wait: why, by how much, and who is before them. Everything is a function
+//! of the engine's state and the question; nothing is changed.
+//! Specification: answers.md.
+
+#![deny(missing_docs)]
+
+mod amounts;
+mod code;
+mod explain;
+mod explanation;
+mod line;
+mod nodes;
+mod quota;
+mod shortage;
+mod subject;
+mod trials;
+mod verdict;
+
+pub use code::WaitCode;
+pub use explain::{AnswerState, explain, explain_waiting};
+pub use explanation::{
+    AnswerTime, AskedSubject, Explanation, GangNumbers, JobsAhead, LastCondition, LineNeighbour,
+    LinePlace, NearestNode, NodeNumbers, PodClassNumbers, QuotaRow, RefusedNodes, RoleNumbers,
+    ShortResource, Verdict, time_text,
+};
+pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};

@@ -1,0 +1,9 @@
+//! Answers about clusters from text. Names of tests are the numbers of the cases in answers.md 20.
+#![allow(clippy::unwrap_used)]
+
+mod codes;
+mod examples;
+mod line;
+mod numbers;
+mod subjects;
+mod support;
