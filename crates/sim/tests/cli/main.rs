@@ -10,3 +10,4 @@ mod quota;
 mod run;
 mod scenario;
 mod usage;
+mod why;
