@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_engine::{Engine, Fork, Report};
-use vc_framework::{Session, WaitCause, quantity};
+use vc_framework::{Atom, Session, WaitCause, quantity};
 use vc_model::{Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 use vc_resource::Dim;
 
 use crate::amounts::{count, positive};
+use crate::blocking::find_sets;
 use crate::code::WaitCode;
 use crate::explanation::{
-    AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
-    RoleNumbers, Verdict,
+    AnswerTime, AskedSubject, BlockingSets, Explanation, GangNumbers, LastCondition, LinePlace,
+    PodClassNumbers, RoleNumbers, Verdict,
 };
 use crate::line::{line_of, place_of, waits};
+use crate::obstacles::find_present;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::verdict::{Judgement, judge};
@@ -65,15 +67,44 @@ struct CycleRecord<'a> {
     behind_head: &'a BTreeSet<ObjectKey>,
 }
 
+/// How much is worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Stage, numbers and place in the line.
+    Quick,
+    /// Blocking sets, too.
+    Full,
+    /// Like `Full`, with this many units of work for the trials.
+    Within(u64),
+}
+
 /// Explains why a job or pod waits.
-pub fn explain(state: &mut AnswerState, subject: Subject) -> Explanation {
+pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
     let as_of = state.time();
     let AnswerState { fork, pipelined, turns, behind_head } = state;
     let record = CycleRecord { as_of, pipelined, turns, behind_head };
     let mut session = fork.session();
-    let explanation = explain_in(&mut session, &record, subject, Scope::Alone);
+    let explanation = explain_in(&mut session, &record, subject, Scope::Alone(depth));
     session.finish();
     explanation
+}
+
+/// Runs the trial of a job with these atoms lifted, given by name. Atoms that are not present have
+/// no effect. Returns true if the job gets its places.
+pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
+    let as_of = state.time();
+    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let record = CycleRecord { as_of, pipelined, turns, behind_head };
+    let mut session = fork.session();
+    let held = held_before(&session, &record, job);
+    let mut trials = JobTrials::new(&mut session, job, held);
+    trials.limit(u64::MAX);
+    let present = find_present(&mut trials).map(|present| present.atoms).unwrap_or_default();
+    let is_named = |atom: &&Atom| atoms.contains(&atom.text(&trials.session().dims));
+    let lifted: AtomSet = present.iter().filter(is_named).cloned().collect();
+    let succeeds = trials.run(&lifted).succeeds();
+    session.finish();
+    succeeds
 }
 
 /// Explains every job and pod of ours that waits, by namespace and name. Jobs ahead are not tried.
@@ -98,8 +129,25 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
 /// Whether one job is explained, or all that wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    Alone,
+    Alone(Depth),
     List,
+}
+
+/// Returns the blocking sets of a job that waits for more than its turn.
+fn blocking_sets(
+    trials: &mut JobTrials<'_, '_>,
+    code: WaitCode,
+    scope: Scope,
+) -> Option<BlockingSets> {
+    let goes_on = [WaitCode::NextCycle, WaitCode::WaitsForRelease, WaitCode::AwaitsVictims];
+    let is_object = matches!(code, WaitCode::BindFailed | WaitCode::Invalid);
+    match scope {
+        _ if goes_on.contains(&code) || is_object => return None,
+        Scope::List | Scope::Alone(Depth::Quick) => return None,
+        Scope::Alone(Depth::Full) => {}
+        Scope::Alone(Depth::Within(units)) => trials.limit(units),
+    }
+    Some(find_sets(trials).0)
 }
 
 fn explain_in(
@@ -117,6 +165,7 @@ fn explain_in(
     let held = held_before(session, record, job);
     let mut trials = JobTrials::new(session, job, held);
     let judged = judge(&mut trials);
+    let blocking = blocking_sets(&mut trials, judged.verdict.code, scope);
     let line = place_of(session, job, record.turns);
     let line = line.map(|(place, ahead)| with_blocked(session, record, (place, ahead), scope));
     let waiting = waiting_members(session, job);
@@ -131,6 +180,7 @@ fn explain_in(
         nodes,
         short,
         quota,
+        blocking,
         line,
     }
 }
@@ -145,6 +195,7 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         nodes: None,
         short: Vec::new(),
         quota: Vec::new(),
+        blocking: None,
         line: None,
     }
 }
@@ -247,7 +298,7 @@ fn with_blocked(
     (mut place, ahead): (LinePlace, Vec<JobId>),
     scope: Scope,
 ) -> LinePlace {
-    if scope == Scope::Alone && ahead.len() <= MOST_TRIED_AHEAD {
+    if scope != Scope::List && ahead.len() <= MOST_TRIED_AHEAD {
         let is_blocked = |&&job: &&JobId| {
             let held = held_before(session, record, job);
             !JobTrials::new(session, job, held).run(&AtomSet::new()).succeeds()

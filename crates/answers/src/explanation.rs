@@ -216,6 +216,77 @@ pub struct JobsAhead {
     pub blocked: Option<usize>,
 }
 
+/// Who may change what an atom stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Responsible {
+    /// The owner of the job.
+    You,
+    /// Whoever administers queues and nodes.
+    Admin,
+    /// Nobody: it changes as other pods end.
+    Time,
+}
+
+impl Responsible {
+    /// Returns the word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::You => "you",
+            Self::Admin => "admin",
+            Self::Time => "time",
+        }
+    }
+}
+
+/// What keeps the job from its place, in sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockingSets {
+    /// True if the job would be placed on empty nodes with nobody before it. `None` if there was no
+    /// budget for it.
+    pub even_empty: Option<bool>,
+    /// True if nothing was left out for lack of budget.
+    pub is_complete: bool,
+    /// Names of the atoms that are present, in rank order.
+    pub atoms: Vec<String>,
+    /// Sets, each of which suffices. Empty: nothing that is present suffices, even all together.
+    pub sets: Vec<BlockingSet>,
+}
+
+impl BlockingSets {
+    /// True if the job may start without anybody changing anything: a set has only what running pods
+    /// and jobs before it hold, on nodes or of a limit. Also true if that is not known.
+    pub fn helps_waiting(&self) -> bool {
+        let is_held = |it: &BlockingAtom| {
+            let is_of = |prefix: &str| it.atom.starts_with(prefix);
+            it.atom == "order" || ["room/", "share/", "admission/"].into_iter().any(is_of)
+        };
+        let by_time = |set: &BlockingSet| set.atoms.iter().all(is_held);
+        self.even_empty != Some(false) || self.sets.is_empty() || self.sets.iter().any(by_time)
+    }
+}
+
+/// Atoms that suffice together, none of which could be left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockingSet {
+    /// The atoms in rank order.
+    pub atoms: Vec<BlockingAtom>,
+    /// What was tried: `all` proper subsets, or those with one atom less: `one-less`.
+    pub certified: &'static str,
+}
+
+/// One atom of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockingAtom {
+    /// Its name.
+    pub atom: String,
+    /// What it is in the objects of the user.
+    pub place: String,
+    /// Number of nodes that it refuses. `None` if it is not about nodes.
+    pub n_nodes: Option<usize>,
+    /// Whose it is to change.
+    pub who: Responsible,
+}
+
 /// The answer to "why does it wait".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
@@ -235,6 +306,8 @@ pub struct Explanation {
     pub short: Vec<ShortResource>,
     /// Limits that it would exceed.
     pub quota: Vec<QuotaRow>,
+    /// What keeps it from its place. `None` in a quick explanation, and if nothing does.
+    pub blocking: Option<BlockingSets>,
     /// Its place in the line. `None` if it is in none.
     pub line: Option<LinePlace>,
 }

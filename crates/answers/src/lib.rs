@@ -5,11 +5,13 @@
 #![deny(missing_docs)]
 
 mod amounts;
+mod blocking;
 mod code;
 mod explain;
 mod explanation;
 mod line;
 mod nodes;
+mod obstacles;
 mod quota;
 mod shortage;
 mod subject;
@@ -17,10 +19,10 @@ mod trials;
 mod verdict;
 
 pub use code::WaitCode;
-pub use explain::{AnswerState, explain, explain_waiting};
+pub use explain::{AnswerState, Depth, explain, explain_waiting, try_lifted};
 pub use explanation::{
-    AnswerTime, AskedSubject, Explanation, GangNumbers, JobsAhead, LastCondition, LineNeighbour,
-    LinePlace, NearestNode, NodeNumbers, PodClassNumbers, QuotaRow, RefusedNodes, RoleNumbers,
-    ShortResource, Verdict, time_text,
+    AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, Explanation, GangNumbers,
+    JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode, NodeNumbers, PodClassNumbers,
+    QuotaRow, RefusedNodes, Responsible, RoleNumbers, ShortResource, Verdict, time_text,
 };
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};

@@ -11,6 +11,12 @@ use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 /// Atoms that are lifted together.
 pub(crate) type AtomSet = BTreeSet<Atom>;
 
+/// Units of work per explanation and [`NODES_PER_UNITS`] nodes.
+const UNITS: u64 = 4_000_000;
+const NODES_PER_UNITS: u64 = 5_000;
+/// Units of one placement. One look at a node is one unit.
+const UNITS_PER_PLACEMENT: u64 = 1_000;
+
 /// What jobs before the asked one hold: rooms of pipelined tasks, or the turn of the queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HeldByOrder {
@@ -66,11 +72,45 @@ pub(crate) struct JobTrials<'s, 'c> {
     job: JobId,
     held: HeldByOrder,
     known: BTreeMap<AtomSet, TrialAnswer>,
+    /// Atoms that are lifted together as [`Atom::OtherFilters`].
+    others: AtomSet,
+    /// Units of work that may still be spent (ANS-3).
+    left_units: u64,
 }
 
 impl<'s, 'c> JobTrials<'s, 'c> {
     pub(crate) fn new(session: &'s mut Session<'c>, job: JobId, held: HeldByOrder) -> Self {
-        Self { session, job, held, known: BTreeMap::new() }
+        let n_nodes = session.info().nodes.len() as u64;
+        let left_units = UNITS * n_nodes.div_ceil(NODES_PER_UNITS).max(1);
+        let (known, others) = (BTreeMap::new(), AtomSet::new());
+        Self { session, job, held, known, others, left_units }
+    }
+
+    /// Limits the work of [`JobTrials::try_run`].
+    pub(crate) fn limit(&mut self, units: u64) {
+        self.left_units = units;
+    }
+
+    /// Makes these atoms one, [`Atom::OtherFilters`].
+    pub(crate) fn merge(&mut self, others: AtomSet) {
+        self.others = others;
+        self.known.clear();
+    }
+
+    /// Runs the trial with these atoms lifted, if the budget permits it. Returns `None` if it is
+    /// spent.
+    pub(crate) fn try_run(&mut self, lifted: &AtomSet) -> Option<TrialAnswer> {
+        if let Some(answer) = self.known.get(lifted) {
+            return Some(answer.clone());
+        }
+        if self.left_units == 0 {
+            return None;
+        }
+        let answer = self.run(lifted);
+        let n_looks = self.session.info().nodes.len();
+        let units = n_looks as u64 + UNITS_PER_PLACEMENT * answer.placed.len() as u64;
+        self.left_units = self.left_units.saturating_sub(units.max(1));
+        Some(answer)
     }
 
     /// Returns the session, without anything lifted.
@@ -119,6 +159,9 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         };
         // Our own gate is no obstacle: it is removed as soon as the queue has room.
         let mut lifted = lifted.clone();
+        if lifted.remove(&Atom::OtherFilters) {
+            lifted.extend(self.others.iter().cloned());
+        }
         if self.has_own_gates_only() {
             lifted.insert(Atom::Gates);
         }

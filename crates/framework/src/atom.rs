@@ -34,6 +34,8 @@ pub enum Atom {
     Cordon,
     /// This filter refuses the node.
     Filter(&'static str),
+    /// Labels, taints and filters that refuse few nodes each, where there are too many atoms.
+    OtherFilters,
     /// The network topology of the job.
     Topology,
     /// A node that has the resource lacks some of it.
@@ -60,6 +62,7 @@ impl Atom {
             Self::Taint(..) => format!("taint/{}", self.taint_text()),
             Self::Cordon => "cordon".to_owned(),
             Self::Filter(rule) => format!("filter/{rule}"),
+            Self::OtherFilters => "filter/others".to_owned(),
             Self::Topology => "topology".to_owned(),
             Self::Room(dim) => format!("room/{}", dims.name(*dim)),
             Self::Minimum => "minimum".to_owned(),

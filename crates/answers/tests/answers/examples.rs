@@ -1,6 +1,6 @@
 //! The worked examples of answers.md 18.
 
-use crate::support::{Asked, EXAMPLE, conf, groups};
+use crate::support::{Asked, EXAMPLE, conf, groups, sets};
 
 /// Nodes g1 to g4 with GPUs, c1 to c6 without.
 fn nodes(taints: [&str; 4]) -> String {
@@ -54,10 +54,10 @@ fn ans_18_a_two_ways_out() {
             "1 taint/team=vision:NoSchedule g4",
         ]
     );
-    let gang = why.gang.unwrap();
+    let gang = why.gang.as_ref().unwrap();
     assert_eq!((gang.needed, gang.placed, gang.ready, gang.waiting), (2, 0, 0, 2));
     assert_eq!((gang.pods.len(), gang.pods[0].count), (1, 2));
-    let nodes = why.nodes.unwrap();
+    let nodes = why.nodes.as_ref().unwrap();
     assert_eq!((nodes.total, nodes.eligible), (10, 3));
     assert_eq!(&*nodes.nearest[0].name, "g4", "a taint is one atom, and lacks nothing");
     assert_eq!(nodes.nearest[1].lacks, [("nvidia.com/gpu".to_owned(), "1".to_owned())]);
@@ -66,6 +66,14 @@ fn ans_18_a_two_ways_out() {
     assert_eq!(row, ["8", "9", "0", "3", "0"]);
     assert_eq!(gpus.per_pod.as_deref(), Some("1"));
     assert_eq!(why.quota, []);
+    assert_eq!(sets(&why), ["taint/team=vision:NoSchedule", "room/nvidia.com/gpu"]);
+    let blocking = why.blocking.unwrap();
+    assert_eq!((blocking.even_empty, blocking.is_complete), (Some(true), true));
+    let taint = &blocking.sets[0];
+    assert_eq!((taint.certified, &*taint.atoms[0].place), ("all", "spec.tolerations"));
+    assert_eq!((taint.atoms[0].n_nodes, taint.atoms[0].who.as_str()), (Some(1), "you"));
+    let room = &blocking.sets[1].atoms[0];
+    assert_eq!((&*room.place, room.n_nodes, room.who.as_str()), ("running pods", Some(3), "time"));
     assert_eq!(why.subject.waiting_seconds, Some(5_400));
 }
 
@@ -77,6 +85,11 @@ fn ans_18_b_a_pair() {
         "NodesRefuse: no node is eligible: 6 nodes have no nvidia.com/gpu; 4 nodes lack room: 1 \
          nvidia.com/gpu each, taint team=vision:NoSchedule also Fragmented"
     );
+    let why = asked.why("ml/train");
+    assert_eq!(sets(&why), ["taint/team=vision:NoSchedule + room/nvidia.com/gpu"]);
+    let blocking = why.blocking.unwrap();
+    assert_eq!((blocking.sets[0].certified, blocking.even_empty), ("all", Some(false)));
+    assert!(!blocking.helps_waiting());
 }
 
 #[test]
@@ -86,6 +99,8 @@ fn ans_18_c_never() {
         asked.verdict("ml/train"),
         "NeverFits: no eligible node is large enough: 12 nvidia.com/gpu asked, 8 on the largest"
     );
+    let blocking = asked.why("ml/train").blocking.unwrap();
+    assert_eq!((blocking.sets.len(), blocking.even_empty), (0, Some(false)));
 }
 
 /// Example D: the capability of the queue has room for one of two pods.
@@ -111,6 +126,8 @@ fn ans_18_d_quota() {
     let row = &rows[0];
     assert_eq!((rows.len(), row.plugin, row.limit.as_str()), (1, "capacity", "capability"));
     assert_eq!([&row.amount, &row.used, &row.asked, &row.short], ["16", "16", "4", "4"]);
+    assert_eq!(asked.sets("ml/train"), ["share/capacity", "minimum"]);
+    assert!(asked.why("ml/train").blocking.unwrap().helps_waiting());
 }
 
 /// Example E: the cluster is promised beyond its factor.
@@ -135,4 +152,5 @@ fn ans_18_e_not_admitted() {
     let row = &rows[0];
     assert_eq!((rows.len(), row.plugin, row.limit.as_str()), (1, "overcommit", "overcommit"));
     assert_eq!([&row.amount, &row.used, &row.asked, &row.short], ["1152", "1100", "100", "48"]);
+    assert_eq!(asked.sets("ml/train"), ["admission/overcommit + room/cpu"]);
 }

@@ -1,7 +1,8 @@
 //! A cluster as text, one cycle of the engine, and questions about the state after it.
 
 use vc_answers::{
-    AnswerState, Explanation, SubjectKind, SubjectQuery, explain, explain_waiting, find_subject,
+    AnswerState, Depth, Explanation, SubjectKind, SubjectQuery, explain, explain_waiting,
+    find_subject,
 };
 use vc_conf::Config;
 use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN, Report};
@@ -72,7 +73,12 @@ impl Asked {
         let kind = SubjectKind::Any;
         let query = SubjectQuery { namespace, name, controller_uid: None, kind };
         let subject = find_subject(state.cluster(), query).unwrap();
-        explain(&mut state, subject)
+        explain(&mut state, subject, Depth::Full)
+    }
+
+    /// Returns the blocking sets, one text each: `taint/x:NoSchedule + room/cpu`.
+    pub(crate) fn sets(&self, name: &str) -> Vec<String> {
+        sets(&self.why(name))
     }
 
     pub(crate) fn all(&self) -> Vec<Explanation> {
@@ -100,4 +106,13 @@ pub(crate) fn groups(explanation: &Explanation) -> Vec<String> {
         format!("{} {} {}", group.count, group.atoms.join("+"), group.names.join(" "))
     };
     nodes.groups.iter().map(group).collect()
+}
+
+/// Returns the blocking sets, one text each.
+pub(crate) fn sets(explanation: &Explanation) -> Vec<String> {
+    let set = |set: &vc_answers::BlockingSet| {
+        let atoms: Vec<&str> = set.atoms.iter().map(|atom| atom.atom.as_str()).collect();
+        atoms.join(" + ")
+    };
+    explanation.blocking.iter().flat_map(|found| found.sets.iter().map(set)).collect()
 }

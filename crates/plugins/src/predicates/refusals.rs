@@ -12,6 +12,9 @@ use vc_resource::Dim;
 
 use super::{Predicates, WrappedFilter, devices};
 
+/// Name of the need for claims and volumes that exist.
+const VOLUMES: &str = "Volumes";
+
 impl Predicates {
     /// Returns the filters that refuse the pod before any node is looked at.
     pub(super) fn unmet_needs_of(&self, pod: Pod<'_>) -> Vec<Atom> {
@@ -23,13 +26,18 @@ impl Predicates {
         if matches!(self.devices.pre_filter(pod), PreFilter::Refuse(_)) {
             needs.push(need(devices::NAME));
         }
+        needs.dedup();
         needs
     }
 
     /// Returns all rules by which the filters and the pod limit refuse nodes.
     pub(super) fn refusals_of<'a>(&'a self, pod: Pod<'a>) -> RefusalRule<'a> {
+        // Of volumes that do not exist nothing else can be said.
+        let lacks_volumes = self.unmet_needs_of(pod).contains(&Atom::Need(VOLUMES));
+        let judges = |wrapped: &&&WrappedFilter| !lacks_volumes || !is_about_volumes(wrapped.name);
+        let judging = self.filters.iter().filter(judges);
         let rules: Vec<RefusalRule<'a>> =
-            self.filters.iter().filter_map(|wrapped| refusals_by(wrapped, pod)).collect();
+            judging.filter_map(|wrapped| refusals_by(wrapped, pod)).collect();
         let of_devices = rule_of(devices::NAME, self.devices.pre_filter(pod));
         Box::new(move |node, atoms| {
             atoms.extend(pods_lacking(&pod.cluster.nodes[node]));
@@ -112,10 +120,15 @@ fn affinity(refusal: AffinityRefusal) -> Atom {
     })
 }
 
+fn is_about_volumes(filter: &str) -> bool {
+    matches!(filter, "NodeVolumeLimits" | "VolumeZone" | "VolumeBinding" | "VolumeRestrictions")
+}
+
 /// Contradicting names of nodes are a matter of the key `metadata.name`.
 fn need(filter: &'static str) -> Atom {
     match filter {
         "NodeAffinity" => Atom::Label("metadata.name".into()),
+        name if is_about_volumes(name) => Atom::Need(VOLUMES),
         name => Atom::Need(rule_name(name)),
     }
 }

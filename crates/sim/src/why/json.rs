@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use vc_answers::{Explanation, LineNeighbour, WaitCode, time_text};
+use vc_answers::{BlockingAtom, Explanation, LineNeighbour, WaitCode, time_text};
 
 use super::names::OwnerNames;
 use super::text::not_ours_text;
@@ -45,6 +45,8 @@ pub struct ExplanationJson<'a> {
     nodes: Option<NodesJson<'a>>,
     short: Vec<ShortJson<'a>>,
     quota: Vec<QuotaJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocking: Option<BlockingJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<LineJson<'a>>,
 }
@@ -165,6 +167,31 @@ struct QuotaJson<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+struct BlockingJson<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    even_empty: Option<bool>,
+    complete: bool,
+    atoms: &'a [String],
+    sets: Vec<SetJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct SetJson<'a> {
+    atoms: Vec<AtomJson<'a>>,
+    certified: &'static str,
+}
+
+#[derive(Serialize)]
+struct AtomJson<'a> {
+    atom: &'a str,
+    r#in: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<usize>,
+    who: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct LineJson<'a> {
     in_queue: usize,
     of_queue: usize,
@@ -237,6 +264,7 @@ impl<'a> WhyJson<'a> {
             nodes: None,
             short: Vec::new(),
             quota: Vec::new(),
+            blocking: None,
             line: None,
         }))
     }
@@ -269,6 +297,7 @@ impl<'a> ExplanationJson<'a> {
             nodes: nodes(it),
             short: short(it),
             quota: quota(it),
+            blocking: blocking(it),
             line: line(it, owners),
         }
     }
@@ -360,6 +389,24 @@ fn quota(it: &Explanation) -> Vec<QuotaJson<'_>> {
         short: &row.short,
     });
     rows.collect()
+}
+
+fn blocking(it: &Explanation) -> Option<BlockingJson<'_>> {
+    let blocking = it.blocking.as_ref()?;
+    let sets = blocking.sets.iter().map(|set| SetJson {
+        atoms: set.atoms.iter().map(atom).collect(),
+        certified: set.certified,
+    });
+    Some(BlockingJson {
+        even_empty: blocking.even_empty,
+        complete: blocking.is_complete,
+        atoms: &blocking.atoms,
+        sets: sets.collect(),
+    })
+}
+
+fn atom(atom: &BlockingAtom) -> AtomJson<'_> {
+    AtomJson { atom: &atom.atom, r#in: &atom.place, nodes: atom.n_nodes, who: atom.who.as_str() }
 }
 
 fn line<'a>(it: &'a Explanation, owners: &OwnerNames) -> Option<LineJson<'a>> {

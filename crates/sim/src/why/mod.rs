@@ -5,7 +5,7 @@ mod json;
 mod names;
 mod text;
 
-use vc_answers::{Explanation, explain, explain_waiting};
+use vc_answers::{Depth, Explanation, explain, explain_waiting};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
 use names::{Found, OwnerNames, find};
@@ -70,7 +70,7 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let namespace = options.namespace.as_deref();
     let asked = match &options.name {
         Some(name) => match find(&simulation, state.cluster(), (namespace, name))? {
-            Found::Ours(subject) => Asked::One(Box::new(explain(&mut state, subject))),
+            Found::Ours(subject) => Asked::One(Box::new(explain(&mut state, subject, Depth::Full))),
             Found::NotOurs { pod, scheduler } => Asked::NotOurs { pod, scheduler },
         },
         None => {

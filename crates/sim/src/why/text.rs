@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use vc_answers::{
-    Explanation, GangNumbers, LineNeighbour, LinePlace, NodeNumbers, RefusedNodes, WaitCode,
+    BlockingSet, BlockingSets, Explanation, GangNumbers, LineNeighbour, LinePlace, NodeNumbers,
+    RefusedNodes, WaitCode,
 };
 use vc_text::escape;
 
@@ -23,6 +24,9 @@ pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
     let also: Vec<&str> = it.verdict.also.iter().map(|code| code.as_str()).collect();
     if !also.is_empty() {
         line(&mut out, "ALSO", &also.join(", "));
+    }
+    if let Some(text) = it.blocking.as_ref().and_then(blocked_text) {
+        line(&mut out, "BLOCKED", &text);
     }
     if let Some(condition) = &it.last_condition {
         let text = format!("{}: {}", condition.reason, condition.message);
@@ -150,6 +154,27 @@ fn groups(out: &mut String, it: &Explanation, nodes: &NodeNumbers) {
         let text = format!("{count:<counts$}  {phrase:<phrases$}  {}", names.join(" "));
         let _infallible = writeln!(out, "           {}", escape(&text));
     }
+}
+
+/// What would have to be lifted. Returns `None` if it was not found out.
+fn blocked_text(blocking: &BlockingSets) -> Option<String> {
+    let set = |set: &BlockingSet| {
+        let atoms: Vec<String> =
+            set.atoms.iter().map(|atom| atom.atom.replacen('/', " ", 1)).collect();
+        atoms.join(" and ")
+    };
+    let sets: Vec<String> = blocking.sets.iter().map(set).collect();
+    let by_time = match blocking.helps_waiting() {
+        true => "",
+        false => "; waiting alone does not help",
+    };
+    let text = match sets.as_slice() {
+        [] if !blocking.is_complete => return None,
+        [] => "not even empty nodes without all other obstacles would do".to_owned(),
+        [one] => format!("by  {one}{by_time}"),
+        [..] => format!("any one of:  {}{by_time}", sets.join("   |   ")),
+    };
+    Some(text)
 }
 
 fn line_text(it: &Explanation, place: &LinePlace, owners: &OwnerNames) -> String {
