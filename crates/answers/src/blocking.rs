@@ -21,11 +21,17 @@ struct SetSearch<'t, 's, 'c> {
     ranked: Vec<Atom>,
 }
 
-/// Finds the blocking sets of a job that is not placed. Returns them as atoms, too.
-pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> (BlockingSets, Vec<AtomSet>) {
-    let Some(present) = find_present(trials) else {
-        return (BlockingSets::default(), Vec::new());
-    };
+/// The blocking sets for users and as atoms, with all atoms that are present.
+#[derive(Default)]
+pub(crate) struct FoundSets {
+    pub(crate) blocking: BlockingSets,
+    pub(crate) sets: Vec<AtomSet>,
+    pub(crate) present: AtomSet,
+}
+
+/// Finds the blocking sets of a job that is not placed.
+pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> FoundSets {
+    let Some(present) = find_present(trials) else { return FoundSets::default() };
     let dims = trials.session().dims.clone();
     let mut ranked: Vec<Atom> = present.atoms.iter().cloned().collect();
     ranked.sort_by(|l, r| l.order(r, &dims));
@@ -48,7 +54,8 @@ pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> (BlockingSets, Vec<At
         }
     }
     let atoms = search.ranked.iter().map(|atom| atom.text(&dims)).collect();
-    (BlockingSets { even_empty, is_complete, atoms, sets }, kept)
+    let blocking = BlockingSets { even_empty, is_complete, atoms, sets };
+    FoundSets { blocking, sets: kept, present: present.atoms }
 }
 
 impl SetSearch<'_, '_, '_> {

@@ -10,16 +10,17 @@ use vc_model::{Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, Tas
 use vc_resource::Dim;
 
 use crate::amounts::{count, positive};
-use crate::blocking::find_sets;
+use crate::blocking::{FoundSets, find_sets};
 use crate::code::WaitCode;
 use crate::explanation::{
-    AnswerTime, AskedSubject, BlockingSets, Explanation, GangNumbers, LastCondition, LinePlace,
-    PodClassNumbers, RoleNumbers, Verdict,
+    AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
+    RoleNumbers, Verdict,
 };
 use crate::line::{line_of, place_of, waits};
 use crate::obstacles::find_present;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
+use crate::unblock::{ClusterQuestion, change_cluster, change_job};
 use crate::verdict::{Judgement, judge};
 
 /// Jobs before a job that are tried, to count those that could not start now either.
@@ -84,8 +85,13 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
     let AnswerState { fork, pipelined, turns, behind_head } = state;
     let record = CycleRecord { as_of, pipelined, turns, behind_head };
     let mut session = fork.session();
-    let explanation = explain_in(&mut session, &record, subject, Scope::Alone(depth));
+    let (mut explanation, question) =
+        explain_in(&mut session, &record, subject, Scope::Alone(depth));
     session.finish();
+    if let Some(question) = question {
+        let of_job = std::mem::take(&mut explanation.unblock);
+        explanation.unblock = change_cluster(fork, &question, of_job);
+    }
     explanation
 }
 
@@ -120,7 +126,7 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
     let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
     let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
-    let explain = |subject| explain_in(&mut session, &record, subject, Scope::List);
+    let explain = |subject| explain_in(&mut session, &record, subject, Scope::List).0;
     let explanations = subjects.into_iter().map(explain).collect();
     session.finish();
     explanations
@@ -138,7 +144,7 @@ fn blocking_sets(
     trials: &mut JobTrials<'_, '_>,
     code: WaitCode,
     scope: Scope,
-) -> Option<BlockingSets> {
+) -> Option<FoundSets> {
     let goes_on = [WaitCode::NextCycle, WaitCode::WaitsForRelease, WaitCode::AwaitsVictims];
     let is_object = matches!(code, WaitCode::BindFailed | WaitCode::Invalid);
     match scope {
@@ -147,7 +153,7 @@ fn blocking_sets(
         Scope::Alone(Depth::Full) => {}
         Scope::Alone(Depth::Within(units)) => trials.limit(units),
     }
-    Some(find_sets(trials).0)
+    Some(find_sets(trials))
 }
 
 fn explain_in(
@@ -155,22 +161,24 @@ fn explain_in(
     record: &CycleRecord<'_>,
     subject: Subject,
     scope: Scope,
-) -> Explanation {
+) -> (Explanation, Option<ClusterQuestion>) {
     let asked = asked_subject(session, subject);
     if let Some((code, text)) = outside_verdict(session, subject) {
         let verdict = Verdict { code, text, also: Vec::new() };
-        return without_numbers(record.as_of, asked, verdict);
+        return (without_numbers(record.as_of, asked, verdict), None);
     }
     let job = subject.job.expect("a pod without a job has a verdict");
     let held = held_before(session, record, job);
     let mut trials = JobTrials::new(session, job, held);
     let judged = judge(&mut trials);
-    let blocking = blocking_sets(&mut trials, judged.verdict.code, scope);
+    let found = blocking_sets(&mut trials, judged.verdict.code, scope);
+    let changed = found.as_ref().map(|it| change_job(&mut trials, &it.sets, &it.present));
+    let (unblock, question) = changed.unzip();
     let line = place_of(session, job, record.turns);
     let line = line.map(|(place, ahead)| with_blocked(session, record, (place, ahead), scope));
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed } = judged;
-    Explanation {
+    let explanation = Explanation {
         as_of: record.as_of,
         last_condition: last_condition(session, job, verdict.code),
         gang: (!session.jobs[job].tasks.is_empty())
@@ -180,9 +188,11 @@ fn explain_in(
         nodes,
         short,
         quota,
-        blocking,
+        blocking: found.map(|found| found.blocking),
+        unblock: unblock.unwrap_or_default(),
         line,
-    }
+    };
+    (explanation, question)
 }
 
 fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -> Explanation {
@@ -196,6 +206,7 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         short: Vec::new(),
         quota: Vec::new(),
         blocking: None,
+        unblock: Vec::new(),
         line: None,
     }
 }

@@ -287,6 +287,53 @@ pub struct BlockingAtom {
     pub who: Responsible,
 }
 
+/// What a remedy changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RemedyKind {
+    /// The pods tolerate a taint.
+    Tolerate,
+    /// The pods do not ask for a label.
+    Selector,
+    /// A filter lets the pods in.
+    Filter,
+    /// Each pod asks for less.
+    AskLess,
+    /// Fewer pods must start together.
+    LowerMinimum,
+    /// A queue may hold more.
+    RaiseQuota,
+    /// The cluster has more nodes.
+    AddNodes,
+}
+
+impl RemedyKind {
+    /// Returns the word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tolerate => "tolerate",
+            Self::Selector => "selector",
+            Self::Filter => "filter",
+            Self::AskLess => "askLess",
+            Self::LowerMinimum => "lowerMinimum",
+            Self::RaiseQuota => "raiseQuota",
+            Self::AddNodes => "addNodes",
+        }
+    }
+}
+
+/// A change after which the job gets its places. It was tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// What it changes.
+    pub kind: RemedyKind,
+    /// Whose it is to change.
+    pub who: Responsible,
+    /// The change in one line.
+    pub text: String,
+    /// Up to five nodes that the job gets. Empty if they are not known.
+    pub nodes: Vec<Arc<str>>,
+}
+
 /// The answer to "why does it wait".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
@@ -308,6 +355,8 @@ pub struct Explanation {
     pub quota: Vec<QuotaRow>,
     /// What keeps it from its place. `None` in a quick explanation, and if nothing does.
     pub blocking: Option<BlockingSets>,
+    /// Changes that would let it start, each tried. Empty in a quick explanation.
+    pub unblock: Vec<Remedy>,
     /// Its place in the line. `None` if it is in none.
     pub line: Option<LinePlace>,
 }

@@ -16,6 +16,7 @@ mod quota;
 mod shortage;
 mod subject;
 mod trials;
+mod unblock;
 mod verdict;
 
 pub use code::WaitCode;
@@ -23,6 +24,7 @@ pub use explain::{AnswerState, Depth, explain, explain_waiting, try_lifted};
 pub use explanation::{
     AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, Explanation, GangNumbers,
     JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode, NodeNumbers, PodClassNumbers,
-    QuotaRow, RefusedNodes, Responsible, RoleNumbers, ShortResource, Verdict, time_text,
+    QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers, ShortResource, Verdict,
+    time_text,
 };
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};

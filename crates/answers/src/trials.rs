@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_job};
-use vc_framework::{Atom, Room, Session};
+use vc_framework::{Atom, JobChange, Room, Session};
 use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 /// Atoms that are lifted together.
@@ -107,9 +107,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
             return None;
         }
         let answer = self.run(lifted);
-        let n_looks = self.session.info().nodes.len();
-        let units = n_looks as u64 + UNITS_PER_PLACEMENT * answer.placed.len() as u64;
-        self.left_units = self.left_units.saturating_sub(units.max(1));
+        self.spend(&answer);
         Some(answer)
     }
 
@@ -147,10 +145,39 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         answer
     }
 
+    /// Runs the trial of the changed job. Returns `None` if the budget is spent.
+    pub(crate) fn run_changed(&mut self, change: JobChange) -> Option<TrialAnswer> {
+        if self.left_units == 0 {
+            return None;
+        }
+        let (job, is_behind) = (self.job, self.held.head.is_some());
+        let nothing = AtomSet::new();
+        let attempt = |session: &mut Session<'c>| attempt(session, job, is_behind);
+        let answer = self.with_changed((&nothing, change), attempt);
+        self.spend(&answer);
+        Some(answer)
+    }
+
+    fn spend(&mut self, answer: &TrialAnswer) {
+        let n_looks = self.session.info().nodes.len() as u64;
+        let units = n_looks + UNITS_PER_PLACEMENT * answer.placed.len() as u64;
+        self.left_units = self.left_units.saturating_sub(units.max(1));
+    }
+
     /// Asks about the base state with these atoms lifted. Everything is restored afterwards.
     pub(crate) fn with_lifted<T>(
         &mut self,
         lifted: &AtomSet,
+        question: impl FnOnce(&mut Session<'c>) -> T,
+    ) -> T {
+        self.with_changed((lifted, JobChange::default()), question)
+    }
+
+    /// Asks about the base state with these atoms lifted and the job changed. Everything is restored
+    /// afterwards.
+    pub(crate) fn with_changed<T>(
+        &mut self,
+        (lifted, change): (&AtomSet, JobChange),
         question: impl FnOnce(&mut Session<'c>) -> T,
     ) -> T {
         let held = match lifted.contains(&Atom::Order) {
@@ -165,7 +192,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         if self.has_own_gates_only() {
             lifted.insert(Atom::Gates);
         }
-        let rows = self.session.lift(self.job, &lifted);
+        let rows = self.session.lift(self.job, &lifted, change);
         let answer = question(self.session);
         self.session.restore(rows);
         for task in held.into_iter().rev() {

@@ -12,7 +12,7 @@ use vc_framework::{
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
-use crate::fork::Fork;
+use crate::fork::{Fork, ForkConfiguration};
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
 use crate::load_source::interval_warning;
@@ -264,17 +264,18 @@ impl Engine {
     /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
     /// of it use the plain evaluator. The next decisions of the engine do not depend on it.
     pub fn fork(&self) -> Fork {
-        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
-        self.extender.iter().for_each(|client| plugin_set.connect(client));
-        plugin_set.copy_memory(&self.plugin_set);
         let eviction_holds = self.eviction_holds.clone();
         let eviction_holds =
             eviction_holds.unwrap_or_else(|| EvictionHolds::rebuilt(&self.cluster));
-        Fork::new(
-            (self.cluster.clone(), plugin_set, eviction_holds),
-            (self.settings.clone(), self.actions.iter().map(|action| action.name()).collect()),
-            (self.n_cycles, self.last_micros),
-        )
+        let configuration = ForkConfiguration {
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            actions: self.actions.iter().map(|action| action.name()).collect(),
+            plugins: self.plugins,
+            extender: self.extender.clone(),
+        };
+        let state = (&self.cluster, &self.plugin_set, eviction_holds);
+        Fork::new(configuration, state, (self.n_cycles, self.last_micros))
     }
 
     /// Applies events to the state without a cycle.

@@ -1,8 +1,13 @@
 //! A copy of the engine's state, on which questions are answered. The engine itself never notices.
 //! Specification: answers.md 1, 10.2.
 
-use vc_conf::ActionSettings;
-use vc_framework::{ActiveJobs, Caches, EvictionHolds, EvictionSides, Opening, PluginSet, Session};
+use std::sync::Arc;
+
+use vc_conf::{ActionSettings, Config};
+use vc_framework::{
+    ActiveJobs, Caches, EvictionHolds, EvictionSides, ExtenderClient, Opening, PluginEntry,
+    PluginSet, Session,
+};
 use vc_model::{Cluster, ClusterEvent};
 
 /// A copy of the cluster with the configuration in force.
@@ -10,24 +15,59 @@ pub struct Fork {
     cluster: Cluster,
     plugin_set: PluginSet,
     eviction_holds: EvictionHolds,
-    settings: ActionSettings,
-    actions: Vec<&'static str>,
+    configuration: ForkConfiguration,
     n_cycles: u64,
     now_micros: i64,
 }
 
+/// What the plugins and actions of a copy are built from.
+#[derive(Clone)]
+pub(crate) struct ForkConfiguration {
+    pub(crate) config: Config,
+    pub(crate) settings: ActionSettings,
+    pub(crate) actions: Vec<&'static str>,
+    pub(crate) plugins: &'static [PluginEntry],
+    pub(crate) extender: Option<Arc<dyn ExtenderClient>>,
+}
+
+impl ForkConfiguration {
+    /// Builds plugins with copies of the memory of these.
+    fn build(&self, memory: &PluginSet) -> PluginSet {
+        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+        self.extender.iter().for_each(|client| plugin_set.connect(client));
+        plugin_set.copy_memory(memory);
+        plugin_set
+    }
+}
+
 impl Fork {
     pub(crate) fn new(
-        (cluster, plugin_set, eviction_holds): (Cluster, PluginSet, EvictionHolds),
-        (settings, actions): (ActionSettings, Vec<&'static str>),
+        configuration: ForkConfiguration,
+        (cluster, memory, eviction_holds): (&Cluster, &PluginSet, EvictionHolds),
         (n_cycles, now_micros): (u64, i64),
     ) -> Self {
-        Self { cluster, plugin_set, eviction_holds, settings, actions, n_cycles, now_micros }
+        let plugin_set = configuration.build(memory);
+        let cluster = cluster.clone();
+        Self { cluster, plugin_set, eviction_holds, configuration, n_cycles, now_micros }
+    }
+
+    /// Returns a copy, to be changed.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let (configuration, eviction_holds) =
+            (self.configuration.clone(), self.eviction_holds.clone());
+        let state = (&self.cluster, &self.plugin_set, eviction_holds);
+        Self::new(configuration, state, (self.n_cycles, self.now_micros))
     }
 
     /// Returns the cluster.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
+    }
+
+    /// Returns the cluster, to be changed before the first session.
+    pub fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
     }
 
     /// Changes the copy.
@@ -37,7 +77,7 @@ impl Fork {
 
     /// Returns the names of the configured actions, in order.
     pub fn actions(&self) -> &[&'static str] {
-        &self.actions
+        &self.configuration.actions
     }
 
     /// Returns the number of cycles that the engine has run.
@@ -59,12 +99,17 @@ impl Fork {
             now_micros: self.now_micros,
             previous_micros: None,
             session_id: String::new(),
-            enqueue_configured: self.actions.contains(&"enqueue"),
-            sides: EvictionSides::of(self.actions.iter().copied()),
+            enqueue_configured: self.actions().contains(&"enqueue"),
+            sides: EvictionSides::of(self.actions().iter().copied()),
             eviction_holds,
             caches: Caches::default(),
             active_jobs: ActiveJobs::default(),
         };
-        Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening)
+        Session::open(
+            &mut self.cluster,
+            &mut self.plugin_set,
+            &self.configuration.settings,
+            opening,
+        )
     }
 }

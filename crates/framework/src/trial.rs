@@ -20,6 +20,15 @@ use crate::statement::Op;
 /// The taint that stands for a cordon.
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 
+/// A change of the job itself that a trial makes beside lifting atoms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobChange {
+    /// Amount of one dimension that each waiting pod asks for, in units of [`Resource`].
+    pub request: Option<(Dim, i64)>,
+    /// Minimum of the gang. Minimums of roles stay.
+    pub min_available: Option<i32>,
+}
+
 /// Rows as they were before atoms were lifted.
 #[derive(Debug, Default)]
 #[must_use]
@@ -62,13 +71,13 @@ impl Session<'_> {
         (answer, self.state.trial.take().unwrap_or_default())
     }
 
-    /// Lifts atoms for the tasks of a job that wait. [`Session::restore`] must follow before
-    /// anything else is lifted.
-    pub fn lift(&mut self, job: JobId, lifted: &BTreeSet<Atom>) -> LiftedRows {
+    /// Lifts atoms for the tasks of a job that wait, and changes the job. [`Session::restore`] must
+    /// follow before anything else is lifted.
+    pub fn lift(&mut self, job: JobId, lifted: &BTreeSet<Atom>, change: JobChange) -> LiftedRows {
         let mut rows = LiftedRows::default();
         self.state.plugins.lens = Some(Lens::new(lifted));
-        self.lift_job(job, lifted, &mut rows);
-        self.lift_tasks(job, lifted, &mut rows);
+        self.lift_job(job, (lifted, change.min_available), &mut rows);
+        self.lift_tasks(job, (lifted, change.request), &mut rows);
         let rooms = lifted.iter().filter_map(|atom| match atom {
             Atom::Room(dim) => Some(*dim),
             _ => None,
@@ -102,7 +111,12 @@ impl Session<'_> {
         self.state.journal.touch();
     }
 
-    fn lift_job(&mut self, job: JobId, lifted: &BTreeSet<Atom>, rows: &mut LiftedRows) {
+    fn lift_job(
+        &mut self,
+        job: JobId,
+        (lifted, min_available): (&BTreeSet<Atom>, Option<i32>),
+        rows: &mut LiftedRows,
+    ) {
         let cluster = &mut *self.state.cluster;
         if lifted.contains(&Atom::Queue) {
             let queue = cluster.jobs[job].queue;
@@ -110,11 +124,14 @@ impl Session<'_> {
             cluster.queues[queue].state = QueueState::Open;
         }
         let of_job = [Atom::Members, Atom::Topology, Atom::Minimum];
-        if !of_job.iter().any(|atom| lifted.contains(atom)) {
+        if !of_job.iter().any(|atom| lifted.contains(atom)) && min_available.is_none() {
             return;
         }
         let row = &mut cluster.jobs[job];
         rows.job = Some((job, Box::new(row.clone())));
+        if let Some(minimum) = min_available {
+            set_min_available(row, minimum);
+        }
         if lifted.contains(&Atom::Members) {
             count_existing(row);
         }
@@ -134,7 +151,12 @@ impl Session<'_> {
         }
     }
 
-    fn lift_tasks(&mut self, job: JobId, lifted: &BTreeSet<Atom>, rows: &mut LiftedRows) {
+    fn lift_tasks(
+        &mut self,
+        job: JobId,
+        (lifted, request): (&BTreeSet<Atom>, Option<(Dim, i64)>),
+        rows: &mut LiftedRows,
+    ) {
         let cluster = &mut *self.state.cluster;
         let tasks = cluster.jobs[job].tasks.clone();
         let waits = |task: &&TaskId| cluster.tasks[**task].status == TaskStatus::Pending;
@@ -144,7 +166,7 @@ impl Session<'_> {
                 rows.gates.push((task, row.gates));
                 row.gates = Gates::None;
             }
-            if let Some(class) = class_without(cluster.class(task), lifted) {
+            if let Some(class) = changed_class(cluster.class(task), lifted, request) {
                 rows.classes.push((task, cluster.lend_class(task, class)));
             }
         }
@@ -217,10 +239,23 @@ fn set_min_available(row: &mut Job, minimum: i32) {
     }
 }
 
-/// Returns the class without what the lifted atoms name of it. Returns `None` if that is nothing.
-fn class_without(class: &Class, lifted: &BTreeSet<Atom>) -> Option<Class> {
+/// Returns the class without what the lifted atoms name of it, and with another request. Returns
+/// `None` if it stays as it is.
+fn changed_class(
+    class: &Class,
+    lifted: &BTreeSet<Atom>,
+    request: Option<(Dim, i64)>,
+) -> Option<Class> {
     let mut changed = class.clone();
     let mut shape = Shape::clone(&class.shape);
+    if let Some((dim, amount)) = request.filter(|(dim, _)| shape.request.has(*dim)) {
+        shape.request.set(dim, amount);
+        match dim {
+            Dim::CPU => shape.non_zero.cpu_milli = amount,
+            Dim::MEMORY => shape.non_zero.memory_bytes = amount,
+            _ => {}
+        }
+    }
     for atom in lifted {
         match atom {
             Atom::Label(key) => drop_key(&mut shape, key),

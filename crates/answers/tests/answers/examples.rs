@@ -75,6 +75,14 @@ fn ans_18_a_two_ways_out() {
     let room = &blocking.sets[1].atoms[0];
     assert_eq!((&*room.place, room.n_nodes, room.who.as_str()), ("running pods", Some(3), "time"));
     assert_eq!(why.subject.waiting_seconds, Some(5_400));
+    assert_eq!(
+        asked.remedies("ml/train"),
+        [
+            "you: tolerate team=vision:NoSchedule: g4",
+            "you: ask for at most 3 nvidia.com/gpu a pod: g1 g2",
+            "admin: 1 more node like g1",
+        ]
+    );
 }
 
 #[test]
@@ -90,6 +98,7 @@ fn ans_18_b_a_pair() {
     let blocking = why.blocking.unwrap();
     assert_eq!((blocking.sets[0].certified, blocking.even_empty), ("all", Some(false)));
     assert!(!blocking.helps_waiting());
+    assert_eq!(asked.remedies("ml/train"), [""; 0], "a node like g1 has the taint");
 }
 
 #[test]
@@ -101,6 +110,8 @@ fn ans_18_c_never() {
     );
     let blocking = asked.why("ml/train").blocking.unwrap();
     assert_eq!((blocking.sets.len(), blocking.even_empty), (0, Some(false)));
+    let remedies = asked.remedies("ml/train");
+    assert_eq!(remedies, ["you: ask for at most 3 nvidia.com/gpu a pod: g1 g2"]);
 }
 
 /// Example D: the capability of the queue has room for one of two pods.
@@ -128,6 +139,13 @@ fn ans_18_d_quota() {
     assert_eq!([&row.amount, &row.used, &row.asked, &row.short], ["16", "16", "4", "4"]);
     assert_eq!(asked.sets("ml/train"), ["share/capacity", "minimum"]);
     assert!(asked.why("ml/train").blocking.unwrap().helps_waiting());
+    assert_eq!(
+        asked.remedies("ml/train"),
+        [
+            "you: lower the minimum from 2 to 1: g3",
+            "admin: raise spec.capability of Queue research to 20 nvidia.com/gpu",
+        ]
+    );
 }
 
 /// Example E: the cluster is promised beyond its factor.

@@ -8,3 +8,4 @@ mod line;
 mod numbers;
 mod subjects;
 mod support;
+mod unblock;

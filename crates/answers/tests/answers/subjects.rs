@@ -61,7 +61,8 @@ fn ans_29_the_same_question_has_the_same_answer() {
     let mut of_list = all.into_iter().find(|it| it.subject.key == first.subject.key).unwrap();
     of_list.line = first.line.clone();
     of_list.blocking = first.blocking.clone();
-    assert_eq!(of_list, first, "one of many, but for blocking sets and the jobs ahead");
+    of_list.unblock = first.unblock.clone();
+    assert_eq!(of_list, first, "one of many, but for sets, remedies and the jobs ahead");
 }
 
 #[test]

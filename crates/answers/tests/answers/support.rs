@@ -76,6 +76,15 @@ impl Asked {
         explain(&mut state, subject, Depth::Full)
     }
 
+    /// Returns the remedies, one text each: `you: tolerate x:NoSchedule: n1 n2`.
+    pub(crate) fn remedies(&self, name: &str) -> Vec<String> {
+        let remedy = |it: &vc_answers::Remedy| {
+            format!("{}: {}: {}", it.who.as_str(), it.text, it.nodes.join(" "))
+        };
+        let texts = self.why(name).unblock.iter().map(remedy).collect::<Vec<String>>();
+        texts.iter().map(|text| text.trim_end_matches([':', ' ']).to_owned()).collect()
+    }
+
     /// Returns the blocking sets, one text each: `taint/x:NoSchedule + room/cpu`.
     pub(crate) fn sets(&self, name: &str) -> Vec<String> {
         sets(&self.why(name))

@@ -19,7 +19,7 @@ Examples, in the folder of the project:
   vcsim why examples/cluster.yaml examples/gang-that-waits.yaml
   vcsim why job/train -o json --scheduler-conf examples/why/scheduler.conf examples/why/taint.yaml";
 
-/// Say why jobs wait: what is missing, on how many nodes, and who is before them.
+/// Say why jobs wait, what would let them start, and who is before them.
 ///
 /// The first word is the name of a job unless it is a path. Without a name there is one line for
 /// each job that waits. Exits with 1 when nothing has the name.

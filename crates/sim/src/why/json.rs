@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use vc_answers::{BlockingAtom, Explanation, LineNeighbour, WaitCode, time_text};
+use vc_answers::{BlockingAtom, Explanation, LineNeighbour, Remedy, WaitCode, time_text};
 
 use super::names::OwnerNames;
 use super::text::not_ours_text;
@@ -47,6 +47,8 @@ pub struct ExplanationJson<'a> {
     quota: Vec<QuotaJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     blocking: Option<BlockingJson<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unblock: Vec<RemedyJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<LineJson<'a>>,
 }
@@ -191,6 +193,15 @@ struct AtomJson<'a> {
 }
 
 #[derive(Serialize)]
+struct RemedyJson<'a> {
+    kind: &'static str,
+    who: &'static str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LineJson<'a> {
     in_queue: usize,
@@ -265,6 +276,7 @@ impl<'a> WhyJson<'a> {
             short: Vec::new(),
             quota: Vec::new(),
             blocking: None,
+            unblock: Vec::new(),
             line: None,
         }))
     }
@@ -298,6 +310,7 @@ impl<'a> ExplanationJson<'a> {
             short: short(it),
             quota: quota(it),
             blocking: blocking(it),
+            unblock: it.unblock.iter().map(remedy).collect(),
             line: line(it, owners),
         }
     }
@@ -403,6 +416,15 @@ fn blocking(it: &Explanation) -> Option<BlockingJson<'_>> {
         atoms: &blocking.atoms,
         sets: sets.collect(),
     })
+}
+
+fn remedy(remedy: &Remedy) -> RemedyJson<'_> {
+    RemedyJson {
+        kind: remedy.kind.as_str(),
+        who: remedy.who.as_str(),
+        text: &remedy.text,
+        nodes: remedy.nodes.iter().map(|name| &**name).collect(),
+    }
 }
 
 fn atom(atom: &BlockingAtom) -> AtomJson<'_> {

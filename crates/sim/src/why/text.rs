@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use vc_answers::{
     BlockingSet, BlockingSets, Explanation, GangNumbers, LineNeighbour, LinePlace, NodeNumbers,
-    RefusedNodes, WaitCode,
+    RefusedNodes, Remedy, WaitCode,
 };
 use vc_text::escape;
 
@@ -28,6 +28,7 @@ pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
     if let Some(text) = it.blocking.as_ref().and_then(blocked_text) {
         line(&mut out, "BLOCKED", &text);
     }
+    remedies(&mut out, &it.unblock);
     if let Some(condition) = &it.last_condition {
         let text = format!("{}: {}", condition.reason, condition.message);
         line(&mut out, "WRITTEN", &text);
@@ -153,6 +154,20 @@ fn groups(out: &mut String, it: &Explanation, nodes: &NodeNumbers) {
         }
         let text = format!("{count:<counts$}  {phrase:<phrases$}  {}", names.join(" "));
         let _infallible = writeln!(out, "           {}", escape(&text));
+    }
+}
+
+/// Who may change what, so that the job starts, and on which nodes it would be.
+fn remedies(out: &mut String, remedies: &[Remedy]) {
+    let is_located = |remedy: &&Remedy| !remedy.nodes.is_empty();
+    let widths = remedies.iter().filter(is_located).map(|it| it.text.chars().count());
+    let width = widths.max().unwrap_or(0).min(WIDEST_PHRASE);
+    for (at, remedy) in remedies.iter().enumerate() {
+        let word = if at == 0 { "UNBLOCK" } else { "" };
+        let nodes: Vec<&str> = remedy.nodes.iter().map(|name| &**name).collect();
+        let text =
+            format!("{:<5}  {:<width$}  {}", remedy.who.as_str(), remedy.text, nodes.join(" "));
+        line(out, word, text.trim_end());
     }
 }
 

@@ -91,6 +91,17 @@ fn ans_18_a_as_json() {
         json["short"].as_array().unwrap().iter().find(|row| row["resource"] == "nvidia.com/gpu");
     assert_eq!(gpus.unwrap()["perPod"], "1");
     assert_eq!(json["line"]["behind"]["job"], "ml/sweep");
+    let blocking = &json["blocking"];
+    assert_eq!((&blocking["evenEmpty"], &blocking["complete"]), (&true.into(), &true.into()));
+    let taint = &blocking["sets"][0]["atoms"][0];
+    assert_eq!((&taint["in"], &taint["who"]), (&"spec.tolerations".into(), &"you".into()));
+    let kinds: Vec<&str> = json["unblock"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|remedy| remedy["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["tolerate", "askLess", "addNodes"]);
     let list = why(&["-o", "json"]).json();
     assert_eq!(
         (&list["kind"], list["items"].as_array().unwrap().len()),
