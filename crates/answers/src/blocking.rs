@@ -119,8 +119,8 @@ impl SetSearch<'_, '_, '_> {
         }
     }
 
-    /// Returns the set with what was tried of it: `all` proper subsets, or those with one atom less.
-    /// A subset that suffices takes its place, since the placement of pods is greedy.
+    /// Returns the set with what was tried of it: `all` proper subsets, or those with one atom
+    /// less. A subset that suffices takes its place, since the placement of pods is greedy.
     fn certify(&mut self, set: AtomSet) -> Option<(AtomSet, &'static str)> {
         if MOST_FOR_ALL < set.len() {
             return Some((set, "one-less"));

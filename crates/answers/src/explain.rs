@@ -16,7 +16,7 @@ use crate::explanation::{
     AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
     RoleNumbers, Verdict,
 };
-use crate::line::{line_of, place_of, waits};
+use crate::line::{WaitingLines, waits};
 use crate::obstacles::find_present;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
@@ -64,8 +64,10 @@ impl AnswerState {
 struct CycleRecord<'a> {
     as_of: AnswerTime,
     pipelined: &'a [(ObjectKey, Arc<str>)],
-    turns: &'a [ObjectKey],
+    /// Place of each PodGroup in the order of turns.
+    turns: BTreeMap<&'a ObjectKey, usize>,
     behind_head: &'a BTreeSet<ObjectKey>,
+    lines: WaitingLines,
 }
 
 /// How much is worked out.
@@ -83,8 +85,10 @@ pub enum Depth {
 pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
     let as_of = state.time();
     let AnswerState { fork, pipelined, turns, behind_head } = state;
-    let record = CycleRecord { as_of, pipelined, turns, behind_head };
     let mut session = fork.session();
+    let lines = WaitingLines::find(&session);
+    let turns = turns.iter().zip(0..).collect();
+    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
     let (mut explanation, question) =
         explain_in(&mut session, &record, subject, Scope::Alone(depth));
     session.finish();
@@ -100,8 +104,10 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
 pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
     let as_of = state.time();
     let AnswerState { fork, pipelined, turns, behind_head } = state;
-    let record = CycleRecord { as_of, pipelined, turns, behind_head };
     let mut session = fork.session();
+    let lines = WaitingLines::find(&session);
+    let turns = turns.iter().zip(0..).collect();
+    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
     let held = held_before(&session, &record, job);
     let mut trials = JobTrials::new(&mut session, job, held);
     trials.limit(u64::MAX);
@@ -117,8 +123,10 @@ pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool
 pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     let as_of = state.time();
     let AnswerState { fork, pipelined, turns, behind_head } = state;
-    let record = CycleRecord { as_of, pipelined, turns, behind_head };
     let mut session = fork.session();
+    let lines = WaitingLines::find(&session);
+    let turns = turns.iter().zip(0..).collect();
+    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
     let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
     let jobs: Vec<JobId> = jobs.into_iter().filter(|&job| waits(&session, job)).collect();
     let mut pods: Vec<TaskId> = session.view().cluster.ungrouped().collect();
@@ -174,8 +182,9 @@ fn explain_in(
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
     let changed = found.as_ref().map(|it| change_job(&mut trials, &it.sets, &it.present));
     let (unblock, question) = changed.unzip();
-    let line = place_of(session, job, record.turns);
-    let line = line.map(|(place, ahead)| with_blocked(session, record, (place, ahead), scope));
+    let turn = record.turns.get(&session.jobs[job].key).copied();
+    let line = record.lines.place_of(session, job, turn);
+    let line = line.map(|place| with_blocked(session, record, (job, place), scope));
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed } = judged;
     let explanation = Explanation {
@@ -238,8 +247,8 @@ fn asked_subject(session: &Session<'_>, subject: Subject) -> AskedSubject {
     }
 }
 
-/// Returns code and text of a subject that no trial is needed for. Returns `None` if it waits in the
-/// session.
+/// Returns code and text of a subject that no trial is needed for. Returns `None` if it waits in
+/// the session.
 fn outside_verdict(session: &Session<'_>, subject: Subject) -> Option<(WaitCode, String)> {
     if let Some(found) = subject.pod.and_then(|pod| pod_verdict(session, pod)) {
         return Some(found);
@@ -284,7 +293,7 @@ fn pod_verdict(session: &Session<'_>, pod: TaskId) -> Option<(WaitCode, String)>
 /// Returns what jobs that had their turn before this one hold.
 fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> HeldByOrder {
     let cluster = session.view().cluster;
-    let turn = |key: &ObjectKey| record.turns.iter().position(|other| other == key);
+    let turn = |key: &ObjectKey| record.turns.get(key).copied();
     let own = &cluster.jobs[job].key;
     let own_turn = turn(own).unwrap_or(usize::MAX);
     let place = |(pod, node): &(ObjectKey, Arc<str>)| -> Option<(TaskId, NodeId)> {
@@ -294,8 +303,8 @@ fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> H
         (holder != own && is_before).then_some((task, cluster.node(node)?))
     };
     let is_behind = record.behind_head.contains(own);
-    let first = || line_of(session, cluster.jobs[job].queue).first().copied();
-    let head = first().filter(|&first| is_behind && first != job);
+    let first = record.lines.first_of(cluster.jobs[job].queue);
+    let head = first.filter(|&first| is_behind && first != job);
     HeldByOrder {
         pipelined: record.pipelined.iter().filter_map(place).collect(),
         head: head.map(|head| cluster.jobs[head].key.clone()),
@@ -306,9 +315,10 @@ fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> H
 fn with_blocked(
     session: &mut Session<'_>,
     record: &CycleRecord<'_>,
-    (mut place, ahead): (LinePlace, Vec<JobId>),
+    (job, mut place): (JobId, LinePlace),
     scope: Scope,
 ) -> LinePlace {
+    let ahead = record.lines.ahead_of(session, job);
     if scope != Scope::List && ahead.len() <= MOST_TRIED_AHEAD {
         let is_blocked = |&&job: &&JobId| {
             let held = held_before(session, record, job);

@@ -198,8 +198,8 @@ pub struct LineNeighbour {
     pub job: ObjectKey,
     /// The plugin that decides which of the two comes first, or `created`, or `name`.
     pub decided_by: &'static str,
-    /// What is compared: of the job that was asked about, and of the neighbour. `None` if the plugin
-    /// has no texts for it.
+    /// What is compared: of the job that was asked about, and of the neighbour. `None` if the
+    /// plugin has no texts for it.
     pub values: Option<(String, String)>,
 }
 
@@ -253,8 +253,8 @@ pub struct BlockingSets {
 }
 
 impl BlockingSets {
-    /// True if the job may start without anybody changing anything: a set has only what running pods
-    /// and jobs before it hold, on nodes or of a limit. Also true if that is not known.
+    /// True if the job may start without anybody changing anything: a set has only what running
+    /// pods and jobs before it hold, on nodes or of a limit. Also true if that is not known.
     pub fn helps_waiting(&self) -> bool {
         let is_held = |it: &BlockingAtom| {
             let is_of = |prefix: &str| it.atom.starts_with(prefix);

@@ -1,8 +1,10 @@
 //! The place of a job among the waiting jobs of its queue, explained by the comparisons that made
 //! the order. Specification: answers.md 6 (ANS-31 to ANS-35).
 
+use std::collections::BTreeMap;
+
 use vc_framework::{JobDecider, Session, SessionState, rfc3339};
-use vc_model::{JobId, ObjectKey, PodGroupPhase, QueueId};
+use vc_model::{JobId, PodGroupPhase, QueueId};
 use vc_resource::Resource;
 
 use crate::amounts::positive;
@@ -17,50 +19,89 @@ pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
     awaits_pods || !waiting_members(session, job).is_empty()
 }
 
-/// Returns the waiting jobs of a queue, the first one first.
-pub(crate) fn line_of(session: &Session<'_>, queue: QueueId) -> Vec<JobId> {
-    let view = session.view();
-    let is_in = |&job: &JobId| session.jobs[job].queue == queue && waits(session, job);
-    let mut jobs: Vec<JobId> = view.all_jobs().filter(is_in).collect();
-    jobs.sort_by(|&l, &r| session.plugins().job_order(view, l, r));
-    jobs
+/// The waiting jobs of all queues in their order, sorted once per session.
+pub(crate) struct WaitingLines {
+    by_queue: BTreeMap<QueueId, QueueLine>,
+    /// The queues in which jobs wait, in queue order.
+    queues: Vec<QueueId>,
+    /// Place in its line of each waiting job.
+    places: BTreeMap<JobId, usize>,
 }
 
-/// Returns the place of a job. Returns `None` if it is in no line. `turns` are the jobs in the order
-/// of the last cycle.
-pub(crate) fn place_of(
-    session: &Session<'_>,
-    job: JobId,
-    turns: &[ObjectKey],
-) -> Option<(LinePlace, Vec<JobId>)> {
-    let queue = session.jobs[job].queue;
-    let line = line_of(session, queue);
-    let at = line.iter().position(|&other| other == job)?;
-    let neighbour = |other: Option<&JobId>| other.map(|&other| neighbour(session, job, other));
-    let before = at.checked_sub(1).and_then(|at| line.get(at));
-    let ahead = line[..at].to_vec();
-    let key = &session.jobs[job].key;
-    let place = LinePlace {
-        in_queue: at + 1,
-        of_queue: line.len(),
-        turn: turns.iter().position(|other| other == key).map(|at| at + 1),
-        queue_turn: queue_turn(session, queue),
-        before: neighbour(before),
-        behind: neighbour(line.get(at + 1)),
-        ahead: jobs_ahead(session, &ahead),
-    };
-    Some((place, ahead))
+/// The waiting jobs of one queue.
+#[derive(Default)]
+struct QueueLine {
+    /// The first one first.
+    jobs: Vec<JobId>,
+    /// Number of waiting pods of the jobs before each job, and what they ask for.
+    before: Vec<(usize, Resource)>,
 }
 
-/// Returns the rank of a queue by QueueOrder among the queues in which jobs wait.
-fn queue_turn(session: &Session<'_>, queue: QueueId) -> usize {
-    let view = session.view();
-    let waiting = view.all_jobs().filter(|&job| waits(session, job));
-    let mut queues: Vec<QueueId> = waiting.map(|job| session.jobs[job].queue).collect();
-    queues.sort_unstable();
-    queues.dedup();
-    let is_before = |other: &&QueueId| session.plugins().queue_order(view, **other, queue).is_lt();
-    queues.iter().filter(is_before).count() + 1
+impl WaitingLines {
+    /// Sorts the waiting jobs. Nothing may be lifted or pipelined in the session.
+    pub(crate) fn find(session: &Session<'_>) -> Self {
+        let (plugins, view) = (session.plugins(), session.view());
+        let mut by_queue: BTreeMap<QueueId, QueueLine> = BTreeMap::new();
+        for job in view.all_jobs().filter(|&job| waits(session, job)) {
+            by_queue.entry(session.jobs[job].queue).or_default().jobs.push(job);
+        }
+        let mut queues: Vec<QueueId> = by_queue.keys().copied().collect();
+        queues.sort_by(|&l, &r| plugins.queue_order(view, l, r));
+        let mut places = BTreeMap::new();
+        for line in by_queue.values_mut() {
+            line.jobs.sort_by(|&l, &r| plugins.job_order(view, l, r));
+            let (mut n_pods, mut amounts) = (0, Resource::default());
+            for (place, &job) in line.jobs.iter().enumerate() {
+                places.insert(job, place);
+                line.before.push((n_pods, amounts.clone()));
+                let pods = waiting_members(session, job);
+                n_pods += pods.len();
+                pods.iter().for_each(|&task| amounts.add(session.request(task)));
+            }
+        }
+        Self { by_queue, queues, places }
+    }
+
+    /// Returns the first waiting job of a queue.
+    pub(crate) fn first_of(&self, queue: QueueId) -> Option<JobId> {
+        self.by_queue.get(&queue)?.jobs.first().copied()
+    }
+
+    /// Returns the jobs before a job in its queue.
+    pub(crate) fn ahead_of(&self, session: &Session<'_>, job: JobId) -> &[JobId] {
+        let line = self.by_queue.get(&session.jobs[job].queue);
+        let place = self.places.get(&job).copied().unwrap_or(0);
+        line.map_or(&[], |line| &line.jobs[..place])
+    }
+
+    /// Returns the place of a job. Returns `None` if it is in no line. `turn` is that of the last
+    /// cycle.
+    pub(crate) fn place_of(
+        &self,
+        session: &Session<'_>,
+        job: JobId,
+        turn: Option<usize>,
+    ) -> Option<LinePlace> {
+        let queue = session.jobs[job].queue;
+        let (line, at) = (self.by_queue.get(&queue)?, *self.places.get(&job)?);
+        let neighbour = |other: Option<&JobId>| other.map(|&other| neighbour(session, job, other));
+        let (n_pods, amounts) = line.before.get(at)?;
+        let queue_place = self.queues.iter().position(|&other| other == queue)?;
+        Some(LinePlace {
+            in_queue: at + 1,
+            of_queue: line.jobs.len(),
+            turn: turn.map(|turn| turn + 1),
+            queue_turn: queue_place + 1,
+            before: neighbour(at.checked_sub(1).and_then(|at| line.jobs.get(at))),
+            behind: neighbour(line.jobs.get(at + 1)),
+            ahead: JobsAhead {
+                jobs: at,
+                pods: *n_pods,
+                amounts: positive(amounts, &session.dims),
+                blocked: None,
+            },
+        })
+    }
 }
 
 fn neighbour(session: &SessionState<'_>, job: JobId, other: JobId) -> LineNeighbour {
@@ -79,19 +120,4 @@ fn neighbour(session: &SessionState<'_>, job: JobId, other: JobId) -> LineNeighb
         }
     };
     LineNeighbour { job: session.jobs[other].key.clone(), decided_by, values }
-}
-
-fn jobs_ahead(session: &Session<'_>, jobs: &[JobId]) -> JobsAhead {
-    let (mut n_pods, mut amounts) = (0, Resource::default());
-    for &job in jobs {
-        let pods = waiting_members(session, job);
-        n_pods += pods.len();
-        pods.iter().for_each(|&task| amounts.add(session.request(task)));
-    }
-    JobsAhead {
-        jobs: jobs.len(),
-        pods: n_pods,
-        amounts: positive(&amounts, &session.dims),
-        blocked: None,
-    }
 }

@@ -1,5 +1,5 @@
-//! The nodes as one waiting pod sees them: a partition by all atoms that refuse them, and those that
-//! come closest. Specification: answers.md 3 (ANS-11, ANS-12).
+//! The nodes as one waiting pod sees them: a partition by all atoms that refuse them, and those
+//! that come closest. Specification: answers.md 3 (ANS-11, ANS-12).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

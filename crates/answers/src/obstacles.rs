@@ -1,5 +1,5 @@
-//! The atoms that are present for a job: whatever stands in the way of a trial, found by lifting all
-//! that is known so far until the trial succeeds or nothing new is found.
+//! The atoms that are present for a job: whatever stands in the way of a trial, found by lifting
+//! all that is known so far until the trial succeeds or nothing new is found.
 //! Specification: answers.md 4.1, ANS-18.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,8 +135,8 @@ fn count_nodes(refusals: &NodeRefusals, present: &mut PresentAtoms) {
     }
 }
 
-/// Makes the labels, taints and filters that refuse the fewest nodes one atom, if there are too many
-/// atoms.
+/// Makes the labels, taints and filters that refuse the fewest nodes one atom, if there are too
+/// many atoms.
 fn merge_beyond(trials: &mut JobTrials<'_, '_>, present: &mut PresentAtoms) {
     if present.atoms.len() <= MOST_ATOMS {
         return;

@@ -1,6 +1,6 @@
 //! Trials of one job: the admission question, then an attempt of allocate for the job alone, with
-//! some atoms lifted and undone afterwards. The base state holds what jobs before it have pipelined.
-//! Specification: answers.md 4.2 (ANS-20, ANS-21).
+//! some atoms lifted and undone afterwards. The base state holds what jobs before it have
+//! pipelined. Specification: answers.md 4.2 (ANS-20, ANS-21).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -173,8 +173,8 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         self.with_changed((lifted, JobChange::default()), question)
     }
 
-    /// Asks about the base state with these atoms lifted and the job changed. Everything is restored
-    /// afterwards.
+    /// Asks about the base state with these atoms lifted and the job changed. Everything is
+    /// restored afterwards.
     pub(crate) fn with_changed<T>(
         &mut self,
         (lifted, change): (&AtomSet, JobChange),

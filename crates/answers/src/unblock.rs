@@ -42,8 +42,8 @@ struct RaisedLimit {
     amount: i64,
 }
 
-/// Tries changes of the job itself. Returns the remedies, and what is to be asked of changed copies.
-/// `sets` are the blocking sets, `present` all atoms.
+/// Tries changes of the job itself. Returns the remedies, and what is to be asked of changed
+/// copies. `sets` are the blocking sets, `present` all atoms.
 pub(crate) fn change_job(
     trials: &mut JobTrials<'_, '_>,
     sets: &[AtomSet],
@@ -199,8 +199,8 @@ fn unit(asked: i64, dim: Dim) -> i64 {
     if is_whole { 1_000 } else { 1 }
 }
 
-/// The largest minimum below the present one with which the job is placed. It covers the minimums of
-/// the roles.
+/// The largest minimum below the present one with which the job is placed. It covers the minimums
+/// of the roles.
 fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
     let row = trials.row();
     let present = row.min_available;
@@ -228,8 +228,8 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
     })
 }
 
-/// Returns the capabilities that the job would exceed, as they would suffice. Empty if another limit
-/// is exceeded, too.
+/// Returns the capabilities that the job would exceed, as they would suffice. Empty if another
+/// limit is exceeded, too.
 fn raised_limits(
     session: &Session<'_>,
     job: JobId,

@@ -1,5 +1,6 @@
-//! A lens: which atoms count as no obstacle while a trial of one job runs. Rules of nodes, votes and
-//! amounts look through it; a session without trials has none. Specification: answers.md 4.1, 4.2.
+//! A lens: which atoms count as no obstacle while a trial of one job runs. Rules of nodes, votes
+//! and amounts look through it; a session without trials has none. Specification: answers.md 4.1,
+//! 4.2.
 
 use std::collections::BTreeSet;
 

@@ -388,13 +388,13 @@ pub trait Plugin: Send + Sync {
     fn refusals<'a>(&'a self, _: SessionView<'a>, _task: TaskId) -> Option<RefusalRule<'a>> {
         None
     }
-    /// Returns the rules of `pre_predicate` that refuse the task, each by its own name, for answers.
-    /// Returns `None` if they are one rule with the name of the plugin.
+    /// Returns the rules of `pre_predicate` that refuse the task, each by its own name, for
+    /// answers. Returns `None` if they are one rule with the name of the plugin.
     fn unmet_needs(&self, _: SessionView<'_>, _task: TaskId) -> Option<Vec<Atom>> {
         None
     }
-    /// Returns what JobOrder compares of this job, as text for answers. Returns `None` if the plugin
-    /// has no such text.
+    /// Returns what JobOrder compares of this job, as text for answers. Returns `None` if the
+    /// plugin has no such text.
     fn order_value(&self, _: SessionView<'_>, _job: JobId) -> Option<String> {
         None
     }

@@ -7,7 +7,7 @@ use vc_answers::{Depth, SubjectKind, SubjectQuery, explain, find_subject, try_li
 use vc_model::fixture::events_of;
 use vc_model::{ClusterEvent, LabelSelector, PodAffinity, PodSelector, PodTerm};
 
-use crate::support::{Asked, conf, sets};
+use crate::support::{Asked, conf, random_cases, sets};
 
 const PLAIN: &str = "gang predicates nodeorder";
 
@@ -106,7 +106,8 @@ fn ans_28_a_lifted_label_keeps_the_other_keys() {
 
 #[test]
 fn ans_31_a_small_budget() {
-    let text = "node a cpu=4 taint=x:NoSchedule\nnode b cpu=4 taint=y:NoSchedule\njob j min=2\n task a cpu=3 x2";
+    let text = "node a cpu=4 taint=x:NoSchedule\nnode b cpu=4 taint=y:NoSchedule
+        job j min=2\n task a cpu=3 x2";
     let it = asked(text);
     assert_eq!(
         it.sets("j"),
@@ -177,7 +178,7 @@ fn cluster() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(random_cases(150))]
 
     /// Cases 19 and 20: a set suffices, no proper subset does, every single is listed, and without
     /// sets all atoms together do not suffice.

@@ -175,6 +175,39 @@ fn ans_11_a_queue_with_all_that_it_deserves() {
     assert_eq!([&gpus.amount, &gpus.used, &gpus.asked, &gpus.short], ["7", "7", "1", "1"]);
 }
 
+/// The vote turns when the limit is raised by `short`, and does not when by one unit less.
+#[test]
+fn ans_14_short_is_what_the_vote_turns_on() {
+    let text = |words: &str, cap: &str| {
+        format!(
+            "node n cpu=64\nqueue q {cap}\njob k queue=q running\n task a cpu=3 @n running
+             job j queue=q {words}\n task a cpu=5"
+        )
+    };
+    let config = conf("enqueue, allocate", "gang predicates capacity");
+    for words in ["min=1", "min=1 minres.cpu=5", "min=1 minres.cpu=7"] {
+        for cap in ["cap.cpu=3", "cap.cpu=4500m", "cap.cpu=7999m"] {
+            let why = Asked::new(&config, &text(words, cap)).why("j");
+            let (refused, Some(row)) = (why.verdict.code, why.quota.first()) else {
+                panic!("{words} {cap}")
+            };
+            let amount = |quantity: &str| match quantity.strip_suffix('m') {
+                Some(milli) => milli.parse::<i64>().unwrap(),
+                None => quantity.parse::<i64>().unwrap() * 1_000,
+            };
+            let enough = amount(&row.amount) + amount(&row.short);
+            assert_eq!(enough, amount(&row.used) + amount(&row.asked));
+            let code = |cap: i64| {
+                let why = Asked::new(&config, &text(words, &format!("cap.cpu={cap}m"))).why("j");
+                why.verdict.code
+            };
+            // Behind the vote on admission there is that on the share.
+            assert_eq!(code(enough - 1), refused, "{words} {cap}");
+            assert_ne!(code(enough), refused, "{words} {cap}");
+        }
+    }
+}
+
 #[test]
 fn ans_16_pods_and_groups_without_each_other() {
     let it = asked("node n cpu=4\npod p cpu=1\njob empty min=2 minres.cpu=1");

@@ -119,7 +119,8 @@ pub(crate) fn quota() -> Asked {
     let mut text: String = (1..=7).map(|at| format!("node g{at} cpu=64 gpu=8\n")).collect();
     text.push_str(
         "queue research cap.gpu=16\njob ml/train queue=research min=2\n task a gpu=4 x2
-         job ml/eval queue=research min=2 running\n task a gpu=6 @g1 running\n task b gpu=6 @g2 running",
+         job ml/eval queue=research min=2 running
+         task a gpu=6 @g1 running\n task b gpu=6 @g2 running",
     );
     let tiers = "gang priority predicates capacity nodeorder";
     Asked::new(&conf("enqueue, allocate", tiers), &text)

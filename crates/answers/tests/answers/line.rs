@@ -1,7 +1,9 @@
-//! The place in the line. Specification: answers.md 20, case 37.
+//! The place in the line. Specification: answers.md 20, cases 37, 38.
+
+use proptest::prelude::*;
 
 use crate::examples::two_ways_out;
-use crate::support::{Asked, EXAMPLE, conf};
+use crate::support::{Asked, EXAMPLE, conf, random_cases};
 
 #[test]
 fn ans_37_place_and_neighbours() {
@@ -37,5 +39,29 @@ fn ans_37_each_decider_with_its_values() {
         }
         assert_eq!((line.ahead.jobs, line.ahead.pods, line.ahead.blocked), (1, 3, Some(1)));
         assert_eq!(line.ahead.amounts, [("cpu".to_owned(), "9".to_owned())]);
+    }
+}
+
+proptest! {
+    #![proptest_config(random_cases(60))]
+
+    #[test]
+    fn ans_38_the_line_is_the_order_of_turns(
+        jobs in prop::collection::vec((0..3_i64, 0..4_i64), 1..9),
+    ) {
+        let mut text = "node n cpu=1\nqueue q\n".to_owned();
+        for (at, (priority, created)) in jobs.iter().enumerate() {
+            text.push_str(&format!(
+                "job j{at} queue=q priority={priority} created={created}\n task a cpu=2\n"
+            ));
+        }
+        let it = Asked::new(&conf("allocate", "gang priority predicates"), &text);
+        let all = it.all();
+        prop_assert_eq!(all.len(), jobs.len());
+        for line in all.into_iter().map(|it| it.line.unwrap()) {
+            prop_assert_eq!((Some(line.in_queue), line.of_queue), (line.turn, jobs.len()));
+            let n_ahead = line.in_queue - 1;
+            prop_assert_eq!((line.ahead.jobs, line.ahead.pods), (n_ahead, n_ahead));
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use vc_answers::Explanation;
 
-use crate::support::{Asked, EXAMPLE, conf, groups};
+use crate::support::{Asked, EXAMPLE, conf, groups, random_cases};
 
 fn asked(text: &str) -> Asked {
     Asked::new(&conf("enqueue, allocate, backfill", EXAMPLE), text)
@@ -38,7 +38,7 @@ fn node() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(random_cases(200))]
 
     #[test]
     fn ans_05_groups_are_a_partition(

@@ -1,5 +1,6 @@
 //! A cluster as text, one cycle of the engine, and questions about the state after it.
 
+use proptest::prelude::ProptestConfig;
 use vc_answers::{
     AnswerState, Depth, Explanation, SubjectKind, SubjectQuery, explain, explain_waiting,
     find_subject,
@@ -124,4 +125,9 @@ pub(crate) fn sets(explanation: &Explanation) -> Vec<String> {
         atoms.join(" + ")
     };
     explanation.blocking.iter().flat_map(|found| found.sets.iter().map(set)).collect()
+}
+
+/// Returns the configuration of a property test with this many random cases.
+pub(crate) fn random_cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() }
 }

@@ -5,7 +5,7 @@ use vc_answers::{Remedy, RemedyKind};
 use vc_model::fixture::{events_of, job};
 use vc_model::{ClusterEvent, TaintEffect, Toleration, TolerationOperator};
 
-use crate::support::{Asked, conf};
+use crate::support::{Asked, conf, random_cases};
 
 const TIERS: &str = "gang predicates capacity nodeorder";
 
@@ -153,7 +153,7 @@ fn story() -> impl Strategy<Value = Story> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(random_cases(150))]
 
     /// Cases 32 and 33: the engine starts the job after every remedy, and does not if the remedy
     /// goes less far.

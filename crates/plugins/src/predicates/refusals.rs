@@ -70,7 +70,8 @@ fn refusals_by<'a>(wrapped: &WrappedFilter, pod: Pod<'a>) -> Option<RefusalRule<
     }
 }
 
-/// Returns the rule of a filter that is one atom. Returns `None` if it has nothing against any node.
+/// Returns the rule of a filter that is one atom. Returns `None` if it has nothing against any
+/// node.
 fn rule_of<'a>(name: &'static str, answer: PreFilter<'a>) -> Option<RefusalRule<'a>> {
     match answer {
         PreFilter::Skip => None,
