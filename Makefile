@@ -5,7 +5,7 @@ IMAGE ?= vc-scheduler:dev
 VCSIM_IMAGE ?= vcsim:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
-.PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast bench bench-wire bench-apiserver lint docs image
+.PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast fuzz-usage bench bench-wire bench-apiserver lint docs image
 .PHONY: lint-dependencies notices sbom release
 
 demo:
@@ -44,6 +44,11 @@ fuzz-evict:
 fuzz-fast:
 	FUZZ_FAST=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
 		fuzz_fast -- --nocapture
+
+# The laws of preemption by usage over random loads, until one breaks; SEED=N repeats one.
+fuzz-usage:
+	FUZZ_USAGE=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
+		fs_law -- --nocapture
 
 # Instruction counts with limits; valgrind. The runner of the same version is installed once.
 GUNGRAUN = target/tools/bin/gungraun-runner

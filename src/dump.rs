@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use vc_engine::{AccountUse, CycleTime};
 use vc_kube::{EngineMessage, EngineVisit};
 use vc_model::{Cluster, JobId, NodeId};
 use vc_text::JsonEscaper;
@@ -63,10 +64,11 @@ impl Dumper {
                 else => return,
             };
             let Some(folder) = &folder else { continue };
-            let Some(cluster) = copy(&inbox).await else { return };
+            let Some(snapshot) = copy(&inbox).await else { return };
             let file = to_file.then(|| folder.join(name()));
             let meter = meter.clone();
-            let dump = tokio::task::spawn_blocking(move || dump(&cluster, file.as_deref(), &meter));
+            let dump =
+                tokio::task::spawn_blocking(move || dump(&snapshot, file.as_deref(), &meter));
             if dump.await.is_err() {
                 tracing::error!("the dump has failed inside");
             }
@@ -74,10 +76,22 @@ impl Dumper {
     }
 }
 
-/// The tables as they are between two cycles; `None`: the engine is gone.
-async fn copy(inbox: &mpsc::Sender<EngineMessage>) -> Option<Cluster> {
+/// What is dumped.
+struct Snapshot {
+    cluster: Cluster,
+    /// What accounts have used, by queue and account. Empty without the plugin fairshare.
+    usages: Vec<AccountUse>,
+}
+
+/// The state as it is between two cycles; `None`: the engine is gone.
+async fn copy(inbox: &mpsc::Sender<EngineMessage>) -> Option<Snapshot> {
     let (sender, receiver) = oneshot::channel();
-    let visit = EngineVisit::look(move |engine| drop(sender.send(engine.cluster().clone())));
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let unix_micros = i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX);
+    let visit = EngineVisit::look(move |engine| {
+        let usages = engine.account_use(CycleTime { unix_micros });
+        drop(sender.send(Snapshot { cluster: engine.cluster().clone(), usages }));
+    });
     inbox.send(EngineMessage::Visit(visit)).await.ok()?;
     receiver.await.ok()
 }
@@ -88,10 +102,10 @@ fn name() -> String {
 }
 
 /// Also a good moment to check that every sum is what it should be.
-fn dump(cluster: &Cluster, file: Option<&Path>, meter: &Meter) {
-    vc_kube::check(cluster, meter);
-    let Some(file) = file else { return to_log(cluster) };
-    match to_file(cluster, file) {
+fn dump(snapshot: &Snapshot, file: Option<&Path>, meter: &Meter) {
+    vc_kube::check(&snapshot.cluster, meter);
+    let Some(file) = file else { return to_log(snapshot) };
+    match to_file(snapshot, file) {
         Ok(()) => tracing::info!("the cache is in {}", file.display()),
         Err(error) => {
             tracing::error!("no dump: {}: {error}", file.display());
@@ -104,22 +118,23 @@ fn dump(cluster: &Cluster, file: Option<&Path>, meter: &Meter) {
 /// Writes a new file that only its owner may read, under a name that nobody can guess, and gives it
 /// its own name when it is whole. The folder may be anybody's (`/tmp`): no link is followed, and a
 /// link or file of that name is replaced. What could not be written takes no room.
-fn to_file(cluster: &Cluster, file: &Path) -> io::Result<()> {
+fn to_file(snapshot: &Snapshot, file: &Path) -> io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let part = NamedTempFile::with_prefix_in(".snapshot-", folder)?;
-    write(cluster, part.as_file())?;
+    write(snapshot, part.as_file())?;
     part.persist(file)?;
     Ok(())
 }
 
-fn write(cluster: &Cluster, file: impl Write) -> io::Result<()> {
+fn write(snapshot: &Snapshot, file: impl Write) -> io::Result<()> {
     let mut out = JsonEscaper(BufWriter::new(file));
-    documents(cluster, &mut out)?;
+    documents(snapshot, &mut out)?;
     out.flush()
 }
 
-/// Six JSON documents, one a line.
-fn documents(cluster: &Cluster, out: &mut impl Write) -> io::Result<()> {
+/// Six JSON documents, one a line; a seventh with usage, if there is any.
+fn documents(snapshot: &Snapshot, out: &mut impl Write) -> io::Result<()> {
+    let cluster = &snapshot.cluster;
     let nodes = nodes(cluster).map(|id| rows::node(cluster, id));
     object(out, nodes)?;
     let tree = cluster.built_hyper_node_tree();
@@ -127,7 +142,11 @@ fn documents(cluster: &Cluster, out: &mut impl Write) -> io::Result<()> {
     object(out, hyper_nodes::tiers(cluster))?;
     object(out, hyper_nodes::nodes(cluster, &tree))?;
     object(out, hyper_nodes::records(&tree))?;
-    object(out, jobs(cluster).map(|id| rows::job(cluster, &tree, id)))
+    object(out, jobs(cluster).map(|id| rows::job(cluster, &tree, id)))?;
+    if snapshot.usages.is_empty() {
+        return Ok(());
+    }
+    object(out, snapshot.usages.iter().map(rows::usage))
 }
 
 /// One row at a time, so that the whole is never in memory.
@@ -156,12 +175,16 @@ fn jobs(cluster: &Cluster) -> impl Iterator<Item = JobId> {
     })
 }
 
-fn to_log(cluster: &Cluster) {
+fn to_log(Snapshot { cluster, usages }: &Snapshot) {
     tracing::info!("Dump of nodes info in scheduler cache");
     nodes(cluster).for_each(|node| line(rows::node(cluster, node)));
     tracing::info!("Dump of jobs info in scheduler cache");
     let tree = cluster.built_hyper_node_tree();
     jobs(cluster).for_each(|job| line(rows::job(cluster, &tree, job)));
+    if !usages.is_empty() {
+        tracing::info!("Dump of usage of accounts");
+        usages.iter().for_each(|usage| line(rows::usage(usage)));
+    }
     let memory = fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in memory.lines().filter(|line| line.starts_with("Vm") || line.starts_with("Rss")) {
         tracing::info!("{}", line.replace('\t', " "));
@@ -185,10 +208,37 @@ mod tests {
 
     use super::*;
 
+    fn of(cluster: Cluster) -> Snapshot {
+        Snapshot { cluster, usages: Vec::new() }
+    }
+
+    #[test]
+    fn usage_is_a_seventh_object() {
+        let usage = AccountUse {
+            queue: "q".into(),
+            account: "ann".into(),
+            charged: "cpu".to_owned(),
+            running: 2.0,
+            used_hours: 8.0,
+            projected_hours: 8.5,
+            weight: 1.0,
+            level: Some(0.5),
+            n_waiting_jobs: 3,
+        };
+        let snapshot = Snapshot { cluster: Cluster::default(), usages: vec![usage] };
+        let mut text = Vec::new();
+        documents(&snapshot, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let last: Value = serde_json::from_str(text.lines().nth(6).unwrap()).unwrap();
+        let expected = json!({"q/ann": {"Charged": "cpu", "Running": 2.0, "UsedHours": 8.0,
+            "ProjectedHours": 8.5, "Weight": 1.0, "Level": 0.5, "WaitingJobs": 3}});
+        assert_eq!(last, expected);
+    }
+
     #[test]
     fn core_15_an_empty_cluster_is_six_empty_objects() {
         let mut text = Vec::new();
-        documents(&Cluster::default(), &mut text).unwrap();
+        documents(&of(Cluster::default()), &mut text).unwrap();
         assert_eq!(String::from_utf8(text).unwrap(), "{}\n".repeat(6));
     }
 
@@ -276,7 +326,7 @@ mod tests {
                 "status": {"phase": "Running"}}),
         );
         let mut text = Vec::new();
-        documents(&cluster, &mut text).unwrap();
+        documents(&of(cluster), &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         let lines: Vec<Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -294,10 +344,10 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_and_counted() {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let error = write(&Cluster::default(), full).unwrap_err();
+        let error = write(&of(Cluster::default()), full).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let meter = Meter::default();
-        dump(&Cluster::default(), Some(Path::new("/does/not/exist/a.json")), &meter);
+        dump(&of(Cluster::default()), Some(Path::new("/does/not/exist/a.json")), &meter);
         let text = meter.metrics.encode();
         assert!(text.contains("volcano_internal_errors_total{kind=\"dump\"} 1"), "{text}");
     }
@@ -307,8 +357,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("vc-dump-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("snapshot-1.json");
-        to_file(&Cluster::default(), &file).unwrap();
-        to_file(&Cluster::default(), &file).unwrap();
+        to_file(&of(Cluster::default()), &file).unwrap();
+        to_file(&of(Cluster::default()), &file).unwrap();
         let names: Vec<_> =
             fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["snapshot-1.json"]);
@@ -318,14 +368,14 @@ mod tests {
         fs::write(&target, "kept").unwrap();
         fs::remove_file(&file).unwrap();
         symlink(&target, &file).unwrap();
-        to_file(&Cluster::default(), &file).unwrap();
+        to_file(&of(Cluster::default()), &file).unwrap();
         assert!(fs::symlink_metadata(&file).unwrap().is_file());
         assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
         fs::remove_file(&target).unwrap();
         // The name is taken by a folder: nothing stays behind.
         fs::remove_file(&file).unwrap();
         fs::create_dir_all(file.join("x")).unwrap();
-        assert!(to_file(&Cluster::default(), &file).is_err());
+        assert!(to_file(&of(Cluster::default()), &file).is_err());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
+use vc_engine::AccountUse;
 use vc_model::{
     Cluster, Gates, HyperNodeTree, Job, JobBudget, JobId, Labels, Node, NodeId, NodeLoad, PodGroup,
     Portion, TaskId,
@@ -13,6 +14,20 @@ use vc_wire::format_time;
 
 /// Ready: the Node object is known, which it is in a snapshot.
 const READY: u32 = 1;
+
+/// Queue and name of an account, and what it has used (docs/spec/fair-share.md 13).
+pub(super) fn usage(usage: &AccountUse) -> (String, Value) {
+    let record = json!({
+        "Charged": usage.charged,
+        "Running": usage.running,
+        "UsedHours": usage.used_hours,
+        "ProjectedHours": usage.projected_hours,
+        "Weight": usage.weight,
+        "Level": usage.level,
+        "WaitingJobs": usage.n_waiting_jobs,
+    });
+    (format!("{}/{}", usage.queue, usage.account), record)
+}
 
 /// Name and record of a node.
 pub(super) fn node(cluster: &Cluster, id: NodeId) -> (String, Value) {

@@ -31,8 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sim",
         &[
-            "answers", "text", "http", "wire", "engine", "plugins", "actions", "conf", "model",
-            "resource",
+            "answers", "kube", "text", "http", "wire", "engine", "plugins", "actions", "conf",
+            "model", "resource",
         ],
     ),
 ];

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
-    Action, ActiveJobs, CacheStats, Caches, Effect, Evaluator, EvaluatorPaths, EvictionHolds,
-    EvictionSides, ExtenderClient, NodeScoreCache, Opening, Outbox, PluginEntry, PluginSet, Report,
-    Session, Stopwatch, Timings,
+    AccountUse, Action, ActiveJobs, CacheStats, Caches, Effect, Evaluator, EvaluatorPaths,
+    EvictionHolds, EvictionSides, ExtenderClient, NodeScoreCache, Opening, Outbox, PluginEntry,
+    PluginSet, Report, Session, Stopwatch, Timings,
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
@@ -27,7 +27,7 @@ use crate::report;
 use crate::report_throttle::ReportThrottle;
 use crate::session_id::session_id;
 use crate::topology_problems::TopologyProblems;
-use crate::verify::verify;
+use crate::verify::{opening_of_copy, verify};
 
 /// Actions that evict pods for starving jobs.
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
@@ -253,9 +253,7 @@ impl Engine {
         let pairs = report.witnesses.iter().zip(certificates);
         let mut faults = Vec::new();
         for (witness, it) in pairs {
-            let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
-            self.extender.iter().for_each(|client| plugin_set.connect(client));
-            plugin_set.copy_memory(&self.plugin_set);
+            let plugin_set = self.copy_of_plugins();
             faults.extend(verify(plugin_set, &self.config, witness, it, now));
         }
         faults
@@ -276,6 +274,28 @@ impl Engine {
         };
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
         Fork::new(configuration, state, (self.n_cycles, self.last_micros))
+    }
+
+    /// Returns what accounts have used, by queue and account. Empty if no plugin remembers usage;
+    /// otherwise it costs a copy of the state and a session on it, which changes nothing.
+    pub fn account_use(&self, now: CycleTime) -> Vec<AccountUse> {
+        if !self.plugin_set.remembers_usage() {
+            return Vec::new();
+        }
+        let (mut cluster, mut plugin_set) = (self.cluster.clone(), self.copy_of_plugins());
+        let opening = opening_of_copy(&self.config, EvictionHolds::default(), now);
+        let session = Session::open(&mut cluster, &mut plugin_set, &self.settings, opening);
+        let usages = session.plugins().account_use(session.view());
+        session.finish();
+        usages
+    }
+
+    /// Returns the configured plugins with a copy of what they remember.
+    fn copy_of_plugins(&self) -> PluginSet {
+        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+        self.extender.iter().for_each(|client| plugin_set.connect(client));
+        plugin_set.copy_memory(&self.plugin_set);
+        plugin_set
     }
 
     /// Applies events to the state without a cycle.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    ActiveJobs, Caches, Certificate, CertifiedVictim, EvictReason, EvictionSides, GangEviction,
-    Opening, PluginSet, Question, Relation, Session, Witness,
+    ActiveJobs, Caches, Certificate, CertifiedVictim, EvictReason, EvictionHolds, EvictionSides,
+    GangEviction, Opening, PluginSet, Question, Relation, Session, Witness,
 };
 use vc_model::{Cluster, JobId, NodeId, TaskId};
 
@@ -28,6 +28,24 @@ struct ResolvedCertificate<'a> {
     placements: Vec<(TaskId, NodeId)>,
 }
 
+/// Returns the opening of a session that looks at a copy of the state, without caches.
+pub(crate) fn opening_of_copy(
+    config: &Config,
+    eviction_holds: EvictionHolds,
+    now: CycleTime,
+) -> Opening {
+    Opening {
+        now_micros: now.unix_micros,
+        previous_micros: None,
+        session_id: String::new(),
+        sides: EvictionSides::of(config.actions.iter().map(String::as_str)),
+        enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
+        eviction_holds,
+        caches: Caches::default(),
+        active_jobs: ActiveJobs::default(),
+    }
+}
+
 /// Returns one text for every rule that a certificate breaks. The list is empty if the certificate
 /// is valid.
 pub(crate) fn verify(
@@ -42,16 +60,7 @@ pub(crate) fn verify(
     let mut cluster = witness.clone();
     let earlier = replay::rewind(&mut cluster, &case);
     let settings = ActionSettings::from(config, &mut Vec::new());
-    let opening = Opening {
-        now_micros: now.unix_micros,
-        previous_micros: None,
-        session_id: String::new(),
-        sides: EvictionSides::of(config.actions.iter().map(String::as_str)),
-        enqueue_configured: config.actions.iter().any(|action| action == "enqueue"),
-        eviction_holds: eviction_holds.clone(),
-        caches: Caches::default(),
-        active_jobs: ActiveJobs::default(),
-    };
+    let opening = opening_of_copy(config, eviction_holds.clone(), now);
     let mut session = Session::open(&mut cluster, &mut plugin_set, &settings, opening);
     replay::redo(&mut session, earlier, &mut faults);
     candidates::check(&session, &case, &mut faults);

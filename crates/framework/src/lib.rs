@@ -3,6 +3,7 @@
 
 #![deny(missing_docs)]
 
+mod accounts_ahead;
 mod action;
 mod active_jobs;
 mod atom;

@@ -478,7 +478,7 @@ impl PluginSet {
         &'s self,
         view: SessionView<'s>,
     ) -> Option<impl Fn(JobId, JobId) -> Ordering + 's> {
-        let plugin = self.past_usages().next()?;
+        let plugin = self.past_usage()?;
         Some(move |l, r| plugin.usage_order(view, l, r))
     }
 
@@ -495,6 +495,16 @@ impl PluginSet {
     /// Returns the usage of accounts of all plugins that remember some.
     pub fn account_use(&self, view: SessionView<'_>) -> Vec<AccountUse> {
         self.past_usages().flat_map(|plugin| plugin.account_use(view)).collect()
+    }
+
+    /// True if a plugin remembers usage.
+    pub fn remembers_usage(&self) -> bool {
+        self.past_usage().is_some()
+    }
+
+    /// Returns the first plugin that remembers usage.
+    pub(crate) fn past_usage(&self) -> Option<&dyn PastUsage> {
+        self.past_usages().next()
     }
 
     fn past_usages(&self) -> impl Iterator<Item = &dyn PastUsage> {

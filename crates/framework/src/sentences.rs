@@ -1,11 +1,12 @@
 //! Sentences that follow Volcano's text in the message of a pod: amounts, members that have room,
-//! and why nothing was evicted. They are built only when a message is written or shown.
+//! whose usage goes before, and why nothing was evicted. They are built only when a message is written or shown.
 //! Specification: core.md 3.10, actions.md 10.2 (A48).
 
 use rustc_hash::FxHashMap;
 use vc_model::{FitErrors, JobId, NodeId, NodeSet, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
+use crate::accounts_ahead::AccountsAhead;
 use crate::cause::histogram;
 use crate::limit::quantity;
 use crate::session::{Session, SessionState};
@@ -20,8 +21,9 @@ pub struct Sentences {
     /// Sentences about limits, by job and request, so that a large job is iterated once per
     /// request. Looked up by key only.
     of_limits: FxHashMap<(JobId, Resource), Option<String>>,
-    /// Sentences about members and evictions, by job. Looked up by key only.
+    /// Sentences about members, accounts and evictions, by job. Looked up by key only.
     of_jobs: FxHashMap<JobId, String>,
+    accounts_ahead: AccountsAhead,
 }
 
 impl Sentences {
@@ -34,7 +36,8 @@ impl Sentences {
         volcano: &str,
     ) -> String {
         let shortage = self.shortage(session, job, task).unwrap_or_default();
-        let of_job = self.of_jobs.entry(job).or_insert_with(|| of_job(session, job));
+        let ahead = &mut self.accounts_ahead;
+        let of_job = self.of_jobs.entry(job).or_insert_with(|| of_job(session, ahead, job));
         let ours: Vec<&str> = [shortage.as_str(), of_job.as_str()]
             .into_iter()
             .filter(|text| !text.is_empty())
@@ -204,8 +207,9 @@ fn asked(session: &SessionState<'_>, request: &Resource) -> String {
     texts.join(" and ")
 }
 
-fn of_job(session: &Session<'_>, job: JobId) -> String {
-    let sentences = [members(session, job), evictions(session, job)];
+fn of_job(session: &Session<'_>, accounts_ahead: &mut AccountsAhead, job: JobId) -> String {
+    let ahead = accounts_ahead.sentence(session, job);
+    let sentences = [members(session, job), ahead, evictions(session, job)];
     sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 

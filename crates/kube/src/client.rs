@@ -170,6 +170,19 @@ impl Clients {
         Ok(clients)
     }
 
+    /// One client for every purpose, over a service in place of a network. Must be called inside a
+    /// runtime.
+    pub fn over<S, B>(service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<B>, Error = BoxError> + Send + 'static,
+        S::Future: Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let builder = ClientBuilder::new(service, "default");
+        Self::shared(builder.with_layer(&RetryAfterLayer).build())
+    }
+
     /// The same client for every purpose. Must be called inside a runtime.
     pub fn shared(client: Client) -> Self {
         let (core, volcano) = (client.clone(), client.clone());

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
-use k8s_openapi::jiff::Timestamp;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use tokio::sync::oneshot;
@@ -20,6 +19,7 @@ use crate::client::Clients;
 use crate::correlate::{EventNote, EventSubject};
 use crate::events::record_one;
 use crate::failure_log::FailureLog;
+use crate::wall_clock::timestamp;
 
 /// Ends the line about a Lease that cannot be acquired.
 const HINT: &str = "\nhint: the namespace must exist, and the scheduler may get, create and update \
@@ -140,7 +140,7 @@ impl LeaderCandidate {
     /// Acquires or renews the Lease, or finds out why not.
     async fn attempt(&mut self) -> Result<ElectionAttempt, CallError> {
         let name = self.election.name.clone();
-        let now = MicroTime(Timestamp::now());
+        let now = MicroTime(timestamp());
         let mut wanted = LeaseSpec {
             holder_identity: Some(self.election.identity.clone()),
             lease_duration_seconds: Some(seconds(self.election.lease)),
@@ -195,6 +195,7 @@ impl LeaderCandidate {
         let Election { renew, retry, .. } = self.election;
         loop {
             tokio::select! {
+                biased;
                 _ = &mut stop => return Some(self),
                 () = sleep(retry) => {}
             }
@@ -231,7 +232,7 @@ impl LeaderCandidate {
         if held.holder_identity.as_ref() != Some(&self.election.identity) {
             return Ok(());
         }
-        let now = MicroTime(Timestamp::now());
+        let now = MicroTime(timestamp());
         lease.spec = Some(LeaseSpec {
             holder_identity: Some(String::new()),
             lease_duration_seconds: Some(1),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use rustc_hash::FxHashSet;
@@ -26,6 +25,7 @@ use crate::failure_log::FailureLog;
 use crate::observe::{Observer, Unobserved};
 use crate::pauses::Pauses;
 use crate::status::now;
+use crate::wall_clock::timestamp;
 
 /// Events that wait at most: those of one burst of binds. client-go has 1,000, and loses the rest.
 const QUEUE: usize = 16_384;
@@ -116,6 +116,7 @@ impl EventWriter {
         let mut open = true;
         while open {
             let note = tokio::select! {
+                biased;
                 note = notes.recv() => match note {
                     Some(note) => self.debounce.take_in(note, Instant::now()),
                     None => {
@@ -211,7 +212,7 @@ impl EventPoster {
     }
 
     async fn create(&self, note: EventNote, key: EventKey) -> Result<CreatedEvent, CallError> {
-        let (name, time) = (event_name(&note.about.name, Timestamp::now()), now());
+        let (name, time) = (event_name(&note.about.name, timestamp()), now());
         let path = format!("/api/v1/namespaces/{}/events", namespace(&note.about));
         let text = EventText::of(&note, &name, &self.component, &time);
         post(&self.way, &path, &text).await?;

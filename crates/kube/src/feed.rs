@@ -13,12 +13,13 @@ use vc_wire::Metadata;
 
 use crate::failure_log::FailureLog;
 use crate::inbox::EngineMessage;
-use crate::observe::{Observer, since};
+use crate::observe::Observer;
 use crate::pod_group_cache::PodGroupCache;
 use crate::restart::RestartBackoff;
 use crate::slim::{DecodedObject, Slim};
 use crate::source::{ObjectChange, ObjectSource, SourceError, is_unknown};
 use crate::unreadable::{ASK_AGAIN, Readability};
+use crate::wall_clock::since;
 
 /// Pause before a list that replaces an expired watch.
 const RESTART: Duration = Duration::from_secs(1);

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
-use vc_model::{ClusterEvent, DeviceObject, SelectorObject, StorageObject};
+use vc_model::{ClusterEvent, DeviceObject, ObjectKey, SelectorObject, StorageObject};
 use vc_wire::{
-    Kind, LenientField, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimHyperNode,
-    SlimMetadata, SlimNamespace, SlimNode, SlimNodeShard, SlimNumaTopology, SlimPersistentVolume,
+    Kind, ShortText, SlimBudget, SlimCsiDriver, SlimCsiNode, SlimDeviceClass, SlimHyperNode,
+    SlimNamespace, SlimNode, SlimNodeShard, SlimNumaTopology, SlimPersistentVolume,
     SlimPersistentVolumeClaim, SlimPod, SlimPodGroup, SlimPriorityClass, SlimQueue, SlimQuota,
     SlimReplicaSet, SlimReplicationController, SlimResourceClaim, SlimResourceSlice, SlimService,
     SlimStatefulSet, SlimStorageCapacity, SlimStorageClass, SlimVolumeAttachment, WireError,
@@ -19,7 +19,7 @@ use crate::client::Clients;
 use crate::feeds::Feeds;
 use crate::inbox::EngineMessage;
 use crate::observe::Observer;
-use crate::slim::Slim;
+use crate::slim::{self, Slim};
 
 /// A set of kinds that are watched together, each under one condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,12 @@ macro_rules! kinds {
             const PLURAL: &'static str = $plural;
             const WITHOUT: Option<&'static str> = $without;
 
-            fn metadata(&self) -> &LenientField<SlimMetadata> {
-                &self.metadata
+            fn identity(&self) -> Option<(ObjectKey, Arc<str>)> {
+                slim::identity(&self.metadata)
+            }
+
+            fn version(&self) -> Option<ShortText> {
+                slim::version(&self.metadata)
             }
 
             $(fn read(text: &str) -> Option<Self> {

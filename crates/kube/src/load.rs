@@ -8,7 +8,7 @@ mod elasticsearch;
 mod prometheus;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use kube::Client;
 use rustc_hash::FxHashMap;
@@ -19,6 +19,7 @@ use vc_model::{ClusterEvent, NodeLoad};
 use crate::client::Clients;
 use crate::inbox::{EngineMessage, EngineVisit};
 use crate::observe::Observer;
+use crate::wall_clock::wall_micros;
 use client::{LoadClient, LoadError};
 
 pub use client::LoadServer;
@@ -80,7 +81,7 @@ struct NodePercentages {
 impl NodePercentages {
     /// Returns the loads of the nodes of which both percentages are known.
     fn loads(&self, nodes: &[Arc<str>], interval: Duration) -> Vec<(Arc<str>, NodeLoad)> {
-        let now = now_micros();
+        let now = wall_micros();
         let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
         let load = |name: &Arc<str>| {
             let (cpu, memory) = (self.cpu.get(name)?, self.memory.get(name)?);
@@ -226,10 +227,4 @@ enum SourceClient<'a> {
     Prometheus(LoadClient),
     Adaptor(&'a Client),
     Elasticsearch { client: LoadClient, index: &'a str, host_field: &'a str },
-}
-
-/// Microseconds since 1970.
-fn now_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }

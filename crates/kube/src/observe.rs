@@ -1,7 +1,7 @@
 //! What the edge tells the metrics: one method per fact, each of which may be left out.
 //! Specification: core.md 9; this crate does not know how they are counted.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use vc_engine::Report;
 
@@ -66,12 +66,6 @@ pub trait Observer: Send + Sync {
 
     /// Something that cannot happen has happened.
     fn internal_error(&self, _kind: &'static str) {}
-}
-
-/// How long ago that was, by our clock; microseconds since 1970.
-pub(crate) fn since(micros: i64) -> Duration {
-    let then = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
-    SystemTime::now().duration_since(then).unwrap_or_default()
 }
 
 /// Nobody counts.

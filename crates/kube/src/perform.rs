@@ -20,10 +20,11 @@ use crate::evict::EvictTexts;
 use crate::failed::caught;
 use crate::failure_log::FailureLog;
 use crate::inbox::EngineMessage;
-use crate::observe::{Observer, since};
+use crate::observe::Observer;
 use crate::pod_group_cache::PodGroupCache;
 use crate::slim::DecodedObject;
 use crate::usage_store::{UsageStore, save_usage};
+use crate::wall_clock::since;
 use crate::{bind, devices, evict, node_lock, pauses, pre_bind, queues, status};
 
 /// Of the server's answer to the binding of a bound pod.

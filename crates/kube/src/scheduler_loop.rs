@@ -2,17 +2,20 @@
 //! writer. Specification: core.md 1.5 (7), 5.1; the thread never waits for the network.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::Instant;
 use vc_engine::{CycleTime, Effect, Engine, Report};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
 use crate::inbox::{CyclePace, EngineMessage, PauseEnd, TAKEN};
 use crate::observe::Observer;
+use crate::wall_clock::wall_micros;
 
 /// What the thread talks to.
 pub struct SchedulerLoop {
@@ -59,8 +62,13 @@ impl Decisions {
 
 impl SchedulerLoop {
     /// Runs until it is told to stop, or nobody listens any more. Blocks the calling thread.
-    pub fn run(mut self, mut engine: Engine, runtime: &Runtime) {
-        if !self.sync(&mut engine) {
+    pub fn run(self, engine: Engine, runtime: &Runtime) {
+        runtime.block_on(self.drive(engine));
+    }
+
+    /// The same for a thread that has other things to do between two cycles, as in a simulation.
+    pub async fn drive(mut self, mut engine: Engine) {
+        if !self.sync(&mut engine).await {
             return;
         }
         tracing::info!("all objects are known, cycles start");
@@ -70,46 +78,40 @@ impl SchedulerLoop {
             n_cycles += 1;
             let start = Instant::now();
             let n_events = batch.len();
-            let (mut n_early, mut listens) = (0, true);
+            let (mut n_early, mut early) = (0, EarlyDecisions::default());
             let (effects, report) = engine.cycle_with(batch, now(), &mut |effects, cluster| {
                 n_early += effects.len();
-                listens &= self.send(effects, cluster);
+                early.send(&self, effects, cluster);
             });
             let took = start.elapsed();
             log(&report, n_events, n_early + effects.len(), took);
             // Metrics of many jobs take a while; nobody waits for them.
-            if !listens || !self.send(effects, engine.cluster()) {
+            if !early.finish(&self).await || !self.send(effects, engine.cluster()).await {
                 return;
             }
             self.report_cycle(report, &mut said);
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
             }
-            events = self.pause(&mut engine, took, runtime);
+            events = self.pause(&mut engine, took).await;
         }
     }
 
     /// The events of the next cycle, once it is due; `None`: there is none. Binds that wait only for
     /// what is written before them do not wait for that cycle.
-    fn pause(
-        &mut self,
-        engine: &mut Engine,
-        took: Duration,
-        runtime: &Runtime,
-    ) -> Option<Vec<ClusterEvent>> {
+    async fn pause(&mut self, engine: &mut Engine, took: Duration) -> Option<Vec<ClusterEvent>> {
         let mut pause = self.pace.behind(self.backlog.n_waiting()).pause(took);
         pause.end_by(engine.due_micros().map(until));
         loop {
-            let next = pause.next(&mut self.inbox, |visit| visit.pay(engine));
-            match runtime.block_on(next) {
+            match pause.next(&mut self.inbox, |visit| visit.pay(engine)).await {
                 PauseEnd::Cycle(events) => return Some(events),
                 PauseEnd::Stop(events) => {
-                    self.finish(engine, events);
+                    self.finish(engine, events).await;
                     return None;
                 }
                 PauseEnd::Written(events) => {
                     let effects = engine.follow_up(events, now());
-                    if !self.send(effects, engine.cluster()) {
+                    if !self.send(effects, engine.cluster()).await {
                         return None;
                     }
                 }
@@ -119,17 +121,17 @@ impl SchedulerLoop {
 
     /// Nothing new is decided, but what was is finished: a bind may wait for the answers to what is
     /// written before it. Whoever has stopped us knows how long that may take (C-05).
-    fn finish(&mut self, engine: &mut Engine, mut events: Vec<ClusterEvent>) {
+    async fn finish(&mut self, engine: &mut Engine, mut events: Vec<ClusterEvent>) {
         let mut taken = Vec::new();
-        if !self.send(engine.last_writes(now()), engine.cluster()) {
+        if !self.send(engine.last_writes(now()), engine.cluster()).await {
             return;
         }
         loop {
             let effects = engine.follow_up(events, now());
-            if !self.send(effects, engine.cluster()) || !engine.awaits_answers() {
+            if !self.send(effects, engine.cluster()).await || !engine.awaits_answers() {
                 return;
             }
-            if self.inbox.blocking_recv_many(&mut taken, TAKEN) == 0 {
+            if self.inbox.recv_many(&mut taken, TAKEN).await == 0 {
                 return;
             }
             events = taken.drain(..).filter_map(EngineMessage::event).collect();
@@ -137,20 +139,25 @@ impl SchedulerLoop {
     }
 
     /// False: nobody listens any more.
-    fn send(&self, effects: Vec<Effect>, cluster: &Cluster) -> bool {
+    async fn send(&self, effects: Vec<Effect>, cluster: &Cluster) -> bool {
         if effects.is_empty() {
             return true;
         }
+        self.effects.send(self.counted(effects, cluster)).await.is_ok()
+    }
+
+    /// What the effects are sent as, after their binds were counted as waiting.
+    fn counted(&self, effects: Vec<Effect>, cluster: &Cluster) -> Decisions {
         let decisions = Decisions::stamped(effects, cluster);
         self.backlog.add(decisions.created_micros.len());
-        self.effects.blocking_send(decisions).is_ok()
+        decisions
     }
 
     /// Takes in the first lists. False: it was told to stop.
-    fn sync(&mut self, engine: &mut Engine) -> bool {
+    async fn sync(&mut self, engine: &mut Engine) -> bool {
         let (mut n_synced, mut taken, mut events) = (0, Vec::new(), Vec::new());
         while n_synced < self.n_kinds {
-            if self.inbox.blocking_recv_many(&mut taken, TAKEN) == 0 {
+            if self.inbox.recv_many(&mut taken, TAKEN).await == 0 {
                 return false;
             }
             for message in taken.drain(..) {
@@ -179,6 +186,38 @@ impl SchedulerLoop {
         }
         self.observer.cycle(&report);
         *said = report.warnings;
+    }
+}
+
+/// Decisions that are sent while the cycle goes on, as far as the channel has room.
+#[derive(Default)]
+struct EarlyDecisions {
+    /// Those that found no room, in order.
+    late: Vec<Decisions>,
+    is_closed: bool,
+}
+
+impl EarlyDecisions {
+    fn send(&mut self, from: &SchedulerLoop, effects: Vec<Effect>, cluster: &Cluster) {
+        let decisions = from.counted(effects, cluster);
+        if !self.late.is_empty() {
+            return self.late.push(decisions);
+        }
+        match from.effects.try_send(decisions) {
+            Ok(()) => {}
+            Err(TrySendError::Full(decisions)) => self.late.push(decisions),
+            Err(TrySendError::Closed(_)) => self.is_closed = true,
+        }
+    }
+
+    /// Sends the rest. False: nobody listens any more.
+    async fn finish(self, from: &SchedulerLoop) -> bool {
+        for decisions in self.late {
+            if from.effects.send(decisions).await.is_err() {
+                return false;
+            }
+        }
+        !self.is_closed
     }
 }
 
@@ -214,6 +253,5 @@ fn until(micros: i64) -> Duration {
 }
 
 fn now() -> CycleTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    CycleTime { unix_micros: i64::try_from(since.as_micros()).unwrap_or(i64::MAX) }
+    CycleTime { unix_micros: wall_micros() }
 }

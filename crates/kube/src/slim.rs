@@ -30,7 +30,11 @@ pub(crate) trait Slim: DeserializeOwned + Send + 'static {
         matters.then_some(ClusterEvent::HyperNodesListed { is_complete })
     }
 
-    fn metadata(&self) -> &LenientField<SlimMetadata>;
+    /// Returns namespace, name and uid. `None`: they cannot be read.
+    fn identity(&self) -> Option<(ObjectKey, Arc<str>)>;
+
+    /// Returns `metadata.resourceVersion`. `None`: it cannot be read.
+    fn version(&self) -> Option<ShortText>;
 
     /// From the text of an object; `None`: in another way than this.
     fn read(text: &str) -> Option<Self> {
@@ -55,7 +59,7 @@ pub(crate) struct DecodedObject {
 
 impl DecodedObject {
     pub(crate) fn of<S: Slim>(slim: S) -> Self {
-        let (identity, version) = (identity(&slim), version(&slim));
+        let (identity, version) = (slim.identity(), slim.version());
         Self { identity, version, text: None, decoded: slim.event() }
     }
 
@@ -93,8 +97,11 @@ impl DecodedObject {
     }
 }
 
-fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
-    let LenientField::Good(metadata) = slim.metadata() else {
+/// Returns namespace, name and uid. `None`: they cannot be read.
+pub(crate) fn identity<A>(
+    metadata: &LenientField<SlimMetadata<A>>,
+) -> Option<(ObjectKey, Arc<str>)> {
+    let LenientField::Good(metadata) = metadata else {
         return None;
     };
     let text = |field: &LenientField<Arc<str>>| match field {
@@ -108,8 +115,9 @@ fn identity<S: Slim>(slim: &S) -> Option<(ObjectKey, Arc<str>)> {
     (!key.name.is_empty()).then(|| (key, text(&metadata.uid)))
 }
 
-fn version<S: Slim>(slim: &S) -> Option<ShortText> {
-    match slim.metadata() {
+/// Returns the resource version. `None`: it cannot be read.
+pub(crate) fn version<A>(metadata: &LenientField<SlimMetadata<A>>) -> Option<ShortText> {
+    match metadata {
         LenientField::Good(metadata) => match &metadata.resource_version {
             LenientField::Good(version) => Some(version.clone()),
             _ => None,

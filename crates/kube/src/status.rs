@@ -18,10 +18,11 @@ use crate::call::{
 use crate::direct::DirectClient;
 use crate::pod_group_cache::PodGroupCache;
 use crate::raw_object::{RawObject, item};
+use crate::wall_clock::timestamp;
 
 /// Now, as the API writes times.
 pub(crate) fn now() -> String {
-    Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default().to_string()
+    Timestamp::from_second(timestamp().as_second()).unwrap_or_default().to_string()
 }
 
 /// Replaces the condition of that type, or appends it; false if it says the same already. The time

@@ -63,7 +63,9 @@ pub async fn write(
     let mut open = true;
     let mut minute = tokio::time::interval(PERIOD);
     while open || !pool.in_flight.is_empty() {
+        // In this order, so that a simulation is the same again: what is rare comes first.
         tokio::select! {
+            biased;
             batch = decisions.recv(), if open => match batch {
                 Some(batch) => pool.accept(batch),
                 // Nothing rests at the end.
@@ -73,7 +75,6 @@ pub async fn write(
                 }
             },
             () = rested(pool.write_queue.rested_at()), if open => pool.write_queue.wake(Some(now())),
-            Some(done) = pool.in_flight.join_next() => pool.finished(done.expect(CAUGHT)),
             _ = minute.tick() => log.flush(),
             keys = seen.changed() => {
                 keys.into_iter().for_each(|key| pool.write_queue.pod_group_changed(key, now()));
@@ -81,6 +82,7 @@ pub async fn write(
             Some(done) = pool.resyncs.join_next() => {
                 pool.write_queue.finish(done.expect(CAUGHT), now());
             }
+            Some(done) = pool.in_flight.join_next() => pool.finished(done.expect(CAUGHT)),
         }
         pool.start();
     }

@@ -190,6 +190,8 @@ pub struct Cluster {
     last_minimum: Option<Arc<MinResources>>,
     /// Labels of the PodGroup that came last.
     last_labels: Arc<Labels>,
+    /// Annotations of the PodGroup that came last.
+    last_annotations: Arc<Labels>,
 }
 
 /// The sum of one dimension over all present nodes.

@@ -97,6 +97,8 @@ pub struct PodGroup {
     pub task_topology: Option<Box<TaskTopology>>,
     /// `metadata.labels`. PodGroups that come one after the other with equal labels share them.
     pub labels: Arc<Labels>,
+    /// `metadata.annotations`, as far as they are kept, shared likewise. Empty for a bare pod.
+    pub annotations: Arc<Labels>,
 }
 
 /// The annotations about which roles of a job belong together, as written (plugins-nodes.md 13.1).

@@ -134,7 +134,7 @@ impl Plugin for Fairshare {
     }
 
     fn depends(&self) -> Depends {
-        match self.arguments.account.is_label() {
+        match self.arguments.account.is_text() {
             true => Depends::of(&[READS, LABEL_READS].concat()),
             false => Depends::of(READS),
         }
@@ -320,6 +320,12 @@ impl Plugin for Fairshare {
 }
 
 impl PastUsage for Fairshare {
+    fn account<'a>(&'a self, view: SessionView<'a>, job: JobId) -> Option<&'a Arc<str>> {
+        let row = &view.cluster.jobs[job];
+        let is_target = self.arguments.is_target(&view.cluster.queues[row.queue].name);
+        is_target.then(|| self.arguments.account.of(row))
+    }
+
     fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
         self.job_order(view, r, l)
     }

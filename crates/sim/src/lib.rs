@@ -5,6 +5,7 @@ pub mod demo;
 mod duration;
 mod effects;
 mod field;
+pub mod fuzz;
 pub mod input;
 pub mod load;
 mod node_metrics;

@@ -23,6 +23,7 @@ enum Command {
     Serve(cli::serve::ServeArgs),
     Demo(vc_sim::demo::DemoArgs),
     Load(cli::load::LoadArgs),
+    Fuzz(cli::fuzz::FuzzArgs),
 }
 
 fn main() -> ExitCode {
@@ -33,5 +34,6 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.execute(),
         Command::Demo(demo) => demo.run(),
         Command::Load(load) => load.execute(),
+        Command::Fuzz(fuzz) => fuzz.execute(),
     }
 }

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::scan::{JsonScan, UnusualJson};
 use crate::soft::{FieldShape, LenientField, LenientMap};
-use crate::word::word;
+use crate::word::{WordKey, word};
 
 /// Whether something reads this annotation.
 pub fn is_read(key: &str) -> bool {
@@ -17,9 +17,15 @@ pub fn is_read(key: &str) -> bool {
     }
 }
 
-/// True for an annotation whose value names something and reaches messages and logs.
-pub(crate) fn is_name(key: &str) -> bool {
-    NAMES.contains(&key)
+/// The annotations that are kept of an object.
+pub trait KeptAnnotations: FieldShape + Default {
+    /// True for an annotation whose value names something and reaches messages and logs.
+    fn is_name(key: &str) -> bool {
+        NAMES.contains(&key)
+    }
+
+    /// Returns the annotations.
+    fn into_map(self) -> LenientMap<Arc<str>>;
 }
 
 const NAMES: &[&str] = &[
@@ -121,6 +127,71 @@ impl FieldShape for Annotations {
     }
 }
 
+impl KeptAnnotations for Annotations {
+    fn into_map(self) -> LenientMap<Arc<str>> {
+        self.0
+    }
+}
+
+/// Annotations of a PodGroup: those of [`is_read`], and every other that may name the account of a
+/// job, since the configuration names its key (fair-share.md 2, `fairshare.account`).
+#[derive(Clone, Debug, Default)]
+pub struct GroupAnnotations(LenientMap<Arc<str>>);
+
+/// Longest value that may name an account, in bytes.
+const MAX_ACCOUNT: usize = 253;
+
+impl GroupAnnotations {
+    /// Whether the annotation is kept.
+    fn keeps(key: &str, value: &LenientField<Arc<str>>) -> bool {
+        let is_short = matches!(value, LenientField::Good(text) if text.len() <= MAX_ACCOUNT);
+        is_read(key) || (is_short && may_name_an_account(key))
+    }
+}
+
+/// What kubectl keeps of an object names nobody.
+fn may_name_an_account(key: &str) -> bool {
+    !key.starts_with("kubectl.kubernetes.io/")
+}
+
+impl KeptAnnotations for GroupAnnotations {
+    fn is_name(key: &str) -> bool {
+        Annotations::is_name(key) || !is_read(key)
+    }
+
+    fn into_map(self) -> LenientMap<Arc<str>> {
+        self.0
+    }
+}
+
+impl FieldShape for GroupAnnotations {
+    const WANTED: &'static str = "a map";
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut kept = Vec::new();
+        while let Some(key) = map.next_key_seed(WordKey)? {
+            let value = map.next_value()?;
+            if Self::keeps(&key, &value) {
+                kept.push((key, value));
+            }
+        }
+        Ok(Some(Self(LenientMap(kept))))
+    }
+    fn scan_map(scan: &mut JsonScan<'_>, into: &mut LenientField<Self>) -> Result<(), UnusualJson> {
+        let Self(LenientMap(kept)) = into.begin();
+        scan.object(|key, scan| {
+            if !is_read(key) && !may_name_an_account(key) {
+                return scan.skip();
+            }
+            let mut value = LenientField::Absent;
+            scan.soft(&mut value)?;
+            if Self::keeps(key, &value) {
+                kept.push((word(key), value));
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Reads a key, which becomes owned only when it is kept.
 struct KnownKey;
 
@@ -144,6 +215,7 @@ impl Visitor<'_> for KnownKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::scanned;
 
     #[test]
     fn only_annotations_that_something_reads_are_kept() {
@@ -155,5 +227,20 @@ mod tests {
         };
         let keys: Vec<&str> = kept.iter().map(|(key, _)| &**key).collect();
         assert_eq!(keys, ["scheduling.k8s.io/group-name", "volcano.sh/vgpu-time"]);
+    }
+
+    #[test]
+    fn of_a_pod_group_everything_is_kept_that_may_name_an_account() {
+        let long = "x".repeat(MAX_ACCOUNT + 1);
+        let owner = r#""kubectl.kubernetes.io/last-applied-configuration":"{}","owner":"ann""#;
+        let rest =
+            format!(r#""long":"{long}","scheduling.k8s.io/group-name":"{long}","x":{{"a":1}}"#);
+        let json = format!("{{{owner},{rest}}}");
+        let by_serde = serde_json::from_str::<LenientField<GroupAnnotations>>(&json).unwrap();
+        let LenientField::Good(by_serde) = by_serde else { panic!("not read") };
+        for GroupAnnotations(LenientMap(kept)) in [by_serde, scanned(&json).unwrap()] {
+            let keys: Vec<&str> = kept.iter().map(|(key, _)| &**key).collect();
+            assert_eq!(keys, ["owner", "scheduling.k8s.io/group-name"]);
+        }
     }
 }

@@ -43,7 +43,9 @@ mod usage_state;
 mod volume;
 mod word;
 
-pub use annotations::{Annotations, is_read as is_read_annotation};
+pub use annotations::{
+    Annotations, GroupAnnotations, KeptAnnotations, is_read as is_read_annotation,
+};
 pub use brief::{OwnKey, ShortText};
 pub use budget::{SlimBudget, SlimBudgetSpec, SlimBudgetStatus};
 pub use claim_status::{

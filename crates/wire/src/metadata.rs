@@ -5,17 +5,18 @@ use std::sync::Arc;
 use serde::Deserialize;
 use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
-use crate::annotations::{self, Annotations};
+use crate::annotations::{Annotations, GroupAnnotations, KeptAnnotations};
 use crate::brief::{OwnKey, ShortText};
 use crate::problems::{FieldPath, Problems, shown};
 use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::time::Micros;
 use crate::{Kind, WireError};
 
-/// `metadata` as it is decoded; `managedFields` and the rest are skipped.
+/// `metadata` as it is decoded; `managedFields` and the rest are skipped. `A` says which annotations
+/// are kept.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct SlimMetadata {
+#[serde(rename_all = "camelCase", default, bound = "A: KeptAnnotations")]
+pub struct SlimMetadata<A = Annotations> {
     pub name: LenientField<OwnKey>,
     pub namespace: LenientField<Arc<str>>,
     pub uid: LenientField<Arc<str>>,
@@ -23,7 +24,7 @@ pub struct SlimMetadata {
     pub creation_timestamp: LenientField<Micros>,
     pub deletion_timestamp: LenientField<Micros>,
     pub labels: LenientField<LenientMap<Arc<str>>>,
-    pub annotations: LenientField<Annotations>,
+    pub annotations: LenientField<A>,
     pub owner_references: LenientList<SlimOwner>,
 }
 
@@ -40,6 +41,17 @@ pub struct SlimOwner {
 
 object!(
     SlimMetadata {
+        "name" => name,
+        "namespace" => namespace,
+        "uid" => uid,
+        "resourceVersion" => resource_version,
+        "creationTimestamp" => creation_timestamp,
+        "deletionTimestamp" => deletion_timestamp,
+        "labels" => labels,
+        "annotations" => annotations,
+        "ownerReferences" => owner_references,
+    },
+    SlimMetadata<GroupAnnotations> {
         "name" => name,
         "namespace" => namespace,
         "uid" => uid,
@@ -73,7 +85,7 @@ pub struct Metadata {
     /// A deletionTimestamp is set.
     pub deleting: bool,
     pub labels: Labels,
-    /// Those of [`crate::is_read_annotation`].
+    /// Those of [`crate::is_read_annotation`]; of a PodGroup those of [`crate::GroupAnnotations`].
     pub annotations: Labels,
     /// Of the first owner; `None`: there is none.
     pub owner_name: Option<Arc<str>>,
@@ -94,9 +106,9 @@ impl Metadata {
 const MAX_NAME: usize = 253;
 
 /// The metadata; an error when the object cannot be identified.
-pub(crate) fn read(
+pub(crate) fn read<A: KeptAnnotations>(
     kind: Kind,
-    slim: LenientField<SlimMetadata>,
+    slim: LenientField<SlimMetadata<A>>,
     problems: &mut Problems,
 ) -> Result<Metadata, WireError> {
     let path = FieldPath::root("metadata");
@@ -203,14 +215,14 @@ fn good(text: &LenientField<Arc<str>>) -> Option<Arc<str>> {
     }
 }
 
-fn annotations(
-    slim: LenientField<Annotations>,
+fn annotations<A: KeptAnnotations>(
+    slim: LenientField<A>,
     path: &FieldPath<'_>,
     problems: &mut Problems,
 ) -> Labels {
     let path = path.field("annotations");
-    let Annotations(mut kept) = problems.or_default(slim, &path);
-    let names = kept.0.iter_mut().filter(|(key, _)| annotations::is_name(key));
+    let mut kept = problems.or_default(slim, &path).into_map();
+    let names = kept.0.iter_mut().filter(|(key, _)| A::is_name(key));
     for (_, value) in names {
         if let LenientField::Good(name) = value {
             *name = shown(std::mem::take(name));

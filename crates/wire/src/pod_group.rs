@@ -9,6 +9,7 @@ use vc_model::{
 };
 use vc_resource::Quantity;
 
+use crate::annotations::GroupAnnotations;
 use crate::metadata::{self, Metadata, SlimMetadata};
 use crate::problems::{FieldPath, Problems};
 use crate::selector::{SlimLabelSelector, label_selector};
@@ -19,7 +20,7 @@ use crate::{Kind, WireError, finish_noted};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct SlimPodGroup {
-    pub metadata: LenientField<SlimMetadata>,
+    pub metadata: LenientField<SlimMetadata<GroupAnnotations>>,
     pub spec: LenientField<SlimPodGroupSpec>,
     pub status: LenientField<SlimPodGroupStatus>,
 }

@@ -2,7 +2,7 @@
 //! fair-share.md, whose cases the tests are named after.
 
 use vc_conf::Config;
-use vc_engine::Sample;
+use vc_engine::{Effect, Sample};
 use vc_model::PodPhase;
 
 use crate::support::*;
@@ -177,33 +177,84 @@ fn fs_weight_from_quota() {
     assert_eq!((binds(&cycle, "a"), binds(&cycle, "b")), (4, 8));
 }
 
-/// FS-22: jobs of users share a namespace; jobs without the label are one account.
+/// FS-22: jobs of users share a namespace; jobs without the text are one account.
 #[test]
-fn fs_account_label() {
+fn fs_account_of_a_text() {
+    for text in ["label", "annotation"] {
+        for users in [["ann", "bob"], ["", "bob"]] {
+            accounts_of_a_text(text, users);
+        }
+    }
+}
+
+fn accounts_of_a_text(text: &str, users: [&str; 2]) {
     let jobs = |user: &str| -> String {
-        let label = if user.is_empty() { String::new() } else { format!(" label.user={user}") };
-        (0..12).map(|at| format!("job j{user}{at:02}{label}\n  task t gpu=1 cpu=0\n")).collect()
+        let word = if user.is_empty() { String::new() } else { format!(" {text}.user={user}") };
+        (0..12).map(|at| format!("job j{user}{at:02}{word}\n  task t gpu=1 cpu=0\n")).collect()
     };
-    let arguments = "fairshare.account=label:user";
-    for (users, expected) in [(["ann", "bob"], [6, 6]), (["", "bob"], [6, 6])] {
-        let mut world = world(arguments, "node n gpu=12 cpu=64 pods=99");
-        world.add(&(jobs(users[0]) + &jobs(users[1])));
-        let cycle = world.cycle();
-        let n_binds = |user: &str| {
-            let is_of = |name: &&&str| match user {
-                "" => !name.starts_with("jbob"),
-                user => name.starts_with(&format!("j{user}")),
-            };
-            bound(&cycle).iter().filter(is_of).count()
+    let mut world =
+        world(&format!("fairshare.account={text}:user"), "node n gpu=12 cpu=64 pods=99");
+    world.add(&(jobs(users[0]) + &jobs(users[1])));
+    let cycle = world.cycle();
+    let n_binds = |user: &str| {
+        let is_of = |name: &&&str| match user {
+            "" => !name.starts_with("jbob"),
+            user => name.starts_with(&format!("j{user}")),
         };
-        assert_eq!(users.map(n_binds), expected, "{users:?}");
-        let account = if users[0].is_empty() { "_unknown" } else { "ann" };
-        assert_eq!(rate(&cycle, account), None);
-        assert_eq!(rate(&world.cycle(), account), Some(6_000.0));
-        // The next owner of a job is charged from now on.
-        let job = if users[0].is_empty() { "j00" } else { "jann00" };
-        world.edit_group(job, |group| drop(group.labels.insert("user".into(), "eve".into())));
-        assert_eq!(rate(&world.cycle(), "eve"), Some(1_000.0));
+        bound(&cycle).iter().filter(is_of).count()
+    };
+    assert_eq!(users.map(n_binds), [6, 6], "{text} {users:?}");
+    let account = if users[0].is_empty() { "_unknown" } else { "ann" };
+    assert_eq!(rate(&cycle, account), None);
+    assert_eq!(rate(&world.cycle(), account), Some(6_000.0));
+    // The next owner of a job is charged from now on.
+    let job = if users[0].is_empty() { "j00" } else { "jann00" };
+    world.edit_group(job, |group| {
+        let texts = match text {
+            "label" => &mut group.labels,
+            _ => &mut group.annotations,
+        };
+        texts.insert("user".into(), "eve".into());
+    });
+    assert_eq!(rate(&world.cycle(), "eve"), Some(1_000.0));
+}
+
+/// The message of a pod names the accounts that come before it because they have used less.
+#[test]
+fn fs_accounts_ahead() {
+    let plugins = "priority gang fairshare{* fairshare.entryHorizon=0s} | predicates";
+    let config = conf("enqueue, allocate", plugins);
+    let mut world = World::new(&config, "node n gpu=1 cpu=64 pods=99");
+    let used = [("a", 100), ("b", 200), ("c", 300), ("d", 400), ("e", 500)];
+    for (account, seconds) in used {
+        use_gpus(&mut world, &[(account, seconds)]);
+    }
+    let mut text = jobs("a", 2);
+    ["b", "c", "d", "e"].iter().for_each(|account| text.push_str(&jobs(account, 1)));
+    // What has a higher priority is not behind, whoever has used less.
+    text.push_str("job c/first priority=9\n  task t gpu=1\n");
+    world.add(&text);
+    let cycle = world.cycle();
+    assert_eq!(bound(&cycle), ["c/first-t"]);
+    let told = |pod: &str| {
+        let messages = cycle.effects.iter().filter_map(|effect| match effect {
+            Effect::PodCondition { pod, message, .. } => Some((pod.to_string(), message)),
+            _ => None,
+        });
+        let mut of_pod = messages.filter(|(name, _)| name == pod);
+        let (_, message) = of_pod.next().expect("the pod waits");
+        let from = message.find("Behind")?;
+        message[from..].split_once('.').map(|(sentence, _)| sentence.to_owned())
+    };
+    for (pod, accounts) in [
+        ("a/j00-t", None),
+        ("b/j00-t", Some("account a of queue default, which has")),
+        ("c/j00-t", Some("accounts a and b of queue default, which have")),
+        ("d/j00-t", Some("accounts a, b and c of queue default, which have")),
+        ("e/j00-t", Some("accounts a, b, c and others of queue default, which have")),
+    ] {
+        let expected = accounts.map(|accounts| format!("Behind {accounts} used less"));
+        assert_eq!(told(pod), expected, "{:?}", cycle.lines);
     }
 }
 

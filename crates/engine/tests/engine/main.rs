@@ -22,6 +22,7 @@ mod enqueue;
 mod evictions;
 mod failed_preemption_cache;
 mod fairshare;
+mod fairshare_laws;
 mod fairshare_preempt;
 mod fairshare_saves;
 mod fairshare_shares;

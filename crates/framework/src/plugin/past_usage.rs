@@ -2,6 +2,7 @@
 //! fair-share.md 6, 12, 13.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use vc_model::{JobId, QueueId};
 use vc_resource::Fractional;
@@ -11,6 +12,8 @@ use crate::report::AccountUse;
 
 /// A plugin that remembers what jobs and queues have used.
 pub trait PastUsage: Plugin {
+    /// Returns the account that is charged for a job. `None`: usage does not count in its queue.
+    fn account<'a>(&'a self, view: SessionView<'a>, job: JobId) -> Option<&'a Arc<str>>;
     /// Compares two jobs by what their accounts have used: `Less` means that the account of `l` has
     /// used more, so that a quota search takes `l` first (fair-share.md FS-71).
     fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering;

@@ -434,6 +434,9 @@ impl QuotaPlugin for RecordedPlugin {
 }
 
 impl PastUsage for RecordedPlugin {
+    fn account<'a>(&'a self, view: SessionView<'a>, job: JobId) -> Option<&'a Arc<str>> {
+        self.plugin.as_past_usage()?.account(view, job)
+    }
     fn usage_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
         let usage = self.plugin.as_past_usage();
         usage.map_or(Ordering::Equal, |usage| usage.usage_order(view, l, r))

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::client::{LoadClient, LoadError, encoded};
-use super::{AT_ONCE, NodePercentages, now_micros};
+use super::{AT_ONCE, NodePercentages};
+use crate::wall_clock::wall_micros;
 
 /// Bytes of an answer.
 const MOST: usize = 1 << 20;
@@ -57,7 +58,7 @@ pub(super) async fn read(
         }
     };
     let mut answers = stream::iter(nodes.iter().map(of_node)).buffer_unordered(AT_ONCE);
-    let (mut read, now) = (NodePercentages::default(), now_micros());
+    let (mut read, now) = (NodePercentages::default(), wall_micros());
     while let Some((name, found)) = answers.try_next().await? {
         let Some(Aggregations { cpu, mem }) = found else { continue };
         let timed = |part: f64| (name.clone(), (part * PERCENT, now));

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use vc_text::escape;
 
 use super::client::{LoadClient, LoadError, encoded};
-use super::{AT_ONCE, NodePercentages, now_micros};
+use super::{AT_ONCE, NodePercentages};
+use crate::wall_clock::wall_micros;
 
 /// Bytes of an answer: 50 thousand nodes with the usual labels.
 const MOST: usize = 16 << 20;
@@ -48,7 +49,7 @@ pub(super) async fn read(
     nodes: &[Arc<str>],
 ) -> Result<NodePercentages, LoadError> {
     let (cpu, memory) = try_join!(of_all(client, cpu, nodes), of_all(client, memory, nodes))?;
-    let now = now_micros();
+    let now = wall_micros();
     let timed = |percentages: FxHashMap<Arc<str>, f64>| {
         percentages.into_iter().map(|(name, percent)| (name, (percent, now))).collect()
     };

@@ -84,6 +84,7 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
         policies: Arc::default(),
         sla_waiting_micros: sla_waiting_micros(&pod.annotations),
         labels: Arc::new(pod.labels.clone()),
+        annotations: Arc::default(),
         preemptable: preemptable(&pod.annotations, &pod.labels) == Some(true),
         not_preemptable: preemptable(&pod.annotations, &pod.labels) == Some(false),
         budget: budget(&pod.annotations).map(Box::new),

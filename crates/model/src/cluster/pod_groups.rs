@@ -89,10 +89,9 @@ impl Cluster {
         let queue = self.queue_row(&queue_name);
         let min_resources = record.min_resources.as_ref();
         let min_resources = min_resources.map(|list| self.shared_minimum(list));
-        if *self.last_labels != record.labels {
-            self.last_labels = Arc::new(record.labels.clone());
-        }
-        let labels = self.last_labels.clone();
+        share(&mut self.last_labels, &record.labels);
+        share(&mut self.last_annotations, &record.annotations);
+        let texts = (self.last_labels.clone(), self.last_annotations.clone());
         // In the first list every PodGroup is new, so the comparison is skipped.
         let is_known = self.jobs[id].pod_group.is_some();
         let before = is_known.then(|| Heading::of(&self.jobs[id]));
@@ -103,7 +102,7 @@ impl Cluster {
         let minimums = record.min_task_member.values();
         job.task_min_available_total = minimums.map(|&minimum| i64::from(minimum)).sum();
         job.task_min_available = record.min_task_member.clone();
-        job.pod_group = Some(pod_group(record, labels, min_resources, overlay));
+        job.pod_group = Some(pod_group(record, texts, min_resources, overlay));
         job.sub_jobs[0].min_available = groups::default_minimum(job);
         self.jobs[id].priority = self.job_priority(id);
         if regroups {
@@ -266,9 +265,16 @@ fn number(version: &str) -> Option<u64> {
     version.parse().ok()
 }
 
+/// Makes `last` equal to `texts`, in memory of its own only if it is not equal yet.
+fn share(last: &mut Arc<Labels>, texts: &Labels) {
+    if **last != *texts {
+        *last = Arc::new(texts.clone());
+    }
+}
+
 fn pod_group(
     record: PodGroupRecord,
-    labels: Arc<Labels>,
+    (labels, annotations): (Arc<Labels>, Arc<Labels>),
     min_resources: Option<Arc<MinResources>>,
     overlay: Overlay,
 ) -> PodGroup {
@@ -279,6 +285,7 @@ fn pod_group(
         budget: budget(&record.annotations).map(Box::new),
         task_topology: task_topology(&record.annotations).map(Box::new),
         labels,
+        annotations,
         controller_uid: record.controller_uid.clone(),
         uid: record.uid,
         created_micros: record.created_micros,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vc_conf::{
     Argument, ArgumentShape, Arguments, DeclaredArgument, DurationRule, FreeForm, OneOf, Warning,
 };
-use vc_model::{Cluster, Job, ObjectKey, go_duration_micros};
+use vc_model::{Cluster, Job, Labels, ObjectKey, PodGroup, go_duration_micros};
 
 use super::charge::{ChargeRule, WeightedCharge};
 use super::preempt::PreemptRule;
@@ -90,8 +90,8 @@ const ENTRY_HORIZON: Argument<DurationRule> = Argument::new(
 .shown_as("5m");
 const ACCOUNT: Argument<FreeForm> = Argument::new(
     "fairshare.account",
-    FreeForm("`namespace`, `label:<key>`", &["string"]),
-    "who is charged within a queue: the namespace of a job, or the value of this label of its PodGroup",
+    FreeForm("`namespace`, `label:<key>`, `annotation:<key>`", &["string"]),
+    "who is charged within a queue: the namespace of a job, or the value of this label or annotation of its PodGroup",
 )
 .shown_as("namespace");
 const WEIGHTS: Argument<ArgumentShape> = Argument::new(
@@ -164,11 +164,36 @@ const UNKNOWN_ACCOUNT: &str = "_unknown";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AccountKey {
     Namespace,
-    /// The value of a label of the PodGroup.
-    Label {
+    /// The value of a text of the PodGroup.
+    Text {
+        of: GroupTexts,
         key: String,
         unknown: Arc<str>,
     },
+}
+
+/// Which texts of a PodGroup name the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GroupTexts {
+    Labels,
+    Annotations,
+}
+
+impl GroupTexts {
+    /// Returns the word of the argument `fairshare.account`.
+    fn word(self) -> &'static str {
+        match self {
+            GroupTexts::Labels => "label",
+            GroupTexts::Annotations => "annotation",
+        }
+    }
+
+    fn of(self, group: &PodGroup) -> &Labels {
+        match self {
+            GroupTexts::Labels => &group.labels,
+            GroupTexts::Annotations => &group.annotations,
+        }
+    }
 }
 
 impl AccountKey {
@@ -176,8 +201,8 @@ impl AccountKey {
     pub(super) fn of<'a>(&'a self, job: &'a Job) -> &'a Arc<str> {
         match self {
             AccountKey::Namespace => &job.key.namespace,
-            AccountKey::Label { key, unknown } => {
-                let value = job.pod_group.as_ref().and_then(|group| group.labels.get(&**key));
+            AccountKey::Text { of, key, unknown } => {
+                let value = job.pod_group.as_ref().and_then(|group| of.of(group).get(&**key));
                 value.filter(|value| !value.is_empty()).unwrap_or(unknown)
             }
         }
@@ -187,12 +212,13 @@ impl AccountKey {
     pub(super) fn noun(&self) -> &str {
         match self {
             AccountKey::Namespace => "namespace",
-            AccountKey::Label { key, .. } => key,
+            AccountKey::Text { key, .. } => key,
         }
     }
 
-    pub(super) fn is_label(&self) -> bool {
-        matches!(self, AccountKey::Label { .. })
+    /// Returns true if accounts are not namespaces.
+    pub(super) fn is_text(&self) -> bool {
+        matches!(self, AccountKey::Text { .. })
     }
 }
 
@@ -279,8 +305,8 @@ impl FairshareArguments {
     /// Returns what is charged, as text. Usage that was charged by another text cannot be compared.
     pub(super) fn charge_text(&self) -> String {
         let mut text = self.charge.text();
-        if let AccountKey::Label { key, .. } = &self.account {
-            text.push_str(&format!(" by label {key}"));
+        if let AccountKey::Text { of, key, .. } = &self.account {
+            text.push_str(&format!(" by {} {key}", of.word()));
         }
         for (queue, charge) in &self.charge_by_queue {
             text.push_str(&format!(" and in queue {queue} {}", charge.text()));
@@ -356,11 +382,16 @@ fn half_life(from: &Arguments, warnings: &mut Vec<Warning>) -> i64 {
 fn account_key(from: &Arguments, warnings: &mut Vec<Warning>) -> AccountKey {
     let Some(value) = from.get(ACCOUNT.key) else { return AccountKey::Namespace };
     let text = value.as_str().unwrap_or_default().trim();
-    match text.strip_prefix("label:").map(str::trim).filter(|key| !key.is_empty()) {
-        Some(key) => AccountKey::Label { key: key.to_owned(), unknown: UNKNOWN_ACCOUNT.into() },
+    let of_group = [GroupTexts::Labels, GroupTexts::Annotations].into_iter().find_map(|of| {
+        let key = text.strip_prefix(of.word())?.strip_prefix(':')?.trim();
+        (!key.is_empty()).then(|| (of, key.to_owned()))
+    });
+    match of_group {
+        Some((of, key)) => AccountKey::Text { of, key, unknown: UNKNOWN_ACCOUNT.into() },
         None => {
             if text != "namespace" {
-                let message = format!("{value} is not one of namespace, label:<key>");
+                let message =
+                    format!("{value} is not one of namespace, label:<key>, annotation:<key>");
                 let remedy = "write one such as label:user; until then namespace is in force";
                 warnings.push(from.warning(ACCOUNT.key, &message, remedy));
             }
@@ -491,8 +522,13 @@ mod tests {
             ("kValue", json!(-1), "-1 is not a number of at least 0"),
             ("kValue", json!("much"), "\"much\" is not a number of at least 0"),
             ("shareInterval", json!("0s"), "\"0s\" is not a duration above 0s"),
-            ("account", json!("user"), "\"user\" is not one of namespace, label:<key>"),
+            (
+                "account",
+                json!("user"),
+                "\"user\" is not one of namespace, label:<key>, annotation:",
+            ),
             ("account", json!("label:"), "\"label:\" is not one of namespace, label:<key>"),
+            ("account", json!("annotation:"), "\"annotation:\" is not one of namespace"),
             ("minRunTime", json!("soon"), "\"soon\" is not a duration"),
             ("flushIntervalSeconds", json!("0"), "\"0\" is not a positive number of seconds"),
             ("weights", json!({"a": 0}), "the weight 0 of a is below 0.001, it is ignored"),

@@ -514,7 +514,7 @@ const NAMESPACE_WEIGHT: &str = "volcano.sh/namespace.weight";
 /// namespace's ResourceQuotas, else 1.
 pub(super) fn weight(view: SessionView<'_>, arguments: &FairshareArguments, account: &str) -> i64 {
     let of_quotas = || {
-        if arguments.account.is_label() {
+        if arguments.account.is_text() {
             return None;
         }
         let quotas = view.cluster.quotas.of(account);
@@ -525,56 +525,4 @@ pub(super) fn weight(view: SessionView<'_>, arguments: &FairshareArguments, acco
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOUR: i64 = 3_600_000_000;
-
-    /// FS-13: usage is the sum of charge times growth of the weight, however time is cut.
-    #[test]
-    fn fs_exact_any_cut() {
-        let decay = Decay { half_life: 4 * HOUR, origin: 0 };
-        let (start, end) = (decay.weight(HOUR), decay.weight(9 * HOUR));
-        for n_cuts in [1, 10, 10_000] {
-            let mut usage = Usage::default();
-            for cut in 0..n_cuts {
-                let time = |cut: i64| HOUR + 8 * HOUR * cut / n_cuts;
-                usage.change(3, decay.weight(time(cut)));
-                usage.change(-3, decay.weight(time(cut + 1)));
-            }
-            assert_eq!(usage, Usage { closed: 3 * (end - start), rate: 0 }, "{n_cuts} cuts");
-        }
-    }
-
-    /// FS-14: over 40 half-lives the order of accounts stays that of exact usage, except for
-    /// differences below the last unit.
-    #[test]
-    fn fs_rebase() {
-        let mut ledger = Ledger::new(HOUR, 0);
-        let exact = Decay { half_life: HOUR, origin: 0 };
-        let name = |at: i64| Arc::from(format!("a{at:04}"));
-        // Account `at` uses one unit for a while in its hour.
-        let ends = |at: i64| (at % 40 * HOUR, at % 40 * HOUR + 1_000_000 + at * 1_777);
-        let mut accounts: Vec<i64> = (0..1_000).collect();
-        accounts.sort_by_key(|&at| ends(at).0);
-        for &at in &accounts {
-            let (start, end) = ends(at);
-            let place = ledger.place(&"q".into(), &name(at));
-            ledger.account_mut(place).n_jobs = 1;
-            ledger.advance(start);
-            ledger.change(place, 1_000);
-            ledger.now_weight = ledger.decay.weight(end);
-            ledger.change(place, -1_000);
-        }
-        ledger.advance(41 * HOUR);
-        let expected = |at: i64| 1_000 * (exact.weight(ends(at).1) - exact.weight(ends(at).0));
-        let shift = 8 * (ledger.decay.origin / (8 * HOUR));
-        assert!(0 < shift);
-        for at in 0..1_000 {
-            let place = ledger.place(&"q".into(), &name(at));
-            let found = ledger.account_mut(place).usage.closed;
-            let exact = expected(at) >> shift;
-            assert!((found - exact).abs() <= 1, "{at}: {found} for {exact}");
-        }
-    }
-}
+mod tests;

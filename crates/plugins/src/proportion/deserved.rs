@@ -62,7 +62,9 @@ pub(super) fn divide_changed(
 }
 
 /// Runs the loop of section 5.2. Returns the sum of weights if one pass met all claims. The loop
-/// ends: the remainder shrinks in every pass until it is empty or unchanged.
+/// ends: the remainder shrinks in every pass until it is empty or unchanged. With weights by usage,
+/// which may be far apart, a pass hands out all of a dimension or gives some claim all that it wants
+/// of it, so that few passes follow.
 fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
     let mut remaining = total.clone();
     let (mut is_first, mut of_own, mut n_met) = (true, None, 0);
@@ -83,7 +85,10 @@ fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
         }
         remaining = remaining.excess(&taken);
         let n_met_now = claims.iter().filter(|claim| claim.met).count();
-        let is_stuck = remaining == before && (sums.by_usage.is_none() || n_met_now == n_met);
+        let is_stuck = match &sums.by_usage {
+            None => remaining == before,
+            Some(_) => taken.dims().all(|dim| taken.get(dim) == 0.0) && n_met_now == n_met,
+        };
         if remaining.is_empty() || is_stuck {
             return of_own;
         }
@@ -94,20 +99,38 @@ fn fill(total: &Fractional, claims: &mut [DivisionClaim]) -> Option<f64> {
 /// Sums of the weights of all claims that are not met.
 struct WeightSums {
     of_queues: f64,
-    /// By dimension. `None` without weights by usage.
-    by_usage: Option<Fractional>,
+    /// `None` without weights by usage.
+    by_usage: Option<UsageSums>,
+}
+
+/// Sums over the claims that want more of a dimension, by dimension.
+#[derive(Default)]
+struct UsageSums {
+    /// Sums of the weights by usage.
+    of_usage: Fractional,
+    /// Sums of the weights of the queues, which count where all weights by usage are 0.
+    of_queues: Fractional,
 }
 
 impl WeightSums {
     fn of<'a>(claims: impl Iterator<Item = &'a DivisionClaim> + Clone) -> Self {
         let of_queues = claims.clone().map(|claim| claim.weight).sum();
-        let by_usage = claims.filter_map(|claim| claim.usage_weights.as_ref());
-        let by_usage = by_usage.fold(None, |sum: Option<Fractional>, weights| {
-            let mut sum = sum.unwrap_or_default();
-            sum.add(weights);
-            Some(sum)
-        });
-        Self { of_queues, by_usage }
+        let is_by_usage = claims.clone().any(|claim| claim.usage_weights.is_some());
+        Self { of_queues, by_usage: is_by_usage.then(|| UsageSums::of(claims)) }
+    }
+}
+
+impl UsageSums {
+    fn of<'a>(claims: impl Iterator<Item = &'a DivisionClaim>) -> Self {
+        let mut sums = Self::default();
+        for claim in claims {
+            for dim in claim.request.dims().filter(|&dim| claim.wants(dim)) {
+                let by_usage = claim.usage_weights.as_ref().map_or(0.0, |weights| weights.get(dim));
+                sums.of_usage.set(dim, sums.of_usage.get(dim) + by_usage);
+                sums.of_queues.set(dim, sums.of_queues.get(dim) + claim.weight);
+            }
+        }
+        sums
     }
 }
 
@@ -117,16 +140,39 @@ impl DivisionClaim {
         self.met = false;
     }
 
-    /// Returns the part of `remaining` that the weight of the queue gives it. Where all weights by
-    /// usage are 0, the weights of the queues count.
+    /// Returns the part of `remaining` that the weight of the queue gives it.
     fn part(&self, remaining: &Fractional, sums: &WeightSums) -> Fractional {
-        let mut part = remaining.multi(self.weight / sums.of_queues);
-        if let (Some(weights), Some(sums)) = (&self.usage_weights, &sums.by_usage) {
-            for dim in remaining.dims().filter(|&dim| 0.0 < sums.get(dim)) {
-                part.set(dim, remaining.get(dim) * (weights.get(dim) / sums.get(dim)));
-            }
+        match (&self.usage_weights, &sums.by_usage) {
+            (Some(weights), Some(sums)) => self.part_by_usage(remaining, weights, sums),
+            _ => remaining.multi(self.weight / sums.of_queues),
+        }
+    }
+
+    /// The same by usage, of the dimensions of which the queue wants more. Where all weights by usage
+    /// are 0, the weights of the queues count.
+    fn part_by_usage(
+        &self,
+        remaining: &Fractional,
+        weights: &Fractional,
+        sums: &UsageSums,
+    ) -> Fractional {
+        let mut part = Fractional::default();
+        for dim in remaining.dims() {
+            let (weight, sum) = match sums.of_usage.get(dim) {
+                sum if 0.0 < sum => (weights.get(dim), sum),
+                _ => (self.weight, sums.of_queues.get(dim)),
+            };
+            let takes_part = self.wants(dim) && 0.0 < sum;
+            part.set(dim, if takes_part { remaining.get(dim) * (weight / sum) } else { 0.0 });
         }
         part
+    }
+
+    /// True if the queue wants, and may get, more of a dimension.
+    fn wants(&self, dim: Dim) -> bool {
+        let deserved = self.deserved.get(dim);
+        let is_bound = self.bound.has(dim) && self.bound.get(dim) <= deserved;
+        deserved < self.request.get(dim) && !is_bound
     }
 
     /// True if the weight by usage is 0 in a dimension of which the queue wants more: it gets what the
@@ -135,9 +181,8 @@ impl DivisionClaim {
         let (Some(weights), Some(sums)) = (&self.usage_weights, &sums.by_usage) else {
             return false;
         };
-        let wants = |dim: Dim| self.deserved.get(dim) < self.request.get(dim);
-        let waits = |dim: Dim| weights.get(dim) == 0.0 && 0.0 < sums.get(dim) && wants(dim);
-        self.request.dims().any(waits)
+        let others_come_first = |dim| weights.get(dim) == 0.0 && 0.0 < sums.of_usage.get(dim);
+        self.request.dims().any(|dim| others_come_first(dim) && self.wants(dim))
     }
 
     /// Runs one pass for one queue. Returns by how much `deserved` grew and by how much it shrank.
@@ -242,6 +287,31 @@ mod tests {
             for (found, expected) in cpus(&claims).iter().zip(expected) {
                 assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
             }
+        }
+    }
+
+    /// Queues that have all that they want of one dimension leave it to the others at once, however
+    /// small the weight of those is.
+    #[test]
+    fn fs_shares_far_apart() {
+        let weights = |cpu, memory| Some(amount(cpu, memory));
+        let mut claims = vec![
+            DivisionClaim {
+                usage_weights: weights(1.0, 1e-12),
+                ..claim(1.0, amount(1e5, 1e12), amount(0.0, 0.0))
+            },
+            DivisionClaim {
+                usage_weights: weights(1e-12, 1.0),
+                ..claim(1.0, amount(1e6, 1e11), amount(0.0, 0.0))
+            },
+            DivisionClaim {
+                usage_weights: weights(0.0, 0.0),
+                ..claim(1.0, amount(1e6, 1e12), amount(0.0, 0.0))
+            },
+        ];
+        divide(&amount(6e5, 8e11), &mut claims);
+        for (found, expected) in cpus(&claims).iter().zip([1e5, 5e5, 0.0]) {
+            assert!((found - expected).abs() < EPS, "{found} instead of {expected}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The subcommands: flags, output, exit codes.
 
+pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -1,20 +1,16 @@
 //! Wall clock times as the API writes them: RFC 3339 in whole seconds, and ages as `kubectl` shows
 //! them. The simulated kubelets measure delays with tokio's clock instead.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 const DAY_SECONDS: i64 = 86_400;
 
 /// Seconds since 1970 now.
 pub(super) fn unix_seconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    vc_kube::wall_micros().div_euclid(1_000_000)
 }
 
-/// Nanoseconds since 1970 now; a seed that no two servers share.
-pub(super) fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+/// Microseconds since 1970 now; a seed that no two servers share.
+pub(super) fn unix_micros() -> u64 {
+    u64::try_from(vc_kube::wall_micros()).unwrap_or_default()
 }
 
 /// Now, as an API timestamp.

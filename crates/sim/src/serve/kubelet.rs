@@ -53,6 +53,7 @@ pub(super) async fn run(store: Arc<Store>, mut stop: watch::Receiver<bool>) {
     loop {
         let next = kubelets.due.keys().next().map(|(at, _)| *at);
         let read = tokio::select! {
+                biased;
             read = events.next() => read,
             read = nodes.next() => {
                 if !read.is_ok_and(|read| read.iter().all(|event| event.change != Change::Added)) {

@@ -194,6 +194,25 @@ pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
     Ok(server)
 }
 
+/// A server without sockets inside the current tokio runtime: what answers requests, and its objects.
+/// It ends with the runtime. Its uids and generated names follow from the seed.
+pub(crate) fn in_process(seed: u64) -> (axum::Router, Arc<Store>) {
+    let store = Arc::new(Store::seeded(None, seed));
+    // Objects of every cluster, which this very server does not refuse.
+    let _refused = store.load(defaults::initial_objects());
+    let (stop, stopped) = watch::channel(false);
+    let (pods, volumes) = (store.clone(), store.clone());
+    let (of_kubelets, of_volumes) = (stopped.clone(), stopped.clone());
+    tokio::spawn(async move {
+        // Held for as long as there are kubelets.
+        let _stop = stop;
+        kubelet::run(pods, of_kubelets).await;
+    });
+    tokio::spawn(volumes::run(volumes, of_volumes));
+    let app = routes::App { store: store.clone(), hosts: Hosts::Any, stop: stopped };
+    (routes::router(app), store)
+}
+
 impl Server {
     /// The address for clients on this machine: `http://127.0.0.1:8001`.
     pub fn url(&self) -> String {

@@ -69,6 +69,11 @@ struct Collection {
 impl Store {
     /// An empty store.
     pub fn new(expander: Option<Arc<dyn Expander>>) -> Store {
+        Store::seeded(expander, clock::unix_micros())
+    }
+
+    /// An empty store whose uids and generated names follow from a seed.
+    pub(super) fn seeded(expander: Option<Arc<dyn Expander>>, seed: u64) -> Store {
         let collection = || Collection {
             objects: BTreeMap::new(),
             log: EventLog::new(LOG_CAPACITY),
@@ -77,7 +82,7 @@ impl Store {
         let state = StoreState {
             // A list of an empty store has version 1: 0 has a meaning of its own in requests.
             revision: 1,
-            identities: Identities::new(clock::unix_nanos()),
+            identities: Identities::new(seed),
             collections: KINDS.iter().map(|kind| (kind, collection())).collect(),
             owned: BTreeMap::new(),
         };

@@ -223,6 +223,7 @@ impl WatchStream {
                 return Some(piece);
             }
             let events = tokio::select! {
+                biased;
                 events = self.events.next() => events,
                 () = tokio::time::sleep_until(self.bookmark_at), if self.bookmarks => {
                     self.bookmark_at = Instant::now() + BOOKMARK_PERIOD;

@@ -44,6 +44,7 @@ pub(super) async fn run(store: Arc<Store>, mut stop: watch::Receiver<bool>) {
     loop {
         let next = controllers.due.keys().next().map(|(at, _)| *at);
         let read = tokio::select! {
+                biased;
             read = pods.next() => read,
             read = claims.next() => read,
             read = volumes.next() => read,

@@ -1,0 +1,137 @@
+//! The invariants of docs/spec/invariants.md, as far as the objects of the API server show them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use vc_conf::Config;
+use vc_engine::{Effect, EngineOptions};
+use vc_resource::Quantity;
+
+use super::world::group_of;
+use crate::input::{InputObject, Source};
+use crate::serve::{
+    KINDS, LEASES, NODES, Object, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ServedKind, Store,
+};
+use crate::simulation::{KubeletMode, Setup, Simulation};
+
+/// Returns the nodes that hold more than they have (I1), one text each.
+pub(super) fn room(store: &Store) -> Vec<String> {
+    let mut held: BTreeMap<String, (i128, i128)> = BTreeMap::new();
+    for pod in store.list(&PODS, None).objects.iter().filter(|pod| is_held(&pod.value)) {
+        let node = pod.value["spec"]["nodeName"].as_str().unwrap_or_default();
+        let sum = held.entry(node.to_owned()).or_default();
+        *sum = (sum.0 + cpu_milli(&pod.value), sum.1 + 1);
+    }
+    let mut faults = Vec::new();
+    for (node, (cpu, pods)) in held {
+        // Pods of a node that has gone are on their way.
+        let Some(object) = store.get(&NODES, "", &node) else { continue };
+        let has = |resource: &str| {
+            milli(object.value["status"]["allocatable"][resource].as_str().unwrap_or_default())
+        };
+        if has("cpu") < cpu || has("pods") < pods * 1_000 {
+            let (cpus, places) = (has("cpu"), has("pods") / 1_000);
+            faults.push(format!(
+                "I1: node {node} has {cpus}m cpu and room for {places} pods, and holds {cpu}m and {pods}"
+            ));
+        }
+    }
+    faults
+}
+
+/// True if the pod holds room on its node.
+fn is_held(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    pod["spec"]["nodeName"].is_string() && !matches!(phase, "Succeeded" | "Failed")
+}
+
+fn cpu_milli(pod: &Value) -> i128 {
+    let containers = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let of = |container: &Value| {
+        milli(container["resources"]["requests"]["cpu"].as_str().unwrap_or_default())
+    };
+    containers.iter().map(of).sum()
+}
+
+fn milli(quantity: &str) -> i128 {
+    quantity.parse::<Quantity>().map_or(0, |amount| i128::from(amount.milli()))
+}
+
+/// Returns the gangs of which some pods have a node, but fewer than are needed, while the others exist
+/// (I2), one text each. Holds once nothing moves any more: a gang may be short while it is bound.
+pub(super) fn gangs(store: &Store) -> Vec<String> {
+    let pods = store.list(&PODS, None).objects;
+    let mut faults = Vec::new();
+    for group in &store.list(&POD_GROUPS, None).objects {
+        let min = group.value["spec"]["minMember"].as_u64().unwrap_or(0);
+        let members: Vec<&Arc<Object>> =
+            pods.iter().filter(|pod| group_of(&pod.value) == group.name()).collect();
+        let count =
+            |is: fn(&Value) -> bool| members.iter().filter(|pod| is(&pod.value)).count() as u64;
+        let (placed, waiting) = (count(is_placed), count(is_waiting));
+        if 0 < placed && placed < min && min <= placed + waiting {
+            faults.push(format!(
+                "I2: {placed} of {min} needed pods of {} have a node, {waiting} wait",
+                group.name()
+            ));
+        }
+    }
+    faults
+}
+
+/// True if the pod has, or had, a node.
+fn is_placed(pod: &Value) -> bool {
+    pod["spec"]["nodeName"].is_string()
+}
+
+fn is_waiting(pod: &Value) -> bool {
+    !is_placed(pod) && pod["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// Returns what the plain evaluator would still bind or evict (I4, I11), and the pods that wait
+/// without a condition, one text each. Holds once nothing moves any more.
+pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<String> {
+    let source = Source { file: "the API server".into(), line: 0 };
+    let kinds = KINDS.iter().filter(|kind| is_watched(kind));
+    let objects = kinds.flat_map(|kind| store.list(kind, None).objects);
+    let objects = objects
+        .map(|object| InputObject { value: object.value.clone(), source: source.clone() })
+        .collect();
+    let options =
+        EngineOptions { evaluator: vc_engine::Evaluator::Plain, ..EngineOptions::default() };
+    let kubelet = KubeletMode::None;
+    let setup = Setup { options, config, objects, now_micros, kubelet };
+    let (mut simulation, _findings, _warnings) = Simulation::new(setup);
+    let mut faults = Vec::new();
+    // The first cycle may admit, and the second one place.
+    for _ in 0..2 {
+        for effect in simulation.cycle().effects {
+            match effect {
+                Effect::Bind { pod, node, .. } => {
+                    faults.push(format!("I11: pod {pod} waits, although it fits on {node}"));
+                }
+                Effect::Evict { pod, .. } => {
+                    faults.push(format!("I4: pod {pod} would be evicted next"));
+                }
+                _ => {}
+            }
+        }
+    }
+    let waiting = store.list(&PODS, None).objects;
+    let waiting = waiting.iter().filter(|pod| is_waiting(&pod.value) && !is_told(&pod.value));
+    faults.extend(waiting.map(|pod| format!("I11: pod {} waits without a condition", pod.name())));
+    faults
+}
+
+fn is_watched(kind: &ServedKind) -> bool {
+    *kind != LEASES
+        && [&NODES, &PODS, &POD_GROUPS, &QUEUES, &PRIORITY_CLASSES].iter().any(|it| **it == *kind)
+}
+
+fn is_told(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let says =
+        |condition: &Value| condition["type"] == "PodScheduled" && condition["status"] == "False";
+    conditions.iter().any(says)
+}

@@ -1,0 +1,39 @@
+//! Numbers that look random, from a seed (splitmix64).
+
+/// A source of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Draw(u64);
+
+impl Draw {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below the bound, which must be above 0.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.below(high - low + 1)
+    }
+
+    /// True in so many of a thousand cases.
+    pub(super) fn happens(&mut self, per_thousand: u64) -> bool {
+        self.below(1_000) < per_thousand
+    }
+
+    /// One of the items. There must be some.
+    pub(super) fn of<T: Copy>(&mut self, items: &[T]) -> T {
+        let last = items.len() as u64;
+        items[usize::try_from(self.below(last)).unwrap_or_default()]
+    }
+}

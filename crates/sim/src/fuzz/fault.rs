@@ -1,0 +1,151 @@
+//! The kinds of faults, and where they strike.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use super::draw::Draw;
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FaultKind {
+    /// A write is answered by 409, as if somebody else had written.
+    Conflict,
+    /// 429, with or without Retry-After.
+    TooManyRequests,
+    /// 500.
+    ServerError,
+    /// 503.
+    Unavailable,
+    /// A request is lost before the server has it.
+    LostRequest,
+    /// The server has done it, and the answer is lost.
+    LostAnswer,
+    /// A request and its answer take seconds.
+    Slow,
+    /// A watch ends at any point.
+    WatchCut,
+    /// A watch is silent for a while, and its events come late.
+    WatchLag,
+    /// The server forgets old events: watches from an older version get 410.
+    Compaction,
+    /// The server is away for a while.
+    Outage,
+    /// A scheduler process ends at any point, and is started again.
+    Crash,
+    /// Somebody else writes himself into the Lease.
+    LeaseStolen,
+    /// A node goes, with its pods, or comes back.
+    NodeLost,
+    /// Pods and jobs are deleted by others in whatever state they are.
+    Deletion,
+}
+
+impl FaultKind {
+    /// All kinds.
+    pub const ALL: [Self; 15] = [
+        Self::Conflict,
+        Self::TooManyRequests,
+        Self::ServerError,
+        Self::Unavailable,
+        Self::LostRequest,
+        Self::LostAnswer,
+        Self::Slow,
+        Self::WatchCut,
+        Self::WatchLag,
+        Self::Compaction,
+        Self::Outage,
+        Self::Crash,
+        Self::LeaseStolen,
+        Self::NodeLost,
+        Self::Deletion,
+    ];
+
+    /// Returns the word of `--fault`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Conflict => "conflict",
+            Self::TooManyRequests => "too-many-requests",
+            Self::ServerError => "server-error",
+            Self::Unavailable => "unavailable",
+            Self::LostRequest => "lost-request",
+            Self::LostAnswer => "lost-answer",
+            Self::Slow => "slow",
+            Self::WatchCut => "watch-cut",
+            Self::WatchLag => "watch-lag",
+            Self::Compaction => "compaction",
+            Self::Outage => "outage",
+            Self::Crash => "crash",
+            Self::LeaseStolen => "lease-stolen",
+            Self::NodeLost => "node-lost",
+            Self::Deletion => "deletion",
+        }
+    }
+}
+
+/// A word of `--fault` that names no kind.
+#[derive(Debug, thiserror::Error)]
+#[error("no kind of fault is called {word:?}\nhint: one of {}, or none", all())]
+pub struct UnknownFault {
+    word: String,
+}
+
+fn all() -> String {
+    FaultKind::ALL.map(FaultKind::word).join(", ")
+}
+
+impl FromStr for FaultKind {
+    type Err = UnknownFault;
+    fn from_str(word: &str) -> Result<Self, UnknownFault> {
+        let found = Self::ALL.into_iter().find(|kind| kind.word() == word);
+        found.ok_or_else(|| UnknownFault { word: word.to_owned() })
+    }
+}
+
+/// Kinds that strike single requests, with how often of a thousand each does.
+const OF_REQUESTS: [(FaultKind, u64); 7] = [
+    (FaultKind::Conflict, 8),
+    (FaultKind::TooManyRequests, 8),
+    (FaultKind::ServerError, 8),
+    (FaultKind::Unavailable, 8),
+    (FaultKind::LostRequest, 8),
+    (FaultKind::LostAnswer, 12),
+    (FaultKind::Slow, 8),
+];
+
+/// Which kind strikes a request. `None`: none of those that may.
+pub(super) fn of_request(
+    draw: &mut Draw,
+    allowed: &BTreeSet<FaultKind>,
+    is_write: bool,
+) -> Option<FaultKind> {
+    // Each kind is drawn whether it may strike or not, so that the others stay where they are.
+    let struck = OF_REQUESTS.map(|(kind, often)| (kind, draw.happens(often)));
+    let may =
+        |kind: FaultKind| allowed.contains(&kind) && (is_write || kind != FaultKind::Conflict);
+    struck.into_iter().find_map(|(kind, strikes)| (strikes && may(kind)).then_some(kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_others_refused() {
+        for kind in FaultKind::ALL {
+            assert_eq!(kind.word().parse::<FaultKind>().unwrap(), kind);
+        }
+        let error = "flood".parse::<FaultKind>().unwrap_err().to_string();
+        assert!(error.starts_with("no kind of fault is called \"flood\"\nhint: one of conflict, "));
+    }
+
+    #[test]
+    fn a_kind_that_may_not_strike_moves_no_other() {
+        let strikes = |allowed: &[FaultKind]| {
+            let (mut draw, allowed) = (Draw::new(3), allowed.iter().copied().collect());
+            let drawn = (0..2_000).map(|_| of_request(&mut draw, &allowed, true));
+            drawn.map(|kind| kind == Some(FaultKind::Slow)).collect::<Vec<_>>()
+        };
+        assert_eq!(strikes(&[FaultKind::Slow]), strikes(&[FaultKind::Slow, FaultKind::Outage]));
+        assert!(strikes(&[FaultKind::Slow]).contains(&true));
+    }
+}

@@ -1,0 +1,20 @@
+//! `vcsim fuzz`: whole scheduler processes over a simulated API server, network and clock, with faults
+//! in every place. One thread, no sockets, no time of the machine: a seed gives the same run again,
+//! byte by byte. Specification: docs/spec/invariants.md.
+
+mod check;
+mod draw;
+mod fault;
+mod network;
+mod process;
+mod script;
+mod shrink;
+mod story;
+mod trace;
+mod world;
+
+pub use fault::{FaultKind, UnknownFault};
+pub use script::Script;
+pub use shrink::shrink;
+pub use story::{StoryEnd, StoryOptions, play};
+pub use trace::Timeline;
