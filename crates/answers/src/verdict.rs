@@ -182,6 +182,10 @@ fn find_order(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
     let mut without = found.lifted.clone();
     without.insert(Atom::Order);
     if !trials.run(&without).succeeds() {
+        // A queue that stands still would hide what the nodes lack.
+        if trials.run(&found.lifted).end == TrialEnd::BehindHead {
+            found.lifted = without;
+        }
         return;
     }
     let text = match &trials.held().head {
@@ -252,8 +256,15 @@ fn find_refusing_nodes(
     found: &mut Obstacles,
 ) {
     let Some(task) = answer.failed else {
-        let text = "no pod of it can be tried".to_owned();
-        return found.rows.push((WaitCode::NotValid, text));
+        // Behind an earlier obstacle nothing more can be said.
+        if !found.rows.is_empty() {
+            return;
+        }
+        let n_placed = answer.placed.len();
+        let row = trials.row();
+        let needed = i64::from(row.min_available) - i64::from(row.counts.ready());
+        let text = format!("{n_placed} of {needed} needed pods find a node; no other can be tried");
+        return found.rows.push((WaitCode::GangShort, text));
     };
     let lifted = found.lifted.clone();
     let refused = refused_row(trials, &lifted, (task, answer));

@@ -108,6 +108,12 @@ fn ans_01_a_fifo_queue_waits_for_its_first_job() {
     let text = "node n cpu=4\nqueue q fifo\njob first queue=q created=1\n task a cpu=5
         job second queue=q created=2\n task a cpu=1";
     assert_eq!(asked(text).verdict("second"), "HeldBack: default/first is first: head of line");
+    let config = conf("allocate", "gang predicates");
+    let both = text.replace("a cpu=1", "a cpu=9");
+    assert_eq!(
+        Asked::new(&config, &both).verdict("second"),
+        "NeverFits: no eligible node is large enough: 9 cpu asked, 4 on the largest"
+    );
 }
 
 #[test]
