@@ -32,6 +32,7 @@ const FOLDERS: &[&str] =
 /// Programs and their subcommands; the help of each is a page.
 const HELPS: &[&[&str]] = &[
     &["vcsim", "run"],
+    &["vcsim", "why"],
     &["vcsim", "test"],
     &["vcsim", "serve"],
     &["vcsim", "load"],

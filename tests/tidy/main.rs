@@ -24,20 +24,30 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plugins", &["framework", "filters", "cohort", "model", "resource", "conf"]),
     ("actions", &["framework", "model", "resource", "conf"]),
     ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
+    ("answers", &["engine", "actions", "framework", "plugins", "model", "resource", "conf"]),
     ("wire", &["model", "resource", "text"]),
     ("kube", &["text", "wire", "model", "engine"]),
     ("telemetry", &["engine"]),
     (
         "sim",
         &[
-            "kube", "text", "http", "wire", "engine", "plugins", "actions", "conf", "model",
-            "resource",
+            "answers", "kube", "text", "http", "wire", "engine", "plugins", "actions", "conf",
+            "model", "resource",
         ],
     ),
 ];
 
-const CORE: &[&str] =
-    &["resource", "model", "cohort", "filters", "framework", "plugins", "actions", "engine"];
+const CORE: &[&str] = &[
+    "resource",
+    "model",
+    "cohort",
+    "filters",
+    "framework",
+    "plugins",
+    "actions",
+    "engine",
+    "answers",
+];
 
 const BANNED_DEPENDENCIES: &[&str] =
     &["tokio", "kube", "k8s-openapi", "prometheus", "rand", "axum"];

@@ -74,6 +74,7 @@ const ONE_NAME: &[&str] = &[
     "crates/actions/src",
     "crates/model/src",
     "crates/engine/src",
+    "crates/answers/src",
     "crates/plugins/src",
     "crates/filters/src",
     "crates/cohort/src",

@@ -8,6 +8,7 @@ mod hyper_nodes;
 mod pending_tasks;
 mod place;
 mod starvation;
+mod trial;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::job_queue::{JobQueue, note_behind};
 use pending_tasks::PendingTasksByJob;
 use place::PlacementOutcome;
 pub(crate) use place::find_node;
+pub use trial::{JobTrial, JobTrialOutcome, first_tasks, try_job};
 
 pub(crate) struct Allocate;
 
@@ -124,7 +126,10 @@ fn next<'c>(
             continue;
         }
         match job_queue.next_job(session, queue) {
-            Some(job) => return Some((queue, job)),
+            Some(job) => {
+                session.outcome.note_turn(job);
+                return Some((queue, job));
+            }
             None => {
                 job_queue.drop_queue(session, queue);
             }

@@ -80,6 +80,32 @@ fn backfill_job(session: &mut Session<'_>, tasks: Vec<TaskId>) {
     promises.into_iter().for_each(|promise| promise.keep_if_unbound(session));
 }
 
+/// Returns the best-effort tasks of a job that find a node, as backfill places them, and the first
+/// one that finds none. Everything is undone.
+pub fn try_best_effort(
+    session: &mut Session<'_>,
+    job: JobId,
+) -> (Vec<(TaskId, NodeId)>, Option<TaskId>) {
+    let mut tasks = waiting_best_effort(session, job);
+    sort_stably(&mut tasks, |&l, &r| session.plugins().task_order(session.view(), l, r));
+    let nodes = session.info().nodes.clone();
+    let (mut placed, mut failed) = (Vec::new(), None);
+    let mut statement = session.statement();
+    for task in tasks {
+        let near = near_enough(&statement, task, &nodes);
+        let is_refused = statement.plugins().pre_predicate(statement.view(), task).is_err();
+        let found = scan(&statement, task, near.as_deref().unwrap_or(&nodes));
+        match found {
+            NodeSearch::Node(node) if !is_refused && statement.allocate(task, node).is_ok() => {
+                placed.push((task, node));
+            }
+            _ => failed = failed.or(Some(task)),
+        }
+    }
+    statement.discard();
+    (placed, failed)
+}
+
 /// Returns the best-effort tasks of each job by queue, job and task order, including Pipelined ones
 /// (steps 1, 2).
 fn collect(session: &mut Session<'_>) -> Vec<Vec<TaskId>> {

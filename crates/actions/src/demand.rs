@@ -11,7 +11,7 @@ use crate::sub_job_tasks::{take_first, tasks_by_sub_job};
 
 /// Returns the Pending tasks with a request and without gates, in placement order, until the gang
 /// is complete. Returns the next task of a complete gang. Best-effort members count as placed.
-pub(crate) fn needed(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {
+pub fn needed(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {
     let mut sub_jobs = tasks_by_sub_job(session, job, |task| task.gates == Gates::None);
     let mut gang = GangDemand::of(&session.jobs[job]);
     let mut tasks = Vec::new();

@@ -27,6 +27,10 @@ mod waiting_jobs;
 
 use vc_framework::Action;
 
+pub use allocate::{JobTrial, JobTrialOutcome, first_tasks, try_job};
+pub use backfill::try_best_effort;
+pub use demand::needed;
+
 /// Every action that is built; the only place where they are named.
 pub const ALL: &[&dyn Action] = &[
     &enqueue::Enqueue,

@@ -12,6 +12,7 @@ use vc_framework::{
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
+use crate::fork::{Fork, ForkConfiguration};
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
 use crate::load_source::interval_warning;
@@ -258,6 +259,23 @@ impl Engine {
         faults
     }
 
+    /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
+    /// of it use the plain evaluator. The next decisions of the engine do not depend on it.
+    pub fn fork(&self) -> Fork {
+        let eviction_holds = self.eviction_holds.clone();
+        let eviction_holds =
+            eviction_holds.unwrap_or_else(|| EvictionHolds::rebuilt(&self.cluster));
+        let configuration = ForkConfiguration {
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            actions: self.actions.iter().map(|action| action.name()).collect(),
+            plugins: self.plugins,
+            extender: self.extender.clone(),
+        };
+        let state = (&self.cluster, &self.plugin_set, eviction_holds);
+        Fork::new(configuration, state, (self.n_cycles, self.last_micros))
+    }
+
     /// Returns what accounts have used, by queue and account. Empty if no plugin remembers usage;
     /// otherwise it costs a copy of the state and a session on it, which changes nothing.
     pub fn account_use(&self, now: CycleTime) -> Vec<AccountUse> {
@@ -434,6 +452,7 @@ impl Engine {
         let mut session =
             Session::open(&mut self.cluster, &mut self.plugin_set, &self.settings, opening);
         session.outcome.with_witnesses = self.witness;
+        session.outcome.turns = self.explain.then(Vec::new);
         self.victim_index_bytes.into_iter().for_each(|most| session.set_victim_index_bytes(most));
         let of_hyper_nodes = self.hyper_node_problems.report(&mut session);
         self.topology_problems.report(&mut session);

@@ -50,6 +50,7 @@ impl IdleCycle {
             n_jobs: report.n_jobs,
             pipelined: report.pipelined.clone(),
             waiting: report.waiting.clone(),
+            turns: report.turns.clone(),
             skipped: report.skipped.clone(),
             queues: report.queues.clone(),
             quotas: report.quotas.clone(),

@@ -2,6 +2,7 @@
 //! async.
 
 mod engine;
+mod fork;
 mod hyper_node_problems;
 mod idle_cycle;
 mod known;
@@ -24,6 +25,7 @@ mod verify;
 mod wait_cause;
 
 pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
+pub use fork::Fork;
 pub use known::{KNOWN, caches_off};
 pub use load_source::load_interval_micros;
 pub use vc_framework::{

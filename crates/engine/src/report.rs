@@ -1,7 +1,7 @@
 //! The report of a cycle: counts, pipelined tasks and, on request, why tasks wait and how queues
 //! use their shares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_framework::{
@@ -32,6 +32,7 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
     }
     if explain {
         report.waiting = waiting(session);
+        report.turns = turns(session);
         report.skipped = skipped(session).into_iter().map(|(_, skipped)| skipped).collect();
         let mut held = own_sums(session);
         let queues = session.info().queues.iter();
@@ -41,6 +42,14 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
         report.usages = session.plugins().account_use(session.view());
     }
     report
+}
+
+/// Returns the jobs in the order of their first turns.
+fn turns(session: &Session<'_>) -> Vec<ObjectKey> {
+    let mut seen = BTreeSet::new();
+    let turns = session.outcome.turns.iter().flatten();
+    let first = turns.filter(|&&job| seen.insert(job));
+    first.map(|&job| session.jobs[job].key.clone()).collect()
 }
 
 fn status(session: &Session<'_>, task: TaskId) -> TaskStatus {

@@ -22,6 +22,39 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
         let reason = Reason::Owned(format!("parsing pod: {problem}").into());
         return PreFilter::Refuse(Finding { code: Code::Unresolvable, reason });
     }
+    match rules(pod) {
+        Some(rules) => PreFilter::Ask(Box::new(move |node| rules.find(node))),
+        None => PreFilter::Skip,
+    }
+}
+
+/// A rule of the filter that refuses a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AffinityRefusal {
+    /// A required affinity term of the pod.
+    Affinity,
+    /// A required anti-affinity term of the pod.
+    AntiAffinity,
+    /// A required anti-affinity term of an existing pod.
+    ExistingAntiAffinity,
+}
+
+/// Returns the rules that refuse a node, all of them where the filter names the first alone.
+/// Returns `None` if the filter skips the pod.
+pub fn refusals<'a>(pod: Pod<'a>) -> Option<impl Fn(NodeId) -> Vec<AffinityRefusal> + 'a> {
+    let rules = rules(pod)?;
+    Some(move |node| {
+        let holds = [
+            (rules.is_near(node), AffinityRefusal::Affinity),
+            (!rules.is_too_near(node), AffinityRefusal::AntiAffinity),
+            (!rules.is_unwanted(node), AffinityRefusal::ExistingAntiAffinity),
+        ];
+        holds.into_iter().filter(|(holds, _)| !holds).map(|(_, refusal)| refusal).collect()
+    })
+}
+
+/// Returns the terms that decide for a pod. Returns `None` if there are none.
+fn rules(pod: Pod<'_>) -> Option<AffinityRules<'_>> {
     let domains = &pod.cluster.domains;
     let class = pod.cluster.tasks[pod.task].class;
     let meaning = domains.terms_meaning(class);
@@ -31,10 +64,10 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
         None => (&[][..], &[][..]),
     };
     if existing.is_empty() && near.is_empty() && away.is_empty() {
-        return PreFilter::Skip;
+        return None;
     }
     let terms = |ids: &[TermId]| -> Vec<&Term> { ids.iter().map(|&id| domains.term(id)).collect() };
-    let rules = AffinityRules {
+    Some(AffinityRules {
         domains,
         is_first: near.first().is_some_and(|&all| {
             domains.means(all, class) && near.iter().all(|&id| domains.term(id).total.meant == 0)
@@ -42,8 +75,7 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
         near: terms(near),
         away: terms(away),
         existing,
-    };
-    PreFilter::Ask(Box::new(move |node| rules.find(node)))
+    })
 }
 
 /// The terms that decide for a pod.
@@ -58,21 +90,31 @@ struct AffinityRules<'a> {
 
 impl AffinityRules<'_> {
     fn find(&self, node: NodeId) -> Option<Finding> {
-        let near = |term: &&Term| {
-            let value = self.domains.value(term.key, node);
-            value.is_some_and(|value| self.is_first || 0 < term.at(value).meant)
-        };
-        if !self.near.iter().all(near) {
+        if !self.is_near(node) {
             return Some(Finding::new(Code::Unresolvable, NO_AFFINITY));
         }
-        let any = |terms: &[&Term], pods: fn(TermCount) -> i32| {
-            terms.iter().any(|term| 0 < pods(count(self.domains, term, node)))
-        };
-        if any(&self.away, |count| count.meant) {
+        if self.is_too_near(node) {
             return Some(Finding::new(Code::Unschedulable, ANTI_AFFINITY));
         }
-        any(&self.existing, |count| count.away)
-            .then(|| Finding::new(Code::Unschedulable, EXISTING_ANTI_AFFINITY))
+        self.is_unwanted(node).then(|| Finding::new(Code::Unschedulable, EXISTING_ANTI_AFFINITY))
+    }
+
+    /// True if all affinity terms of the pod hold on the node.
+    fn is_near(&self, node: NodeId) -> bool {
+        self.near.iter().all(|term| {
+            let value = self.domains.value(term.key, node);
+            value.is_some_and(|value| self.is_first || 0 < term.at(value).meant)
+        })
+    }
+
+    /// True if an anti-affinity term of the pod means a pod in the node's domain.
+    fn is_too_near(&self, node: NodeId) -> bool {
+        self.away.iter().any(|term| 0 < count(self.domains, term, node).meant)
+    }
+
+    /// True if an anti-affinity term of a pod in the node's domain means this pod.
+    fn is_unwanted(&self, node: NodeId) -> bool {
+        self.existing.iter().any(|term| 0 < count(self.domains, term, node).away)
     }
 }
 

@@ -2,7 +2,12 @@
 //! pod and node object only.
 //! Specification: plugins-nodes.md 4.2, 7.5.
 
-use vc_model::node_selector::{NAME_FIELD, is_empty, malformed, required_matches, term_matches};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use vc_model::node_selector::{
+    NAME_FIELD, is_empty, malformed, required_matches, term_matches, unmet_keys,
+};
 use vc_model::{Class, Code, Finding, Node, NodeSelectorTerm, Operator, PreferredTerm};
 
 use crate::rule::{Pod, PreFilter};
@@ -50,6 +55,14 @@ pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
     let terms = class.node_affinity.required.as_deref();
     (!required_matches(class.node_selector.as_ref(), terms, node))
         .then(|| Finding::new(Code::Unresolvable, REASON))
+}
+
+/// Returns the keys of the node selector and of required terms that the node does not meet.
+/// Returns `None` if the node passes. The set is empty if no label could make the node pass.
+pub fn failing_keys(class: &Class, node: &Node) -> Option<BTreeSet<Arc<str>>> {
+    filter(class, node)?;
+    let terms = class.node_affinity.required.as_deref();
+    Some(unmet_keys(class.node_selector.as_ref(), terms, node))
 }
 
 /// True if the class has no preferred term.

@@ -5,8 +5,8 @@
 use vc_model::{Class, Code, Finding, Node, TaintEffect, any_tolerates};
 
 const REASON: &str = "node(s) were unschedulable";
-/// The taint that is equivalent to `spec.unschedulable`.
-const CORDON: (&str, &str, TaintEffect) =
+/// The taint (key, value and effect) that is equivalent to `spec.unschedulable`.
+pub const CORDON: (&str, &str, TaintEffect) =
     ("node.kubernetes.io/unschedulable", "", TaintEffect::NoSchedule);
 
 /// Returns the finding against the node. Returns `None` if it passes.

@@ -8,12 +8,16 @@ const REASON: &str = "node(s) had untolerated taint(s)";
 
 /// Returns the finding against the node. Returns `None` if it passes.
 pub fn filter(class: &Class, node: &Node) -> Option<Finding> {
-    let refuses = |taint: &Taint| {
+    let is_refused = refusing(class, node).next().is_some();
+    is_refused.then(|| Finding::new(Code::Unresolvable, REASON))
+}
+
+/// Returns the taints of the node that keep the pod off it.
+pub fn refusing<'a>(class: &'a Class, node: &'a Node) -> impl Iterator<Item = &'a Taint> {
+    node.taints.iter().filter(|taint| {
         matches!(taint.effect, TaintEffect::NoSchedule | TaintEffect::NoExecute)
             && !is_tolerated(class, taint)
-    };
-    let is_refused = node.taints.iter().any(refuses);
-    is_refused.then(|| Finding::new(Code::Unresolvable, REASON))
+    })
 }
 
 /// Returns the number of `PreferNoSchedule` taints that the pod does not tolerate. It must be

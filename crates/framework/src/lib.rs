@@ -6,6 +6,7 @@
 mod accounts_ahead;
 mod action;
 mod active_jobs;
+mod atom;
 mod cause;
 mod certificate;
 mod depends;
@@ -17,6 +18,7 @@ mod failed_preemption_cache;
 mod gang_shape;
 mod gang_text;
 mod journal;
+mod lens;
 mod limit;
 mod log;
 mod message;
@@ -41,6 +43,7 @@ mod statement;
 mod sums;
 mod time;
 mod topology;
+mod trial;
 mod unschedulable_cache;
 mod victim_node_index;
 mod victim_selection;
@@ -48,6 +51,7 @@ mod wait_cause;
 
 pub use action::Action;
 pub use active_jobs::ActiveJobs;
+pub use atom::{Atom, effect_text};
 pub use cause::{Cause, Causes, Tally, histogram};
 pub use certificate::{
     Certificate, CertificateTerms, CertifiedVictim, Placement, Relation, Unit, Witness,
@@ -62,7 +66,8 @@ pub use failed_preemption_cache::{
 };
 pub use gang_shape::GangShape;
 pub use gang_text::{gang_text, gated_members, n_lacking};
-pub use limit::{LimitOwner, LimitedAmount, QueueLimit};
+pub use lens::{Lens, RefusalRule};
+pub use limit::{LimitOwner, LimitedAmount, QueueLimit, quantity};
 pub use message::{TaskMessage, job_text, task_message};
 pub use meter::Stopwatch;
 pub use node_score_cache::{
@@ -77,7 +82,7 @@ pub use plugin::{
     PluginBuilder, PluginEntry, QueueShare, QuotaPlugin, SessionInfo, SessionView, TopologyPlugin,
     VectorizedPlugin, VictimFilter, VictimVote, Vote,
 };
-pub use plugin_set::{EnqueueRefusal, NodeRules, PluginSet};
+pub use plugin_set::{EnqueueRefusal, JobDecider, NodeRules, PluginSet, ShareRefusal};
 pub use pod_signature::{ClassSignature, PodSignature};
 pub use points::{ALL_POINTS, Points};
 pub use quota::{
@@ -105,6 +110,7 @@ pub use time::rfc3339;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
+pub use trial::{JobChange, LiftedRows};
 pub use unschedulable_cache::{PreviousAttempt, RepeatedFailure};
 pub use victim_node_index::{PreemptionBound, VictimNodeIndex, VictimNodeIndexCache};
 pub use victim_selection::{EvictionRule, EvictionRuleId, Question, VictimSelection};

@@ -62,7 +62,7 @@ impl QueueLimit {
 }
 
 /// Returns an amount of a dimension as quantity text.
-pub(crate) fn quantity(amount: i64, dim: Dim, dims: &Dims) -> String {
+pub fn quantity(amount: i64, dim: Dim, dims: &Dims) -> String {
     let mut resource = Resource::new();
     resource.set(dim, amount);
     let texts = resource.to_quantities(dims);

@@ -24,9 +24,11 @@ use vc_model::{
 use vc_resource::{Fractional, Resource};
 
 use crate::active_jobs::ActiveJobs;
+use crate::atom::Atom;
 use crate::depends::Depends;
 use crate::effect::Effect;
 use crate::extender::ExtenderClient;
+use crate::lens::RefusalRule;
 use crate::limit::QueueLimit;
 use crate::outbox::Outbox;
 use crate::plugin_set::in_session;
@@ -379,6 +381,22 @@ pub trait Plugin: Send + Sync {
         _node: NodeId,
         _findings: &mut Vec<Finding>,
     ) {
+    }
+    /// Returns the rules by which this plugin refuses nodes for the task, all of them for each node
+    /// and each by its own name, for answers. Returns `None` if its findings are one rule with the
+    /// name of the plugin.
+    fn refusals<'a>(&'a self, _: SessionView<'a>, _task: TaskId) -> Option<RefusalRule<'a>> {
+        None
+    }
+    /// Returns the rules of `pre_predicate` that refuse the task, each by its own name, for
+    /// answers. Returns `None` if they are one rule with the name of the plugin.
+    fn unmet_needs(&self, _: SessionView<'_>, _task: TaskId) -> Option<Vec<Atom>> {
+        None
+    }
+    /// Returns what JobOrder compares of this job, as text for answers. Returns `None` if the
+    /// plugin has no such text.
+    fn order_value(&self, _: SessionView<'_>, _job: JobId) -> Option<String> {
+        None
     }
     /// Predicate for several nodes at once: returns the findings for each of `nodes`. Returns `None`
     /// if the plugin looks at one node at a time.

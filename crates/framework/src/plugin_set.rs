@@ -20,6 +20,7 @@ use vc_resource::Resource;
 use crate::depends::{Depends, Inputs, Signature};
 use crate::effect::Effect;
 use crate::extender::ExtenderClient;
+use crate::lens::Lens;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{
@@ -33,7 +34,8 @@ use crate::records::Records;
 use crate::report::{AccountUse, PluginStage, PluginTime, QuotaUse, Timings};
 
 pub use filter::NodeRules;
-pub use judge::EnqueueRefusal;
+pub use judge::{EnqueueRefusal, ShareRefusal};
+pub use order::JobDecider;
 pub(crate) use order::in_session;
 
 /// The plugins of a configuration. Tiers, switches and declared points are compiled once into flat
@@ -65,6 +67,8 @@ pub struct PluginSet {
     /// True if cached filter results and scores of a task depend on its queue.
     pub(crate) scores_by_queue: bool,
     pub(crate) meter: Meter,
+    /// The atoms that a trial lifts. `None` outside of trials.
+    pub(crate) lens: Option<Lens>,
 }
 
 /// An entry of a tier: the plugin object that answers for it, and the points that its switches
@@ -172,6 +176,20 @@ impl PluginSet {
 
     pub(crate) fn all(&self, point: Points) -> impl Iterator<Item = &dyn Plugin> {
         self.tiers(point).flatten()
+    }
+
+    /// Returns the numbers of the plugins of a point, in the order in which they are asked.
+    pub(crate) fn calls_of(&self, point: Points) -> impl Iterator<Item = &usize> {
+        let tiers = self.calls.get(point.index()).map_or(&[][..], Vec::as_slice);
+        tiers.iter().flatten()
+    }
+
+    pub(crate) fn plugin(&self, plugin: usize) -> &dyn Plugin {
+        &*self.plugins[plugin]
+    }
+
+    pub(crate) fn name_of(&self, plugin: usize) -> &'static str {
+        self.names[plugin]
     }
 
     /// Returns the plugins of a point by tier, each with the inputs that it declares at this point.
@@ -347,7 +365,8 @@ impl PluginSet {
     ) -> Result<Option<Reservation>, String> {
         let mut promise: Option<Reservation> = None;
         for &index in &self.handlers {
-            if let Some(next) = self.plugins[index].reserve(view, task, node, status)? {
+            let reserved = self.plugins[index].reserve(view, task, node, status);
+            if let Some(next) = self.unless_lifted(reserved)? {
                 promise = Some(match promise {
                     Some(earlier) => earlier.merge(next),
                     None => next,
@@ -355,6 +374,17 @@ impl PluginSet {
             }
         }
         Ok(promise)
+    }
+
+    /// Turns a refusal into a reservation of nothing, if a trial lifts a filter or a need.
+    fn unless_lifted(
+        &self,
+        reserved: Result<Option<Reservation>, String>,
+    ) -> Result<Option<Reservation>, String> {
+        match &self.lens {
+            Some(lens) if lens.lifts_filters() => Ok(reserved.unwrap_or_default()),
+            _ => reserved,
+        }
     }
 
     /// Calls the event handlers after a removal.

@@ -177,6 +177,9 @@ pub struct Report {
     pub pipelined: Vec<PipelinedTask>,
     /// Tasks that end the cycle without being bound. Filled only with `Engine::explain(true)`.
     pub waiting: Vec<WaitingTask>,
+    /// PodGroups in the order of their first turns in allocate. Filled only with
+    /// `Engine::explain(true)`.
+    pub turns: Vec<ObjectKey>,
     /// Jobs for which nothing was evicted, with the causes. Filled only with
     /// `Engine::explain(true)`.
     pub skipped: Vec<SkippedCycle>,

@@ -73,6 +73,8 @@ pub struct SessionState<'c> {
     /// Original phases of the jobs whose phase this session changed (core.md 5.1 step 3).
     phase_before: BTreeMap<JobId, PodGroupPhase>,
     n_draws: u64,
+    /// The operations of the trial that runs. `None` outside of trials.
+    pub(crate) trial: Option<Vec<Op>>,
 }
 
 /// What a session has decided and found out.
@@ -89,11 +91,20 @@ pub struct Outcome {
     pub with_witnesses: bool,
     /// Event texts for victims that are evicted for quota; looked up by id only.
     pub(crate) evict_texts: FxHashMap<TaskId, Arc<str>>,
+    /// Jobs in the order of their turns in allocate, with repetitions. `None` if nobody asks.
+    pub turns: Option<Vec<JobId>>,
     /// True if the session wrote something that decisions of later sessions read.
     traced: bool,
 }
 
 impl Outcome {
+    /// Records that allocate gives a job its turn.
+    pub fn note_turn(&mut self, job: JobId) {
+        if let Some(turns) = &mut self.turns {
+            turns.push(job);
+        }
+    }
+
     /// Counts a placed task of its job; the job's time in the queue is measured by it (actions.md
     /// 4.10).
     pub fn note_placed(&mut self, cluster: &Cluster, task: TaskId) {
@@ -168,6 +179,7 @@ impl<'c> Session<'c> {
             evicted: Vec::new(),
             phase_before: BTreeMap::new(),
             n_draws: 0,
+            trial: None,
         };
         Self { state, caches, outcome: Outcome::default() }
     }
@@ -285,7 +297,8 @@ impl<'c> Session<'c> {
     /// annotation that hands the gate to this scheduler the gate stays, and a warning says so.
     pub fn remove_gate(&mut self, task: TaskId) {
         let row = &self.state.cluster.tasks[task];
-        if !self.state.cluster.settings.queue_gate_admission
+        if self.state.is_trial()
+            || !self.state.cluster.settings.queue_gate_admission
             || row.gates != Gates::QueueAllocationOnly
         {
             return;

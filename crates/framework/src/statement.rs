@@ -520,6 +520,10 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Commits like [`Statement::commit`], with the terms that the certificate of its evictions
     /// states.
     pub fn commit_as(self, claimed: &CertificateTerms) -> bool {
+        if self.session.state.is_trial() {
+            self.end_trial();
+            return true;
+        }
         crate::klog!(3; "Committing operations ...");
         let ops = self.session.state.journal.split_off(0);
         self.session.commit(ops, claimed, self.is_recorded)
@@ -528,11 +532,21 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Leaves the operations applied until the session ends; nothing is sent (actions.md 4.9). The
     /// recorded last transactions of these tasks are dropped.
     pub fn keep(self) {
+        if self.session.state.is_trial() {
+            return self.end_trial();
+        }
         let mut ops = self.session.state.journal.split_off(0);
         for op in &ops {
             self.session.state.records.last_transaction.remove(&op.task());
         }
         self.session.state.held.append(&mut ops);
+    }
+
+    /// Records the operations of a trial and undoes them.
+    fn end_trial(mut self) {
+        let ops = self.session.state.journal.from(0).to_vec();
+        self.session.state.record_trial(ops);
+        self.clear();
     }
 
     /// Returns all operations of the statement as data.

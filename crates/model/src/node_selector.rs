@@ -1,6 +1,7 @@
 //! Matching of nodes with node selectors and node selector terms (plugins-nodes.md 3.2). A
 //! requirement that cannot be parsed matches nothing; the other terms still count.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::node::Node;
@@ -21,6 +22,31 @@ pub fn required_matches(
         return false;
     }
     terms.is_none_or(|terms| terms.iter().any(|term| term_matches(term, node)))
+}
+
+/// Returns the keys that keep the node from matching the node selector and the required node
+/// affinity. If no term matches, these are the keys of all terms that the node does not meet.
+/// Without a key nothing of it can be met: the terms are empty, or there is none.
+pub fn unmet_keys(
+    selector: Option<&Labels>,
+    terms: Option<&[NodeSelectorTerm]>,
+    node: &Node,
+) -> BTreeSet<Arc<str>> {
+    let wanted = selector.into_iter().flatten();
+    let unmet = wanted.filter(|(key, value)| node.labels.get(*key) != Some(*value));
+    let mut keys: BTreeSet<Arc<str>> = unmet.map(|(key, _)| key.clone()).collect();
+    let terms = terms.unwrap_or_default();
+    if !terms.iter().any(|term| term_matches(term, node)) {
+        for term in terms {
+            let expressions = term.match_expressions.iter();
+            let unmet = expressions.filter(|rule| !expression_matches(rule, &node.labels));
+            keys.extend(unmet.map(|rule| rule.key.clone()));
+            let fields = term.match_fields.iter();
+            let unmet = fields.filter(|rule| !field_matches(rule, &node.name));
+            keys.extend(unmet.map(|rule| rule.key.clone()));
+        }
+    }
+    keys
 }
 
 /// True if the node meets all requirements of the term. An empty term matches nothing.

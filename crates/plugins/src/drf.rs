@@ -132,6 +132,10 @@ impl Plugin for Drf {
         self.share(l).total_cmp(&self.share(r))
     }
 
+    fn order_value(&self, _view: SessionView<'_>, job: JobId) -> Option<String> {
+        Some(format!("{:.2}", self.share(job)))
+    }
+
     fn preemptable(
         &self,
         view: SessionView<'_>,

@@ -130,6 +130,11 @@ impl Plugin for Gang {
         jobs[l].is_ready().cmp(&jobs[r].is_ready())
     }
 
+    fn order_value(&self, view: SessionView<'_>, job: JobId) -> Option<String> {
+        let is_ready = view.cluster.jobs[job].is_ready();
+        Some(if is_ready { "complete" } else { "not complete" }.to_owned())
+    }
+
     fn sub_job_order(&self, view: SessionView<'_>, job: JobId, l: usize, r: usize) -> Ordering {
         self.sub_job_ready(view, job, l).cmp(&self.sub_job_ready(view, job, r))
     }

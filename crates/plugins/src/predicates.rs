@@ -4,6 +4,7 @@
 
 mod binding;
 mod devices;
+mod refusals;
 
 use std::ops::Range;
 
@@ -14,8 +15,8 @@ use vc_filters::{
     volume_restrictions, volume_zone,
 };
 use vc_framework::{
-    CacheKeys, ClassField, Depends, Inputs, NodeColumnRule, NodeColumns, NodeRule, NodeTest,
-    NodeTests, Outbox, Plugin, PluginEntry, Points, Records, ScoreColumn, SessionView,
+    Atom, CacheKeys, ClassField, Depends, Inputs, NodeColumnRule, NodeColumns, NodeRule, NodeTest,
+    NodeTests, Outbox, Plugin, PluginEntry, Points, Records, RefusalRule, ScoreColumn, SessionView,
     VectorizedPlugin,
 };
 use vc_model::{Cluster, Code, Finding, NodeId, Reservation, TaskId, TaskStatus};
@@ -355,6 +356,14 @@ impl Plugin for Predicates {
         findings: &mut Vec<Finding>,
     ) {
         self.prepare(view, task).find(node, findings);
+    }
+
+    fn refusals<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<RefusalRule<'a>> {
+        Some(self.refusals_of(Pod::new(view.cluster, task)))
+    }
+
+    fn unmet_needs(&self, view: SessionView<'_>, task: TaskId) -> Option<Vec<Atom>> {
+        Some(self.unmet_needs_of(Pod::new(view.cluster, task)))
     }
 }
 

@@ -54,6 +54,10 @@ impl Plugin for Priority {
         jobs[r].priority.cmp(&jobs[l].priority)
     }
 
+    fn order_value(&self, view: SessionView<'_>, job: JobId) -> Option<String> {
+        Some(view.cluster.jobs[job].priority.to_string())
+    }
+
     fn sub_job_order(&self, view: SessionView<'_>, job: JobId, l: usize, r: usize) -> Ordering {
         let priority = |sub_job| view.cluster.sub_job_priority(job, sub_job);
         priority(r).cmp(&priority(l))

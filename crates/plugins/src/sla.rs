@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use vc_conf::{Argument, DurationRule, EnqueueVote};
 use vc_framework::{
     Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, Depends, Inputs, Plugin, PluginEntry,
-    Points, SessionView, Vote,
+    Points, SessionView, Vote, rfc3339,
 };
 use vc_model::{JobId, go_duration_micros};
 
@@ -63,6 +63,11 @@ impl Plugin for Sla {
             (Some(l), Some(r)) => l.cmp(&r),
             (l, r) => r.is_some().cmp(&l.is_some()),
         }
+    }
+
+    fn order_value(&self, view: SessionView<'_>, job: JobId) -> Option<String> {
+        let due = self.due_micros(view, job).map(rfc3339);
+        Some(due.unwrap_or_else(|| "no waiting time".to_owned()))
     }
 
     fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {

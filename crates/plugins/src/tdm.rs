@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use vc_conf::{Argument, DurationRule, PluginOption, Warning};
 use vc_framework::{
-    CacheKeys, ClassField, Clock, Depends, Inputs, NodeColumnRule, NodeTest, NodeTests, Outbox,
-    Plugin, PluginEntry, Points, Records, SessionView, VectorizedPlugin, VictimVote, Vote,
+    Atom, CacheKeys, ClassField, Clock, Depends, Inputs, NodeColumnRule, NodeTest, NodeTests,
+    Outbox, Plugin, PluginEntry, Points, Records, RefusalRule, SessionView, VectorizedPlugin,
+    VictimVote, Vote,
 };
 use vc_model::{
     Cluster, Code, Finding, Job, JobBudget, JobId, NodeId, ObjectKey, Reason, TaskId, TaskStatus,
@@ -195,6 +196,16 @@ impl Plugin for Tdm {
     fn job_starving(&self, view: SessionView<'_>, job: JobId) -> bool {
         let job = &view.cluster.jobs[job];
         !is_preemptable_job(job) && 0 < job.counts.of(TaskStatus::Pending)
+    }
+
+    fn refusals<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<RefusalRule<'a>> {
+        Some(Box::new(move |node, atoms| {
+            let mut findings = Vec::new();
+            self.predicate(view, task, node, &mut findings);
+            if !findings.is_empty() {
+                atoms.insert(Atom::Filter("RevocableZone"));
+            }
+        }))
     }
 
     fn predicate(

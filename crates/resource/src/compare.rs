@@ -171,6 +171,11 @@ impl<T: Amount> Vector<T> {
         let mut order = dims.in_report_order().iter().copied();
         order.find(|&dim| lacks(self.get(dim), idle.get(dim)))
     }
+
+    /// Returns all dimensions that make `fits` fail, in report order.
+    pub fn all_lacking(&self, idle: &Self, dims: &Dims) -> Vec<Dim> {
+        in_order(dims, |dim| lacks(self.get(dim), idle.get(dim)))
+    }
 }
 
 fn lacks<T: Amount>(requested: T, available: T) -> bool {

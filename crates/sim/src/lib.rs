@@ -14,6 +14,7 @@ pub mod scenario;
 pub mod serve;
 mod simulation;
 mod storage;
+pub mod why;
 pub mod workload;
 
 pub use simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};

@@ -18,6 +18,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     Run(cli::run::RunArgs),
+    Why(cli::why::WhyArgs),
     Test(cli::test::TestArgs),
     Serve(cli::serve::ServeArgs),
     Demo(vc_sim::demo::DemoArgs),
@@ -28,6 +29,7 @@ enum Command {
 fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Run(run) => run.execute(),
+        Command::Why(why) => why.execute(),
         Command::Test(test) => test.execute(),
         Command::Serve(serve) => serve.execute(),
         Command::Demo(demo) => demo.run(),

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use vc_answers::AnswerState;
 use vc_engine::{CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
 use vc_model::{Cluster, ClusterEvent, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
@@ -116,6 +117,12 @@ impl Simulation {
     /// Returns the state that the engine knows.
     pub fn cluster(&self) -> &Cluster {
         self.engine.cluster()
+    }
+
+    /// Returns the state after this cycle for questions, with what the cycle has changed.
+    pub fn answer_state(&mut self, cycle: &Cycle) -> AnswerState {
+        self.engine.apply(std::mem::take(&mut self.changes));
+        AnswerState::new(&self.engine, &cycle.report)
     }
 
     fn faults(&self, report: &Report, now: CycleTime) -> Vec<String> {

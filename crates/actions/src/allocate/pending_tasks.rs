@@ -128,7 +128,7 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
 }
 
 /// Returns the Pending tasks with a request and without a foreign gate (actions.md 4.3).
-fn open_tasks(session: &SessionState<'_>, job: JobId) -> Vec<SubJobTasks> {
+pub(super) fn open_tasks(session: &SessionState<'_>, job: JobId) -> Vec<SubJobTasks> {
     tasks_by_sub_job(session, job, |task| task.gates != Gates::Foreign)
 }
 

@@ -14,6 +14,11 @@ impl PluginSet {
     /// # Errors
     /// Why the task fits on no node.
     pub fn pre_predicate(&self, view: SessionView<'_>, task: TaskId) -> Result<(), String> {
+        if let Some(lens) = &self.lens
+            && self.needs(view, task).iter().all(|need| lens.lifts(need))
+        {
+            return Ok(());
+        }
         self.all(Points::PRE_PREDICATE).try_for_each(|plugin| plugin.pre_predicate(view, task))
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
 
+use crate::atom::Atom;
 use crate::limit::QueueLimit;
 use crate::plugin::{
     Admission, AdmissionKey, AdmissionMark, JobInvalid, Plugin, SessionView, Vote,
@@ -20,6 +21,15 @@ pub struct EnqueueRefusal {
     pub by: &'static str,
     /// Message of the Normal event `Unschedulable` on the PodGroup, if there is one.
     pub message: Option<String>,
+}
+
+/// The refusal of a task by a plugin that divides the cluster between queues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShareRefusal {
+    /// The plugin.
+    pub by: &'static str,
+    /// The limit on which its vote turned. `None` if the plugin has no numbers.
+    pub limit: Option<QueueLimit>,
 }
 
 impl EnqueueRefusal {
@@ -88,6 +98,9 @@ impl PluginSet {
         for tier in tiers.into_iter().flatten() {
             let mut permitted = false;
             for &plugin in tier {
+                if self.is_lifted(&Atom::Admission(self.names[plugin])) {
+                    continue;
+                }
                 let plugin_object = &self.plugins[plugin];
                 let answer = match plugin_object.as_quota() {
                     Some(quota) => quota.job_enqueueable_among(view, job, self),
@@ -154,7 +167,20 @@ impl PluginSet {
 
     /// True if at least one plugin calls the queue overused.
     pub fn overused(&self, view: SessionView<'_>, queue: QueueId) -> bool {
+        if self.lens.is_some() {
+            return self.overused_by(view, queue).is_some();
+        }
         self.all(Points::OVERUSED).any(|plugin| plugin.overused(view, queue))
+    }
+
+    /// Returns the first plugin that calls the queue overused. A trial may have lifted some.
+    pub fn overused_by(&self, view: SessionView<'_>, queue: QueueId) -> Option<&'static str> {
+        let overused = |&&plugin: &&usize| {
+            !self.is_lifted(&Atom::Share(self.names[plugin]))
+                && self.plugins[plugin].overused(view, queue)
+        };
+        let found = self.calls_of(Points::OVERUSED).find(overused);
+        found.map(|&plugin| self.names[plugin])
     }
 
     /// Checks whether all plugins have room for the task in the queue.
@@ -169,10 +195,56 @@ impl PluginSet {
         task: TaskId,
     ) -> Result<(), Vec<Dim>> {
         let refusing = |plugin: &&dyn Plugin| !plugin.allocatable(view, queue, task);
-        match self.all(Points::ALLOCATABLE).find(refusing) {
+        let refused = match self.lens.is_some() {
+            true => self.not_allocatable_by(view, queue, task).map(|plugin| self.plugin(plugin)),
+            false => self.all(Points::ALLOCATABLE).find(refusing),
+        };
+        match refused {
             Some(plugin) => Err(plugin.allocatable_lacks(view, queue, task)),
             None => Ok(()),
         }
+    }
+
+    /// Returns the first plugin without room for the task in the queue that no trial has lifted.
+    fn not_allocatable_by(
+        &self,
+        view: SessionView<'_>,
+        queue: QueueId,
+        task: TaskId,
+    ) -> Option<usize> {
+        let refuses = |&&plugin: &&usize| {
+            !self.is_lifted(&Atom::Share(self.names[plugin]))
+                && !self.plugins[plugin].allocatable(view, queue, task)
+        };
+        self.calls_of(Points::ALLOCATABLE).find(refuses).copied()
+    }
+
+    /// Returns why the queue gets no turn for the task: the plugin that calls it overused, else the
+    /// plugin without room for the task. Returns `None` if it gets a turn.
+    pub fn share_refusal(
+        &self,
+        view: SessionView<'_>,
+        queue: QueueId,
+        task: TaskId,
+    ) -> Option<ShareRefusal> {
+        let by = match self.overused_by(view, queue) {
+            Some(by) => self.names.iter().position(|name| *name == by)?,
+            None => self.not_allocatable_by(view, queue, task)?,
+        };
+        let limit = self.plugins[by].queue_limit(view, queue, &[task]);
+        Some(ShareRefusal { by: self.names[by], limit })
+    }
+
+    /// Returns the limit of the named plugin that the job would exceed if it were admitted.
+    pub fn admission_limit_of(
+        &self,
+        view: SessionView<'_>,
+        job: JobId,
+        plugin: &str,
+    ) -> Option<QueueLimit> {
+        let mut plugins = self.calls_of(Points::JOB_ENQUEUEABLE);
+        let plugin = plugins.find(|&&number| self.names[number] == plugin)?;
+        self.plugins[*plugin].admission_limit(view, job)
     }
 
     /// Returns the first limit that these tasks of the queue together would exceed, for messages.

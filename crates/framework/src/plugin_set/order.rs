@@ -11,6 +11,17 @@ use crate::points::Points;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
+/// What decides the order of two jobs of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobDecider {
+    /// JobOrder of this plugin, with the values that it compares. `None` if it has no texts.
+    Plugin(&'static str, Option<(String, String)>),
+    /// The creation times of the PodGroups, in whole seconds.
+    Created,
+    /// Namespace and name.
+    Name,
+}
+
 impl PluginSet {
     fn first<'a>(
         &'a self,
@@ -36,6 +47,23 @@ impl PluginSet {
     /// Compares jobs by the plugins alone.
     pub fn job_order_plugins(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
         self.first(Points::JOB_ORDER, |plugin| plugin.job_order(view, l, r))
+    }
+
+    /// Returns what decides the order of two jobs of a queue, with both values.
+    pub fn job_decider(&self, view: SessionView<'_>, l: JobId, r: JobId) -> JobDecider {
+        let differs = |&&plugin: &&usize| self.plugins[plugin].job_order(view, l, r).is_ne();
+        if let Some(&plugin) = self.calls_of(Points::JOB_ORDER).find(differs) {
+            let value = |job| self.plugins[plugin].order_value(view, job);
+            return JobDecider::Plugin(self.names[plugin], value(l).zip(value(r)));
+        }
+        let created = |job: JobId| {
+            let group = view.cluster.jobs[job].pod_group.as_ref();
+            group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
+        };
+        match created(l) == created(r) {
+            true => JobDecider::Name,
+            false => JobDecider::Created,
+        }
     }
 
     /// True if placements and evictions may change the order of jobs that wait.

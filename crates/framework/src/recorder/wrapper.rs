@@ -8,9 +8,11 @@ use vc_model::{Finding, JobId, NodeId, QueueId, Reservation, TaskId, TaskStatus}
 use vc_resource::{Dim, Fractional, Resource};
 
 use super::{Asked, RecordedPlugin};
+use crate::atom::Atom;
 use crate::depends::Depends;
 use crate::effect::Effect;
 use crate::extender::ExtenderClient;
+use crate::lens::RefusalRule;
 use crate::limit::QueueLimit;
 use crate::node_score_cache::{ColumnFill, NodeTests, ScoreColumn};
 use crate::outbox::Outbox;
@@ -100,6 +102,16 @@ impl Plugin for RecordedPlugin {
     }
     fn admission_limit(&self, view: SessionView<'_>, job: JobId) -> Option<QueueLimit> {
         self.plugin.admission_limit(view, job)
+    }
+    // Used for answers only, which are not cached; not recorded.
+    fn refusals<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<RefusalRule<'a>> {
+        self.plugin.refusals(view, task)
+    }
+    fn unmet_needs(&self, view: SessionView<'_>, task: TaskId) -> Option<Vec<Atom>> {
+        self.plugin.unmet_needs(view, task)
+    }
+    fn order_value(&self, view: SessionView<'_>, job: JobId) -> Option<String> {
+        self.plugin.order_value(view, job)
     }
     // No caller in any action; not recorded.
     fn cluster_order(&self, view: SessionView<'_>, l: &str, r: &str) -> Ordering {

@@ -4,8 +4,9 @@
 
 use vc_resource::Resource;
 
+use crate::class::Class;
 use crate::cluster::Cluster;
-use crate::ids::{NodeId, TaskId};
+use crate::ids::{ClassId, NodeId, TaskId};
 use crate::job::Job;
 use crate::status::{Counts, TaskStatus};
 use crate::sums;
@@ -71,6 +72,24 @@ impl Cluster {
     /// Removes a terminating task from the view of its node. Its resources stay in use.
     pub fn hide_task(&mut self, task: TaskId) {
         self.show(task, false);
+    }
+
+    /// Gives the task another class for a trial. Returns the class that it had, which stays until
+    /// [`Cluster::restore_class`] gives it back.
+    pub fn lend_class(&mut self, task: TaskId, class: Class) -> ClassId {
+        let lent = self.acquire_class(class);
+        self.detach(task);
+        let own = std::mem::replace(&mut self.tasks[task].class, lent);
+        self.attach(task);
+        own
+    }
+
+    /// Gives the task its own class back, which [`Cluster::lend_class`] has returned.
+    pub fn restore_class(&mut self, task: TaskId, own: ClassId) {
+        self.detach(task);
+        let lent = std::mem::replace(&mut self.tasks[task].class, own);
+        self.attach(task);
+        self.release_class(lent);
     }
 
     fn show(&mut self, task: TaskId, shown: bool) {

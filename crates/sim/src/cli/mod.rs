@@ -4,10 +4,14 @@ pub(crate) mod fuzz;
 pub(crate) mod load;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod simulate;
 pub(crate) mod test;
+pub(crate) mod why;
 
 use std::io::Write;
 use std::process::ExitCode;
+
+use vc_text::JsonEscaper;
 
 /// Prints to standard output. A reader that has gone away, as `head` does, is no error.
 fn print(text: &str) {
@@ -19,4 +23,17 @@ fn print(text: &str) {
 fn fail(error: &dyn std::fmt::Display) -> ExitCode {
     eprintln!("error: {error}");
     ExitCode::from(1)
+}
+
+/// Says on standard error how the command was called wrongly. The text may have a second line.
+fn misuse(error: &str) -> ExitCode {
+    eprintln!("error: {error}");
+    ExitCode::from(2)
+}
+
+/// A result as JSON, with marks of direction and control characters as escapes.
+fn json_text(result: &impl serde::Serialize) -> Result<String, String> {
+    let mut text = JsonEscaper(Vec::new());
+    serde_json::to_writer_pretty(&mut text, result).map_err(|error| error.to_string())?;
+    String::from_utf8(text.0).map(|text| text + "\n").map_err(|error| error.to_string())
 }

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use vc_conf::AllowMissing;
-use vc_sim::KubeletMode;
-use vc_sim::run::{RunLimit, RunOptions, RunOutcome, run, table};
+use vc_sim::run::{RunOutcome, run, table};
 use vc_text::{JsonEscaper, escape_lines};
 
-use super::{fail, print};
+use super::simulate::SimulateArgs;
+use super::{fail, json_text, misuse, print};
 
 const EXAMPLES: &str = "\
 Examples, in the folder of the project:
@@ -22,27 +21,8 @@ Examples, in the folder of the project:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Configuration of the scheduler; absent: that of the chart.
-    #[arg(long, value_name = "FILE")]
-    scheduler_conf: Option<PathBuf>,
-    /// What the configuration may name though this version lacks it; without names: everything.
-    #[arg(
-        long,
-        value_name = "NAME,...",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = AllowMissing::ALL
-    )]
-    allow_missing_plugins: Vec<String>,
-    /// Cycles to run.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    cycles: u32,
-    /// Run, with instant kubelets, until a cycle decides nothing.
-    #[arg(long, conflicts_with = "cycles")]
-    until_settled: bool,
-    /// What happens to pods between cycles; none unless given.
-    #[arg(long, value_enum)]
-    kubelet: Option<KubeletArg>,
+    #[command(flatten)]
+    simulate: SimulateArgs,
     /// Form of the result.
     #[arg(short, long, value_enum, default_value_t = RunOutput::Table)]
     output: RunOutput,
@@ -55,14 +35,6 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum KubeletArg {
-    /// Bound pods stay pending, evicted pods stay.
-    None,
-    /// Bound pods run, evicted pods go.
-    Instant,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
 enum RunOutput {
     Table,
     Json,
@@ -71,25 +43,9 @@ enum RunOutput {
 
 impl RunArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let (until, kubelet) = match (self.until_settled, self.kubelet) {
-            (true, Some(KubeletArg::None)) => {
-                eprintln!("error: --until-settled needs instant kubelets");
-                eprintln!("hint: leave out --kubelet none, or give --cycles");
-                return ExitCode::from(2);
-            }
-            (true, _) => (RunLimit::Settled, KubeletMode::Instant),
-            (false, Some(KubeletArg::Instant)) => {
-                (RunLimit::Cycles(self.cycles), KubeletMode::Instant)
-            }
-            (false, _) => (RunLimit::Cycles(self.cycles), KubeletMode::None),
-        };
-        let allowed = self.allow_missing_plugins.iter().map(String::as_str);
-        let options = RunOptions {
-            scheduler_conf: self.scheduler_conf,
-            allow_missing: AllowMissing::of(allowed),
-            until,
-            kubelet,
-            paths: self.paths,
+        let options = match self.simulate.options(self.paths) {
+            Ok(options) => options,
+            Err(error) => return misuse(error),
         };
         let ran = match run(&options) {
             Ok(ran) => ran,
@@ -109,12 +65,7 @@ impl RunArgs {
 fn rendered(ran: &RunOutcome, output: RunOutput) -> Result<String, String> {
     match output {
         RunOutput::Table => Ok(table(&ran.result)),
-        RunOutput::Json => {
-            let mut text = JsonEscaper(Vec::new());
-            serde_json::to_writer_pretty(&mut text, &ran.result)
-                .map_err(|error| error.to_string())?;
-            String::from_utf8(text.0).map(|text| text + "\n").map_err(|error| error.to_string())
-        }
+        RunOutput::Json => json_text(&ran.result),
         RunOutput::Yaml => yaml(ran),
     }
 }

@@ -18,7 +18,7 @@ use vc_engine::EngineOptions;
 
 use crate::admission::{self, AdmittedObjects};
 use crate::input::{self, InputError};
-use crate::simulation::{Finding, KubeletMode, Setup, Simulation};
+use crate::simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};
 
 pub use certificate::{CertificateOutput, PlacementOutput, RuleOutput, VictimOutput};
 pub use quota::{QuotaAmountsOutput, QuotaUseOutput};
@@ -83,6 +83,25 @@ pub struct RunOutcome {
 /// # Errors
 /// A path or the configuration cannot be read.
 pub fn run(options: &RunOptions) -> Result<RunOutcome, RunError> {
+    let Simulated { result, problems, is_broken, .. } = simulate(options)?;
+    Ok(RunOutcome { result, problems, is_broken })
+}
+
+/// A simulation after its last cycle.
+pub(crate) struct Simulated {
+    pub(crate) simulation: Simulation,
+    /// The last cycle. `None` if none was run.
+    pub(crate) last: Option<Cycle>,
+    pub(crate) result: RunResult,
+    pub(crate) problems: Vec<String>,
+    pub(crate) is_broken: bool,
+}
+
+/// Reads the objects and runs the cycles. The simulation stays, for questions.
+///
+/// # Errors
+/// A path or the configuration cannot be read.
+pub(crate) fn simulate(options: &RunOptions) -> Result<Simulated, RunError> {
     let (name, loaded) = configuration(options)?;
     let input = input::read(&options.paths)?;
     let is_broken = input.is_broken;
@@ -106,9 +125,9 @@ pub fn run(options: &RunOptions) -> Result<RunOutcome, RunError> {
     });
     problems.extend(told_once(&findings));
     result.warnings.extend(warnings.iter().map(ToString::to_string));
-    cycles(&mut simulation, options.until, &mut result);
+    let last = cycles(&mut simulation, options.until, &mut result);
     result.warnings = without_repetition(result.warnings);
-    Ok(RunOutcome { result, problems, is_broken })
+    Ok(Simulated { simulation, last, result, problems, is_broken })
 }
 
 /// The findings with their places; pods of one workload all have the same, which is told once.
@@ -135,7 +154,7 @@ fn configuration(options: &RunOptions) -> Result<(String, vc_conf::LoadedConfig)
     Ok((name, loaded))
 }
 
-fn cycles(simulation: &mut Simulation, until: RunLimit, result: &mut RunResult) {
+fn cycles(simulation: &mut Simulation, until: RunLimit, result: &mut RunResult) -> Option<Cycle> {
     let most = match until {
         RunLimit::Cycles(count) => count,
         RunLimit::Settled => MAX_CYCLES,
@@ -156,9 +175,10 @@ fn cycles(simulation: &mut Simulation, until: RunLimit, result: &mut RunResult) 
     if until == RunLimit::Settled && result.cycles == MAX_CYCLES {
         result.warnings.push(format!("the cluster has not settled after {MAX_CYCLES} cycles"));
     }
-    if let Some(cycle) = last {
+    if let Some(cycle) = &last {
         result.finish(&cycle.report, simulation);
     }
+    last
 }
 
 fn without_repetition(texts: Vec<String>) -> Vec<String> {

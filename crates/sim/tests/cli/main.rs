@@ -11,3 +11,4 @@ mod quota;
 mod run;
 mod scenario;
 mod usage;
+mod why;

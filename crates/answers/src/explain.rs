@@ -1,0 +1,402 @@
+//! Explanations: the stage of a job, its numbers, and its place in the line. They are worked out in
+//! a session on a copy of the engine's state. Specification: answers.md 1 to 3, 6.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_engine::{Engine, Fork, Report};
+use vc_framework::{Atom, Session, WaitCause, quantity};
+use vc_model::{Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
+use vc_resource::Dim;
+
+use crate::amounts::{count, positive};
+use crate::blocking::{FoundSets, find_sets};
+use crate::code::WaitCode;
+use crate::explanation::{
+    AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
+    RoleNumbers, Verdict,
+};
+use crate::line::{WaitingLines, waits};
+use crate::obstacles::find_present;
+use crate::subject::Subject;
+use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
+use crate::unblock::{ClusterQuestion, change_cluster, change_job};
+use crate::verdict::{Judgement, judge};
+
+/// Jobs before a job that are tried, to count those that could not start now either.
+const MOST_TRIED_AHEAD: usize = 20;
+
+/// A copy of the engine's state after a cycle, with what the cycle recorded.
+pub struct AnswerState {
+    fork: Fork,
+    /// Pods that ended the cycle pipelined, with the names of their nodes.
+    pipelined: Vec<(ObjectKey, Arc<str>)>,
+    /// PodGroups in the order of their turns.
+    turns: Vec<ObjectKey>,
+    /// PodGroups whose queue stood still for an earlier job.
+    behind_head: BTreeSet<ObjectKey>,
+}
+
+impl AnswerState {
+    /// Copies the state. `report` is that of the last cycle; the engine must explain.
+    pub fn new(engine: &Engine, report: &Report) -> Self {
+        let behind = report.waiting.iter().filter(|task| task.cause == WaitCause::BehindHead);
+        let pipelined = report.pipelined.iter();
+        Self {
+            fork: engine.fork(),
+            pipelined: pipelined.map(|task| (task.pod.clone(), task.node.clone())).collect(),
+            turns: report.turns.clone(),
+            behind_head: behind.map(|task| task.pod_group.clone()).collect(),
+        }
+    }
+
+    /// Returns the cluster that answers are about.
+    pub fn cluster(&self) -> &Cluster {
+        self.fork.cluster()
+    }
+
+    fn time(&self) -> AnswerTime {
+        AnswerTime { time_micros: self.fork.now_micros(), cycle: self.fork.n_cycles() }
+    }
+}
+
+/// What a cycle has recorded, apart from the state.
+struct CycleRecord<'a> {
+    as_of: AnswerTime,
+    pipelined: &'a [(ObjectKey, Arc<str>)],
+    /// Place of each PodGroup in the order of turns.
+    turns: BTreeMap<&'a ObjectKey, usize>,
+    behind_head: &'a BTreeSet<ObjectKey>,
+    lines: WaitingLines,
+}
+
+/// How much is worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Stage, numbers and place in the line.
+    Quick,
+    /// Blocking sets, too.
+    Full,
+    /// Like `Full`, with this many units of work for the trials.
+    Within(u64),
+}
+
+/// Explains why a job or pod waits.
+pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
+    let as_of = state.time();
+    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let mut session = fork.session();
+    let lines = WaitingLines::find(&session);
+    let turns = turns.iter().zip(0..).collect();
+    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
+    let (mut explanation, question) =
+        explain_in(&mut session, &record, subject, Scope::Alone(depth));
+    session.finish();
+    if let Some(question) = question {
+        let of_job = std::mem::take(&mut explanation.unblock);
+        explanation.unblock = change_cluster(fork, &question, of_job);
+    }
+    explanation
+}
+
+/// Runs the trial of a job with these atoms lifted, given by name. Atoms that are not present have
+/// no effect. Returns true if the job gets its places.
+pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
+    let as_of = state.time();
+    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let mut session = fork.session();
+    let lines = WaitingLines::find(&session);
+    let turns = turns.iter().zip(0..).collect();
+    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
+    let held = held_before(&session, &record, job);
+    let mut trials = JobTrials::new(&mut session, job, held);
+    trials.limit(u64::MAX);
+    let present = find_present(&mut trials).map(|present| present.atoms).unwrap_or_default();
+    let is_named = |atom: &&Atom| atoms.contains(&atom.text(&trials.session().dims));
+    let lifted: AtomSet = present.iter().filter(is_named).cloned().collect();
+    let succeeds = trials.run(&lifted).succeeds();
+    session.finish();
+    succeeds
+}
+
+/// Explains every job and pod of ours that waits, by namespace and name. Jobs ahead are not tried.
+pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
+    let as_of = state.time();
+    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let mut session = fork.session();
+    let lines = WaitingLines::find(&session);
+    let turns = turns.iter().zip(0..).collect();
+    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
+    let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
+    let jobs: Vec<JobId> = jobs.into_iter().filter(|&job| waits(&session, job)).collect();
+    let mut pods: Vec<TaskId> = session.view().cluster.ungrouped().collect();
+    pods.sort_by_key(|&task| &session.tasks[task].key);
+    let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
+    let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
+    let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
+    let explain = |subject| explain_in(&mut session, &record, subject, Scope::List).0;
+    let explanations = subjects.into_iter().map(explain).collect();
+    session.finish();
+    explanations
+}
+
+/// Whether one job is explained, or all that wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Alone(Depth),
+    List,
+}
+
+/// Returns the blocking sets of a job that waits for more than its turn.
+fn blocking_sets(
+    trials: &mut JobTrials<'_, '_>,
+    code: WaitCode,
+    scope: Scope,
+) -> Option<FoundSets> {
+    let goes_on = [WaitCode::NextCycle, WaitCode::WaitsForRelease, WaitCode::AwaitsVictims];
+    let is_object = matches!(code, WaitCode::BindFailed | WaitCode::Invalid);
+    match scope {
+        _ if goes_on.contains(&code) || is_object => return None,
+        Scope::List | Scope::Alone(Depth::Quick) => return None,
+        Scope::Alone(Depth::Full) => {}
+        Scope::Alone(Depth::Within(units)) => trials.limit(units),
+    }
+    Some(find_sets(trials))
+}
+
+fn explain_in(
+    session: &mut Session<'_>,
+    record: &CycleRecord<'_>,
+    subject: Subject,
+    scope: Scope,
+) -> (Explanation, Option<ClusterQuestion>) {
+    let asked = asked_subject(session, subject);
+    if let Some((code, text)) = outside_verdict(session, subject) {
+        let verdict = Verdict { code, text, also: Vec::new() };
+        return (without_numbers(record.as_of, asked, verdict), None);
+    }
+    let job = subject.job.expect("a pod without a job has a verdict");
+    let held = held_before(session, record, job);
+    let mut trials = JobTrials::new(session, job, held);
+    let judged = judge(&mut trials);
+    let found = blocking_sets(&mut trials, judged.verdict.code, scope);
+    let changed = found.as_ref().map(|it| change_job(&mut trials, &it.sets, &it.present));
+    let (unblock, question) = changed.unzip();
+    let turn = record.turns.get(&session.jobs[job].key).copied();
+    let line = record.lines.place_of(session, job, turn);
+    let line = line.map(|place| with_blocked(session, record, (job, place), scope));
+    let waiting = waiting_members(session, job);
+    let Judgement { verdict, quota, nodes, short, placed } = judged;
+    let explanation = Explanation {
+        as_of: record.as_of,
+        last_condition: last_condition(session, job, verdict.code),
+        gang: (!session.jobs[job].tasks.is_empty())
+            .then(|| gang_numbers(session, job, &waiting, &placed)),
+        subject: asked,
+        verdict,
+        nodes,
+        short,
+        quota,
+        blocking: found.map(|found| found.blocking),
+        unblock: unblock.unwrap_or_default(),
+        line,
+    };
+    (explanation, question)
+}
+
+fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -> Explanation {
+    Explanation {
+        as_of,
+        subject,
+        verdict,
+        last_condition: None,
+        gang: None,
+        nodes: None,
+        short: Vec::new(),
+        quota: Vec::new(),
+        blocking: None,
+        unblock: Vec::new(),
+        line: None,
+    }
+}
+
+fn asked_subject(session: &Session<'_>, subject: Subject) -> AskedSubject {
+    let now = session.info().now_micros;
+    let pod = subject.pod.map(|task| &session.tasks[task]);
+    let pod_key = pod.map(|pod| pod.key.clone());
+    let Some(job) = subject.job.map(|job| &session.jobs[job]) else {
+        let key = pod_key.clone().unwrap_or_default();
+        return AskedSubject { key, is_bare: true, pod: pod_key, ..AskedSubject::default() };
+    };
+    let group = job.pod_group.as_ref();
+    let key = match (job.bare, &pod_key) {
+        (true, Some(pod)) => pod.clone(),
+        (true, None) => job
+            .tasks
+            .first()
+            .map_or_else(|| job.key.clone(), |&task| session.tasks[task].key.clone()),
+        (false, _) => job.key.clone(),
+    };
+    AskedSubject {
+        key,
+        is_bare: job.bare,
+        pod: pod_key,
+        queue: group.map(|_| session.queues[job.queue].name.clone()),
+        priority: job.priority,
+        waiting_seconds: group.map(|group| (now - group.created_micros).max(0) / 1_000_000),
+    }
+}
+
+/// Returns code and text of a subject that no trial is needed for. Returns `None` if it waits in
+/// the session.
+fn outside_verdict(session: &Session<'_>, subject: Subject) -> Option<(WaitCode, String)> {
+    if let Some(found) = subject.pod.and_then(|pod| pod_verdict(session, pod)) {
+        return Some(found);
+    }
+    let Some(job) = subject.job else {
+        let why = "the pod names no PodGroup: annotation scheduling.k8s.io/group-name is missing";
+        return Some((WaitCode::NoGroup, why.to_owned()));
+    };
+    let row = &session.jobs[job];
+    if row.pod_group.is_none() {
+        return Some((WaitCode::NoGroup, format!("PodGroup {} does not exist", row.key)));
+    }
+    if !waits(session, job) {
+        let binding = row.tasks.iter().find_map(|&task| pod_verdict(session, task));
+        let is_binding = |found: &(WaitCode, String)| found.0 == WaitCode::Binding;
+        let n_pods = count(row.tasks.len(), "pod");
+        let text = match row.tasks.len() {
+            0 => "no pod of it waits".to_owned(),
+            1 => "its pod has a node".to_owned(),
+            _ => format!("all {n_pods} have a node"),
+        };
+        return binding.filter(is_binding).or(Some((WaitCode::Placed, text)));
+    }
+    let queue = &session.queues[row.queue];
+    (!queue.present)
+        .then(|| (WaitCode::QueueMissing, format!("queue {} does not exist", queue.name)))
+}
+
+/// Returns code and text of a pod that has a node, or has ended.
+fn pod_verdict(session: &Session<'_>, pod: TaskId) -> Option<(WaitCode, String)> {
+    let row = &session.tasks[pod];
+    let node = &session.nodes[row.node?].name;
+    Some(match row.status {
+        TaskStatus::Binding => {
+            let text = format!("bind of {} to {node} is being written", row.key);
+            (WaitCode::Binding, text)
+        }
+        _ => (WaitCode::Placed, format!("pod {} has node {node}", row.key)),
+    })
+}
+
+/// Returns what jobs that had their turn before this one hold.
+fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> HeldByOrder {
+    let cluster = session.view().cluster;
+    let turn = |key: &ObjectKey| record.turns.get(key).copied();
+    let own = &cluster.jobs[job].key;
+    let own_turn = turn(own).unwrap_or(usize::MAX);
+    let place = |(pod, node): &(ObjectKey, Arc<str>)| -> Option<(TaskId, NodeId)> {
+        let task = cluster.task_named(pod)?;
+        let holder = &cluster.jobs[cluster.tasks[task].job?].key;
+        let is_before = turn(holder).is_none_or(|turn| turn < own_turn);
+        (holder != own && is_before).then_some((task, cluster.node(node)?))
+    };
+    let is_behind = record.behind_head.contains(own);
+    let first = record.lines.first_of(cluster.jobs[job].queue);
+    let head = first.filter(|&first| is_behind && first != job);
+    HeldByOrder {
+        pipelined: record.pipelined.iter().filter_map(place).collect(),
+        head: head.map(|head| cluster.jobs[head].key.clone()),
+    }
+}
+
+/// Adds how many of the jobs ahead could not start now either, unless there are too many.
+fn with_blocked(
+    session: &mut Session<'_>,
+    record: &CycleRecord<'_>,
+    (job, mut place): (JobId, LinePlace),
+    scope: Scope,
+) -> LinePlace {
+    let ahead = record.lines.ahead_of(session, job);
+    if scope != Scope::List && ahead.len() <= MOST_TRIED_AHEAD {
+        let is_blocked = |&&job: &&JobId| {
+            let held = held_before(session, record, job);
+            !JobTrials::new(session, job, held).run(&AtomSet::new()).succeeds()
+        };
+        place.ahead.blocked = Some(ahead.iter().filter(is_blocked).count());
+    }
+    place
+}
+
+/// Returns what the PodGroup says, if the verdict is that it waits no longer.
+fn last_condition(session: &Session<'_>, job: JobId, code: WaitCode) -> Option<LastCondition> {
+    let goes_on = matches!(code, WaitCode::NextCycle | WaitCode::WaitsForRelease);
+    let group = session.jobs[job].pod_group.as_ref().filter(|_| goes_on)?;
+    let says_no = |condition: &&PodGroupCondition| {
+        &*condition.kind == "Unschedulable" && &*condition.status == "True"
+    };
+    let condition = group.status.conditions.iter().find(says_no)?;
+    let (reason, message) = (condition.reason.clone(), condition.message.clone());
+    Some(LastCondition { reason, message })
+}
+
+fn gang_numbers(
+    session: &Session<'_>,
+    job: JobId,
+    waiting: &[TaskId],
+    placed: &[TaskId],
+) -> GangNumbers {
+    let row = &session.jobs[job];
+    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let none = Counts::default();
+    let role = |(role, &minimum): (&Arc<str>, &i32)| {
+        let is_of = |task: &&TaskId| session.tasks[**task].role == *role;
+        RoleNumbers {
+            role: role.clone(),
+            needed: u32::try_from(minimum).unwrap_or(0),
+            placed: number(placed.iter().filter(is_of).count()),
+            ready: row.roles.get(role).unwrap_or(&none).ready(),
+        }
+    };
+    GangNumbers {
+        needed: u32::try_from(row.min_available).unwrap_or(0).max(1),
+        placed: number(placed.len()),
+        ready: row.counts.ready(),
+        waiting: number(waiting.len()),
+        roles: row.task_min_available.iter().map(role).collect(),
+        pods: pod_classes(session, waiting, placed),
+    }
+}
+
+/// Returns the waiting members by what they ask for, in task order.
+fn pod_classes(
+    session: &Session<'_>,
+    waiting: &[TaskId],
+    placed: &[TaskId],
+) -> Vec<PodClassNumbers> {
+    let mut rows: Vec<PodClassNumbers> = Vec::new();
+    let mut places: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
+    for &task in waiting {
+        let request = asked_amounts(session, task);
+        let place = *places.entry(request.clone()).or_insert_with(|| {
+            rows.push(PodClassNumbers { request, count: 0, placed: 0 });
+            rows.len() - 1
+        });
+        rows[place].count += 1;
+        rows[place].placed += u32::from(placed.contains(&task));
+    }
+    rows
+}
+
+/// Returns what a pod asks for. A best-effort pod asks for a slot alone.
+fn asked_amounts(session: &Session<'_>, task: TaskId) -> Vec<(String, String)> {
+    let amounts = positive(session.request(task), &session.dims);
+    match amounts.is_empty() {
+        true => {
+            let slot = quantity(1, Dim::PODS, &session.dims);
+            vec![(session.dims.name(Dim::PODS).to_owned(), slot)]
+        }
+        false => amounts,
+    }
+}

@@ -1,0 +1,123 @@
+//! The place of a job among the waiting jobs of its queue, explained by the comparisons that made
+//! the order. Specification: answers.md 6 (ANS-31 to ANS-35).
+
+use std::collections::BTreeMap;
+
+use vc_framework::{JobDecider, Session, SessionState, rfc3339};
+use vc_model::{JobId, PodGroupPhase, QueueId};
+use vc_resource::Resource;
+
+use crate::amounts::positive;
+use crate::explanation::{JobsAhead, LineNeighbour, LinePlace};
+use crate::trials::waiting_members;
+
+/// True if the job has pods without a node, or no pods yet.
+pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
+    let row = &session.jobs[job];
+    let begins = matches!(row.phase(), PodGroupPhase::Pending | PodGroupPhase::Inqueue);
+    let awaits_pods = row.tasks.is_empty() && begins && row.pod_group.is_some();
+    awaits_pods || !waiting_members(session, job).is_empty()
+}
+
+/// The waiting jobs of all queues in their order, sorted once per session.
+pub(crate) struct WaitingLines {
+    by_queue: BTreeMap<QueueId, QueueLine>,
+    /// The queues in which jobs wait, in queue order.
+    queues: Vec<QueueId>,
+    /// Place in its line of each waiting job.
+    places: BTreeMap<JobId, usize>,
+}
+
+/// The waiting jobs of one queue.
+#[derive(Default)]
+struct QueueLine {
+    /// The first one first.
+    jobs: Vec<JobId>,
+    /// Number of waiting pods of the jobs before each job, and what they ask for.
+    before: Vec<(usize, Resource)>,
+}
+
+impl WaitingLines {
+    /// Sorts the waiting jobs. Nothing may be lifted or pipelined in the session.
+    pub(crate) fn find(session: &Session<'_>) -> Self {
+        let (plugins, view) = (session.plugins(), session.view());
+        let mut by_queue: BTreeMap<QueueId, QueueLine> = BTreeMap::new();
+        for job in view.all_jobs().filter(|&job| waits(session, job)) {
+            by_queue.entry(session.jobs[job].queue).or_default().jobs.push(job);
+        }
+        let mut queues: Vec<QueueId> = by_queue.keys().copied().collect();
+        queues.sort_by(|&l, &r| plugins.queue_order(view, l, r));
+        let mut places = BTreeMap::new();
+        for line in by_queue.values_mut() {
+            line.jobs.sort_by(|&l, &r| plugins.job_order(view, l, r));
+            let (mut n_pods, mut amounts) = (0, Resource::default());
+            for (place, &job) in line.jobs.iter().enumerate() {
+                places.insert(job, place);
+                line.before.push((n_pods, amounts.clone()));
+                let pods = waiting_members(session, job);
+                n_pods += pods.len();
+                pods.iter().for_each(|&task| amounts.add(session.request(task)));
+            }
+        }
+        Self { by_queue, queues, places }
+    }
+
+    /// Returns the first waiting job of a queue.
+    pub(crate) fn first_of(&self, queue: QueueId) -> Option<JobId> {
+        self.by_queue.get(&queue)?.jobs.first().copied()
+    }
+
+    /// Returns the jobs before a job in its queue.
+    pub(crate) fn ahead_of(&self, session: &Session<'_>, job: JobId) -> &[JobId] {
+        let line = self.by_queue.get(&session.jobs[job].queue);
+        let place = self.places.get(&job).copied().unwrap_or(0);
+        line.map_or(&[], |line| &line.jobs[..place])
+    }
+
+    /// Returns the place of a job. Returns `None` if it is in no line. `turn` is that of the last
+    /// cycle.
+    pub(crate) fn place_of(
+        &self,
+        session: &Session<'_>,
+        job: JobId,
+        turn: Option<usize>,
+    ) -> Option<LinePlace> {
+        let queue = session.jobs[job].queue;
+        let (line, at) = (self.by_queue.get(&queue)?, *self.places.get(&job)?);
+        let neighbour = |other: Option<&JobId>| other.map(|&other| neighbour(session, job, other));
+        let (n_pods, amounts) = line.before.get(at)?;
+        let queue_place = self.queues.iter().position(|&other| other == queue)?;
+        Some(LinePlace {
+            in_queue: at + 1,
+            of_queue: line.jobs.len(),
+            turn: turn.map(|turn| turn + 1),
+            queue_turn: queue_place + 1,
+            before: neighbour(at.checked_sub(1).and_then(|at| line.jobs.get(at))),
+            behind: neighbour(line.jobs.get(at + 1)),
+            ahead: JobsAhead {
+                jobs: at,
+                pods: *n_pods,
+                amounts: positive(amounts, &session.dims),
+                blocked: None,
+            },
+        })
+    }
+}
+
+fn neighbour(session: &SessionState<'_>, job: JobId, other: JobId) -> LineNeighbour {
+    let (decided_by, values) = match session.plugins().job_decider(session.view(), job, other) {
+        JobDecider::Plugin(name, values) => (name, values),
+        JobDecider::Created => {
+            let created = |job: JobId| {
+                let group = session.jobs[job].pod_group.as_ref();
+                rfc3339(group.map_or(0, |group| group.created_micros))
+            };
+            ("created", Some((created(job), created(other))))
+        }
+        JobDecider::Name => {
+            let name = |job: JobId| session.jobs[job].key.to_string();
+            ("name", Some((name(job), name(other))))
+        }
+    };
+    LineNeighbour { job: session.jobs[other].key.clone(), decided_by, values }
+}

@@ -1,0 +1,208 @@
+//! The nodes as one waiting pod sees them: a partition by all atoms that refuse them, and those
+//! that come closest. Specification: answers.md 3 (ANS-11, ANS-12).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_framework::{Atom, Filter, SessionState};
+use vc_model::{NodeId, TaskId};
+use vc_resource::{Dim, Dims};
+
+use crate::amounts::quantity_of;
+use crate::explanation::{NearestNode, NodeNumbers, RefusedNodes};
+use crate::trials::AtomSet;
+
+/// Groups that are shown; the others are one group.
+const MOST_GROUPS: usize = 12;
+/// Names that are shown of a group.
+const MOST_NAMES: usize = 5;
+/// Nodes that come closest.
+const MOST_NEAREST: usize = 3;
+/// Name of the group of all other nodes.
+const OTHERS: &str = "others";
+
+/// What refuses each node of the session for one task.
+pub(crate) struct NodeRefusals {
+    pub(crate) task: TaskId,
+    /// The nodes in name order, each with the atoms that refuse it.
+    pub(crate) nodes: Vec<(NodeId, AtomSet)>,
+}
+
+impl NodeRefusals {
+    /// Asks all rules about all nodes. Atoms of `lifted` do not count.
+    pub(crate) fn find(session: &SessionState<'_>, task: TaskId, lifted: &AtomSet) -> Self {
+        let filter = match session.tasks[task].best_effort {
+            true => Filter::BestEffort,
+            false => Filter::Allocate,
+        };
+        let nodes = session.info().nodes.clone();
+        let found = session.refusing_atoms(task, &nodes, filter);
+        let without = |atoms: AtomSet| atoms.difference(lifted).cloned().collect();
+        let nodes = nodes.iter().copied().zip(found.into_iter().map(without)).collect();
+        Self { task, nodes }
+    }
+
+    /// Returns the nodes that only lack room, or lack nothing.
+    pub(crate) fn eligible(&self) -> Vec<NodeId> {
+        let is_eligible = |atoms: &AtomSet| atoms.iter().all(Atom::is_room);
+        let eligible = self.nodes.iter().filter(|(_, atoms)| is_eligible(atoms));
+        eligible.map(|(node, _)| *node).collect()
+    }
+
+    /// Returns all atoms but amounts that refuse a node which has what the task asks for.
+    pub(crate) fn rules(&self) -> AtomSet {
+        let has_all = |atoms: &AtomSet| !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_)));
+        let nodes = self.nodes.iter().filter(|(_, atoms)| has_all(atoms));
+        nodes.flat_map(|(_, atoms)| atoms).filter(|atom| !atom.is_room()).cloned().collect()
+    }
+
+    /// Returns how much of each dimension the node lacks for the task, in report order.
+    pub(crate) fn lacks(
+        &self,
+        session: &SessionState<'_>,
+        node: NodeId,
+        atoms: &AtomSet,
+    ) -> Vec<(Dim, i128)> {
+        let (request, free) = (session.request(self.task), session.nodes[node].future_idle());
+        let lacks = |dim: Dim| {
+            let is_lacking = atoms.contains(&Atom::Room(dim)) || atoms.contains(&Atom::Lacks(dim));
+            // The pod limit may be reached although the amounts are not.
+            let lack = request.exact(dim) - free.exact(dim).max(0);
+            is_lacking.then(|| (dim, lack.max(if dim == Dim::PODS { 1 } else { 0 })))
+        };
+        session.dims.in_report_order().iter().filter_map(|&dim| lacks(dim)).collect()
+    }
+
+    /// Returns the partition and the nearest nodes.
+    pub(crate) fn numbers(&self, session: &SessionState<'_>) -> NodeNumbers {
+        NodeNumbers {
+            total: self.nodes.len(),
+            eligible: self.eligible().len(),
+            groups: self.groups(session),
+            nearest: self.nearest(session),
+        }
+    }
+
+    fn groups(&self, session: &SessionState<'_>) -> Vec<RefusedNodes> {
+        let mut by_atoms: BTreeMap<&AtomSet, Vec<NodeId>> = BTreeMap::new();
+        for (node, atoms) in &self.nodes {
+            by_atoms.entry(atoms).or_default().push(*node);
+        }
+        let mut groups: Vec<(&AtomSet, Vec<NodeId>)> = by_atoms.into_iter().collect();
+        let name = |nodes: &[NodeId]| nodes.first().map(|&node| session.nodes[node].name.clone());
+        groups.sort_by(|(l, l_nodes), (r, r_nodes)| {
+            let by_size = l.len().cmp(&r.len()).then(r_nodes.len().cmp(&l_nodes.len()));
+            by_size.then_with(|| name(l_nodes).cmp(&name(r_nodes)))
+        });
+        let rest = groups.split_off(groups.len().min(MOST_GROUPS));
+        let mut shown: Vec<RefusedNodes> =
+            groups.into_iter().map(|(atoms, nodes)| self.group(session, atoms, &nodes)).collect();
+        let mut rest: Vec<NodeId> = rest.into_iter().flat_map(|(_, nodes)| nodes).collect();
+        if !rest.is_empty() {
+            rest.sort_by_key(|&node| &session.nodes[node].name);
+            shown.push(RefusedNodes {
+                atoms: vec![OTHERS.to_owned()],
+                count: rest.len(),
+                names: names(session, &rest),
+                lacks: Vec::new(),
+            });
+        }
+        shown
+    }
+
+    fn group(&self, session: &SessionState<'_>, atoms: &AtomSet, nodes: &[NodeId]) -> RefusedNodes {
+        let lacks = |&node: &NodeId| self.lacks(session, node, atoms);
+        let first = nodes.first().map(lacks).unwrap_or_default();
+        let is_same = nodes.iter().all(|node| lacks(node) == first);
+        RefusedNodes {
+            atoms: atom_texts(atoms, &session.dims),
+            count: nodes.len(),
+            names: names(session, nodes),
+            lacks: if is_same { amounts(&first, &session.dims) } else { Vec::new() },
+        }
+    }
+
+    fn nearest(&self, session: &SessionState<'_>) -> Vec<NearestNode> {
+        let request = session.request(self.task);
+        let ratio = |lacks: &[(Dim, i128)]| {
+            let ratios = lacks.iter().map(|&(dim, lack)| {
+                // Both are exact; the ratio only orders nodes.
+                lack as f64 / request.to_f64(dim).max(1.0)
+            });
+            ratios.fold(0.0, f64::max)
+        };
+        let refused = self.nodes.iter().filter(|(_, atoms)| {
+            !atoms.is_empty() && !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_)))
+        });
+        let mut ranked: Vec<(usize, f64, NodeId, &AtomSet)> = refused
+            .map(|(node, atoms)| {
+                (atoms.len(), ratio(&self.lacks(session, *node, atoms)), *node, atoms)
+            })
+            .collect();
+        // The nodes are in name order and the sort is stable.
+        ranked.sort_by(|l, r| l.0.cmp(&r.0).then(l.1.total_cmp(&r.1)));
+        let nearest = ranked.into_iter().take(MOST_NEAREST);
+        nearest
+            .map(|(_, _, node, atoms)| NearestNode {
+                name: session.nodes[node].name.clone(),
+                atoms: atom_texts(atoms, &session.dims),
+                lacks: amounts(&self.lacks(session, node, atoms), &session.dims),
+            })
+            .collect()
+    }
+}
+
+/// Returns the names of atoms in rank order.
+pub(crate) fn atom_texts(atoms: &AtomSet, dims: &Dims) -> Vec<String> {
+    let mut atoms: Vec<&Atom> = atoms.iter().collect();
+    atoms.sort_by(|l, r| l.order(r, dims));
+    atoms.into_iter().map(|atom| atom.text(dims)).collect()
+}
+
+fn names(session: &SessionState<'_>, nodes: &[NodeId]) -> Vec<Arc<str>> {
+    nodes.iter().take(MOST_NAMES).map(|&node| session.nodes[node].name.clone()).collect()
+}
+
+fn amounts(lacks: &[(Dim, i128)], dims: &Dims) -> Vec<(String, String)> {
+    let amount =
+        |&(dim, lack): &(Dim, i128)| (dims.name(dim).to_owned(), quantity_of(lack, dim, dims));
+    lacks.iter().map(amount).collect()
+}
+
+impl RefusedNodes {
+    /// Returns what refuses the nodes, as a phrase after `6 nodes` or `1 node`.
+    pub fn phrase(&self) -> String {
+        let is_one = self.count == 1;
+        let verb = |one: &'static str, many: &'static str| if is_one { one } else { many };
+        if self.atoms.is_empty() {
+            return format!("{} room for one pod", verb("has", "have"));
+        }
+        let mut parts: Vec<String> = Vec::new();
+        let (lacks, rooms) = (self.named("lacks/"), self.named("room/"));
+        if !lacks.is_empty() {
+            parts.push(format!("{} no {}", verb("has", "have"), lacks.join(", ")));
+        }
+        if !rooms.is_empty() {
+            let each = if self.lacks.is_empty() || is_one { "" } else { " each" };
+            let amounts: Vec<String> = rooms.iter().map(|name| self.lacking(name)).collect();
+            parts.push(format!("{} room: {}{each}", verb("lacks", "lack"), amounts.join(", ")));
+        }
+        let is_amount = |atom: &str| atom.starts_with("lacks/") || atom.starts_with("room/");
+        let others = self.atoms.iter().filter(|atom| !is_amount(atom));
+        parts.extend(others.map(|atom| atom.replacen('/', " ", 1)));
+        parts.join(", ")
+    }
+
+    /// Returns the rests of the names of atoms that begin like this.
+    fn named(&self, prefix: &str) -> Vec<&str> {
+        self.atoms.iter().filter_map(|atom| atom.strip_prefix(prefix)).collect()
+    }
+
+    /// Returns the resource with the amount that all nodes lack. Without one, the resource alone.
+    fn lacking(&self, resource: &str) -> String {
+        match self.lacks.iter().find(|(name, _)| name == resource) {
+            Some((name, amount)) => format!("{amount} {name}"),
+            None => resource.to_owned(),
+        }
+    }
+}

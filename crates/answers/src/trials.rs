@@ -1,0 +1,303 @@
+//! Trials of one job: the admission question, then an attempt of allocate for the job alone, with
+//! some atoms lifted and undone afterwards. The base state holds what jobs before it have
+//! pipelined. Specification: answers.md 4.2 (ANS-20, ANS-21).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_job};
+use vc_framework::{Atom, JobChange, Room, Session};
+use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
+
+/// Atoms that are lifted together.
+pub(crate) type AtomSet = BTreeSet<Atom>;
+
+/// Units of work per explanation and [`NODES_PER_UNITS`] nodes.
+const UNITS: u64 = 4_000_000;
+const NODES_PER_UNITS: u64 = 5_000;
+/// Units of one placement. One look at a node is one unit.
+const UNITS_PER_PLACEMENT: u64 = 1_000;
+
+/// What jobs before the asked one hold: rooms of pipelined tasks, or the turn of the queue.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeldByOrder {
+    /// Tasks that ended the last cycle pipelined, with their nodes.
+    pub(crate) pipelined: Vec<(TaskId, NodeId)>,
+    /// The job for which its queue stands still. `None` if the queue does not.
+    pub(crate) head: Option<ObjectKey>,
+}
+
+/// Where a trial ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TrialEnd {
+    /// All is granted: the job gets its places, or is admitted if it has no pods.
+    Placed,
+    /// It gets places that terminating pods have yet to leave.
+    Pipelined,
+    /// JobValid refuses it.
+    NotValid(String),
+    /// A plugin does not admit it.
+    NotAdmitted(&'static str, Option<String>),
+    /// The queue stands still for another job.
+    BehindHead,
+    /// The queue is overused.
+    NoTurn,
+    /// Too few members find places.
+    Unplaced,
+}
+
+/// Result of a trial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrialAnswer {
+    pub(crate) end: TrialEnd,
+    /// The members that found nodes, in task order.
+    pub(crate) placed: Vec<(TaskId, NodeId)>,
+    /// The first member in task order that found none. `None` if no member was refused.
+    pub(crate) failed: Option<TaskId>,
+}
+
+impl TrialAnswer {
+    fn without_places(end: TrialEnd) -> Self {
+        Self { end, placed: Vec::new(), failed: None }
+    }
+
+    /// True if the job gets its places, now or when room is released.
+    pub(crate) fn succeeds(&self) -> bool {
+        matches!(self.end, TrialEnd::Placed | TrialEnd::Pipelined)
+    }
+}
+
+/// The trials of one job. Answers are kept, since trials change nothing.
+pub(crate) struct JobTrials<'s, 'c> {
+    session: &'s mut Session<'c>,
+    job: JobId,
+    held: HeldByOrder,
+    known: BTreeMap<AtomSet, TrialAnswer>,
+    /// Atoms that are lifted together as [`Atom::OtherFilters`].
+    others: AtomSet,
+    /// Units of work that may still be spent (ANS-3).
+    left_units: u64,
+}
+
+impl<'s, 'c> JobTrials<'s, 'c> {
+    pub(crate) fn new(session: &'s mut Session<'c>, job: JobId, held: HeldByOrder) -> Self {
+        let n_nodes = session.info().nodes.len() as u64;
+        let left_units = UNITS * n_nodes.div_ceil(NODES_PER_UNITS).max(1);
+        let (known, others) = (BTreeMap::new(), AtomSet::new());
+        Self { session, job, held, known, others, left_units }
+    }
+
+    /// Limits the work of [`JobTrials::try_run`].
+    pub(crate) fn limit(&mut self, units: u64) {
+        self.left_units = units;
+    }
+
+    /// Makes these atoms one, [`Atom::OtherFilters`].
+    pub(crate) fn merge(&mut self, others: AtomSet) {
+        self.others = others;
+        self.known.clear();
+    }
+
+    /// Runs the trial with these atoms lifted, if the budget permits it. Returns `None` if it is
+    /// spent.
+    pub(crate) fn try_run(&mut self, lifted: &AtomSet) -> Option<TrialAnswer> {
+        if let Some(answer) = self.known.get(lifted) {
+            return Some(answer.clone());
+        }
+        if self.left_units == 0 {
+            return None;
+        }
+        let answer = self.run(lifted);
+        self.spend(&answer);
+        Some(answer)
+    }
+
+    /// Returns the session, without anything lifted.
+    pub(crate) fn session(&self) -> &Session<'c> {
+        self.session
+    }
+
+    pub(crate) fn job(&self) -> JobId {
+        self.job
+    }
+
+    pub(crate) fn row(&self) -> &Job {
+        &self.session.jobs[self.job]
+    }
+
+    pub(crate) fn held(&self) -> &HeldByOrder {
+        &self.held
+    }
+
+    /// True if jobs before this one hold something.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.head.is_some() || !self.held.pipelined.is_empty()
+    }
+
+    /// Runs the trial with these atoms lifted.
+    pub(crate) fn run(&mut self, lifted: &AtomSet) -> TrialAnswer {
+        if let Some(answer) = self.known.get(lifted) {
+            return answer.clone();
+        }
+        let (job, is_held) = (self.job, !lifted.contains(&Atom::Order));
+        let is_behind = is_held && self.held.head.is_some();
+        let answer = self.with_lifted(lifted, |session| attempt(session, job, is_behind));
+        self.known.insert(lifted.clone(), answer.clone());
+        answer
+    }
+
+    /// Runs the trial of the changed job. Returns `None` if the budget is spent.
+    pub(crate) fn run_changed(&mut self, change: JobChange) -> Option<TrialAnswer> {
+        if self.left_units == 0 {
+            return None;
+        }
+        let (job, is_behind) = (self.job, self.held.head.is_some());
+        let nothing = AtomSet::new();
+        let attempt = |session: &mut Session<'c>| attempt(session, job, is_behind);
+        let answer = self.with_changed((&nothing, change), attempt);
+        self.spend(&answer);
+        Some(answer)
+    }
+
+    fn spend(&mut self, answer: &TrialAnswer) {
+        let n_looks = self.session.info().nodes.len() as u64;
+        let units = n_looks + UNITS_PER_PLACEMENT * answer.placed.len() as u64;
+        self.left_units = self.left_units.saturating_sub(units.max(1));
+    }
+
+    /// Asks about the base state with these atoms lifted. Everything is restored afterwards.
+    pub(crate) fn with_lifted<T>(
+        &mut self,
+        lifted: &AtomSet,
+        question: impl FnOnce(&mut Session<'c>) -> T,
+    ) -> T {
+        self.with_changed((lifted, JobChange::default()), question)
+    }
+
+    /// Asks about the base state with these atoms lifted and the job changed. Everything is
+    /// restored afterwards.
+    pub(crate) fn with_changed<T>(
+        &mut self,
+        (lifted, change): (&AtomSet, JobChange),
+        question: impl FnOnce(&mut Session<'c>) -> T,
+    ) -> T {
+        let held = match lifted.contains(&Atom::Order) {
+            true => Vec::new(),
+            false => pipeline(self.session, &self.held.pipelined),
+        };
+        // Our own gate is no obstacle: it is removed as soon as the queue has room.
+        let mut lifted = lifted.clone();
+        if lifted.remove(&Atom::OtherFilters) {
+            lifted.extend(self.others.iter().cloned());
+        }
+        if self.has_own_gates_only() {
+            lifted.insert(Atom::Gates);
+        }
+        let rows = self.session.lift(self.job, &lifted, change);
+        let answer = question(self.session);
+        self.session.restore(rows);
+        for task in held.into_iter().rev() {
+            self.session.unpipeline(task);
+        }
+        answer
+    }
+
+    /// Asks about the base state while these members have their places.
+    pub(crate) fn with_placed<T>(
+        &mut self,
+        lifted: &AtomSet,
+        placed: &[(TaskId, NodeId)],
+        question: impl FnOnce(&Session<'c>) -> T,
+    ) -> T {
+        self.with_lifted(lifted, |session| {
+            let held = pipeline(session, placed);
+            let answer = question(session);
+            for task in held.into_iter().rev() {
+                session.unpipeline(task);
+            }
+            answer
+        })
+    }
+
+    /// True if all gates of the waiting members are the one that this scheduler removes itself.
+    pub(crate) fn has_own_gates_only(&self) -> bool {
+        let session = &*self.session;
+        let is_ours = session.view().cluster.settings.queue_gate_admission;
+        let gated = session.jobs[self.job].tasks.iter().map(|&task| &session.tasks[task]);
+        let mut gated = gated.filter(|task| task.gates != Gates::None).peekable();
+        gated.peek().is_some()
+            && gated.all(|task| {
+                task.ungating
+                    || is_ours
+                        && task.gates == Gates::QueueAllocationOnly
+                        && task.manages_queue_gate
+            })
+    }
+}
+
+/// Pipelines tasks for the length of a question. Returns those that could be.
+fn pipeline(session: &mut Session<'_>, tasks: &[(TaskId, NodeId)]) -> Vec<TaskId> {
+    let mut statement = session.statement();
+    let mut held = Vec::new();
+    for &(task, node) in tasks {
+        if statement.pipeline(task, node, Room::Releasing).is_ok() {
+            held.push(task);
+        }
+    }
+    statement.keep();
+    held
+}
+
+fn attempt(session: &mut Session<'_>, job: JobId, is_behind: bool) -> TrialAnswer {
+    let row = &session.jobs[job];
+    let asks_admission = row.is_pending() && session.info().enqueue_configured;
+    // Controllers may create the pods once the job is admitted.
+    let has_pods = !row.tasks.is_empty() || !asks_admission;
+    if has_pods && let Err(invalid) = session.plugins().job_valid(session.view(), job) {
+        return TrialAnswer::without_places(TrialEnd::NotValid(invalid.message));
+    }
+    let group = row.pod_group.as_ref();
+    let asks_for_room = group.is_some_and(|group| group.min_resources.is_some());
+    if asks_admission
+        && asks_for_room
+        && let Err(refusal) = session.plugins().job_enqueueable(session.view(), job)
+    {
+        let end = TrialEnd::NotAdmitted(refusal.by, refusal.message);
+        return TrialAnswer::without_places(end);
+    }
+    if is_behind {
+        return TrialAnswer::without_places(TrialEnd::BehindHead);
+    }
+    if !has_pods {
+        return TrialAnswer::without_places(TrialEnd::Placed);
+    }
+    if first_tasks(session, job).is_empty() {
+        return attempt_best_effort(session, job);
+    }
+    let JobTrial { outcome, placed, failed, .. } = try_job(session, job);
+    let end = match outcome {
+        // A complete gang is ready without a further member. Its waiting members still wait.
+        JobTrialOutcome::Ready if placed.is_empty() => TrialEnd::Unplaced,
+        JobTrialOutcome::Ready => TrialEnd::Placed,
+        JobTrialOutcome::Pipelined => TrialEnd::Pipelined,
+        JobTrialOutcome::NoTurn => TrialEnd::NoTurn,
+        JobTrialOutcome::Neither => TrialEnd::Unplaced,
+    };
+    let failed = match end {
+        TrialEnd::Unplaced => failed.or_else(|| first_tasks(session, job).first().copied()),
+        _ => failed,
+    };
+    TrialAnswer { end, placed, failed }
+}
+
+/// Backfill places single pods, whether or not others find a node.
+fn attempt_best_effort(session: &mut Session<'_>, job: JobId) -> TrialAnswer {
+    let (placed, failed) = try_best_effort(session, job);
+    let end = if placed.is_empty() { TrialEnd::Unplaced } else { TrialEnd::Placed };
+    TrialAnswer { end, placed, failed }
+}
+
+/// Returns the members that wait for a node, in the order of the job.
+pub(crate) fn waiting_members(session: &Session<'_>, job: JobId) -> Vec<TaskId> {
+    let waits = |task: &&TaskId| session.tasks[**task].status == TaskStatus::Pending;
+    session.jobs[job].tasks.iter().filter(waits).copied().collect()
+}

@@ -1,0 +1,390 @@
+//! Remedies: changes after which the job gets its places, each verified by a trial of the changed
+//! job, or of the job in a changed copy of the cluster. Specification: answers.md 5.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_actions::needed;
+use vc_engine::Fork;
+use vc_framework::{Atom, JobChange, LimitOwner, QueueLimit, Session};
+use vc_model::{ClusterEvent, JobId, Labels, NodeId, NodeRecord, ResourceList, Taint, TaskId};
+use vc_resource::{Dim, Dims, Quantity, Resource};
+
+use crate::amounts::quantity_of;
+use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::nodes::NodeRefusals;
+use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
+
+/// Remedies that are listed.
+const MOST_REMEDIES: usize = 8;
+/// Shapes of nodes that are tried.
+const MOST_SHAPES: usize = 8;
+/// Names of nodes beside a remedy.
+const MOST_NAMES: usize = 5;
+/// A label with the name of its node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// What is asked of changed copies of the cluster.
+pub(crate) struct ClusterQuestion {
+    job: JobId,
+    held: HeldByOrder,
+    n_needed: usize,
+    /// Limits of queues that would have to be raised, with the amounts that would suffice.
+    raised: Vec<RaisedLimit>,
+    /// A node of each shape that would take the job's pods if it were empty.
+    shapes: Vec<NodeId>,
+}
+
+/// A capability of a queue that would suffice.
+struct RaisedLimit {
+    queue: Arc<str>,
+    dim: Dim,
+    amount: i64,
+}
+
+/// Tries changes of the job itself. Returns the remedies, and what is to be asked of changed
+/// copies. `sets` are the blocking sets, `present` all atoms.
+pub(crate) fn change_job(
+    trials: &mut JobTrials<'_, '_>,
+    sets: &[AtomSet],
+    present: &AtomSet,
+) -> (Vec<Remedy>, ClusterQuestion) {
+    let mut remedies: Vec<Remedy> =
+        sets.iter().filter_map(|set| lift_single(trials, set)).collect();
+    remedies.extend(ask_less(trials, present));
+    if sets.contains(&AtomSet::from([Atom::Minimum])) {
+        remedies.extend(lower_minimum(trials));
+    }
+    let base = trials.run(&AtomSet::new());
+    let (job, held) = (trials.job(), trials.held().clone());
+    let question = trials.with_lifted(&AtomSet::new(), |session| {
+        let needed = needed(session, job);
+        let raised = raised_limits(session, job, (&base, &needed));
+        let task = base.failed.or_else(|| waiting_members(session, job).first().copied());
+        let shapes = task.map(|task| shapes(session, task)).unwrap_or_default();
+        ClusterQuestion { job, held, n_needed: needed.len().max(1), raised, shapes }
+    });
+    (remedies, question)
+}
+
+/// Tries changes of the cluster, and orders all remedies: those of the user first.
+pub(crate) fn change_cluster(
+    fork: &Fork,
+    question: &ClusterQuestion,
+    mut remedies: Vec<Remedy>,
+) -> Vec<Remedy> {
+    remedies.extend(raise_quota(fork, question));
+    let shapes = question.shapes.iter();
+    remedies.extend(shapes.filter_map(|&like| add_nodes(fork, question, like)));
+    remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
+    remedies.truncate(MOST_REMEDIES);
+    remedies
+}
+
+/// A single atom of the pod's spec, or a cordon.
+fn lift_single(trials: &mut JobTrials<'_, '_>, set: &AtomSet) -> Option<Remedy> {
+    let mut atoms = set.iter();
+    let (atom, None) = (atoms.next()?, atoms.next()) else { return None };
+    let (kind, who) = match atom {
+        Atom::Taint(..) => (RemedyKind::Tolerate, Responsible::You),
+        Atom::Label(_) => (RemedyKind::Selector, Responsible::You),
+        Atom::Cordon => (RemedyKind::Filter, Responsible::Admin),
+        Atom::Filter("AntiAffinityOfOthers") => return None,
+        Atom::Filter(_) | Atom::Need(_) => (RemedyKind::Filter, Responsible::You),
+        _ => return None,
+    };
+    let text = match atom {
+        Atom::Label(key) => format!("do not ask for label {key}"),
+        Atom::Cordon => "uncordon nodes".to_owned(),
+        Atom::Filter(rule) => format!("change what filter {rule} refuses"),
+        Atom::Need("Volumes") => "create the claims and volumes that the pods name".to_owned(),
+        Atom::Need(rule) => format!("create what {rule} lacks"),
+        taint => format!("tolerate {}", taint.taint_text()),
+    };
+    let answer = trials.run(set);
+    Some(Remedy { kind, who, text, nodes: nodes_of(trials, &answer) })
+}
+
+/// Returns the names of the nodes that the members get.
+fn nodes_of(trials: &JobTrials<'_, '_>, answer: &TrialAnswer) -> Vec<Arc<str>> {
+    let session = trials.session();
+    let names = answer.placed.iter().map(|(_, node)| session.nodes[*node].name.clone());
+    let names: BTreeSet<Arc<str>> = names.collect();
+    names.into_iter().take(MOST_NAMES).collect()
+}
+
+/// The largest request per pod below the present one with which the job is placed. Only for pods
+/// that ask for the same, where one resource is short on nodes and no limit of a queue counts.
+fn ask_less(trials: &mut JobTrials<'_, '_>, present: &AtomSet) -> Option<Remedy> {
+    if present.iter().any(|atom| matches!(atom, Atom::Admission(_) | Atom::Share(_))) {
+        return None;
+    }
+    let mut rooms = present.iter().filter(|atom| atom.is_room());
+    let (Some(Atom::Room(dim)), None) = (rooms.next(), rooms.next()) else { return None };
+    let (dim, requests) = (*dim, smaller_requests(trials, *dim)?);
+    let SmallerRequests { candidates, asked, unit } = requests;
+    let mut placed = |amount: i64| {
+        let change = JobChange { request: Some((dim, amount)), ..JobChange::default() };
+        Some(trials.run_changed(change)?).filter(TrialAnswer::succeeds)
+    };
+    // Mostly none of the candidates will do if the smallest does not.
+    let mut best = (*candidates.first()?, placed(*candidates.first()?)?);
+    let (mut low, mut high) = (1, candidates.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match placed(candidates[middle]) {
+            Some(answer) => (best, low) = ((candidates[middle], answer), middle + 1),
+            None => high = middle,
+        }
+    }
+    // A limit of the queue may be reached before a node is full.
+    let mut above = candidates.get(low).copied().unwrap_or(asked) / unit;
+    if let Some(answer) = placed(best.0 + unit).filter(|_| best.0 / unit + 1 < above) {
+        best = (best.0 + unit, answer);
+        while best.0 / unit + 1 < above {
+            let middle = best.0 / unit + (above - best.0 / unit) / 2;
+            match placed(middle * unit) {
+                Some(answer) => best = (middle * unit, answer),
+                None => above = middle,
+            }
+        }
+    }
+    let (amount, answer) = best;
+    let dims = &trials.session().dims;
+    let (amount, name) = (quantity_of(amount.into(), dim, dims), dims.name(dim).to_owned());
+    Some(Remedy {
+        kind: RemedyKind::AskLess,
+        who: Responsible::You,
+        text: format!("ask for at most {amount} {name} a pod"),
+        nodes: nodes_of(trials, &answer),
+    })
+}
+
+/// Requests to try in place of the present one.
+struct SmallerRequests {
+    /// Ascending.
+    candidates: Vec<i64>,
+    /// The present request.
+    asked: i64,
+    /// Requests are multiples of this.
+    unit: i64,
+}
+
+/// Returns the requests below the present one that fill eligible nodes with whole pods, ascending.
+/// Returns `None` if the pods ask for different amounts.
+fn smaller_requests(trials: &mut JobTrials<'_, '_>, dim: Dim) -> Option<SmallerRequests> {
+    let job = trials.job();
+    trials.with_lifted(&AtomSet::new(), |session| {
+        let members = waiting_members(session, job);
+        let first = *members.first()?;
+        let asked = session.request(first).get(dim);
+        if members.iter().any(|&task| session.request(task) != session.request(first)) {
+            return None;
+        }
+        let refusals = NodeRefusals::find(session, first, &AtomSet::new());
+        let free = refusals.eligible().into_iter();
+        let free: BTreeSet<i64> =
+            free.map(|node| session.nodes[node].future_idle().get(dim)).collect();
+        let unit = unit(asked, dim);
+        let parts = free.iter().flat_map(|&free| (1..=members.len() as i64).map(move |n| free / n));
+        let whole = parts.map(|amount| amount / unit * unit);
+        let smaller: BTreeSet<i64> = whole.filter(|&amount| 0 < amount && amount < asked).collect();
+        Some(SmallerRequests { candidates: smaller.into_iter().collect(), asked, unit })
+    })
+}
+
+/// Devices and the like are asked for in whole numbers, whose unit is a thousand.
+fn unit(asked: i64, dim: Dim) -> i64 {
+    let is_whole = !matches!(dim, Dim::CPU | Dim::MEMORY | Dim::PODS) && asked % 1_000 == 0;
+    if is_whole { 1_000 } else { 1 }
+}
+
+/// The largest minimum below the present one with which the job is placed. It covers the minimums
+/// of the roles.
+fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
+    let row = trials.row();
+    let present = row.min_available;
+    let least = i32::try_from(row.task_min_available_total).unwrap_or(i32::MAX);
+    let (mut low, mut high) = (least.max(1), present - 1);
+    let mut best = None;
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        let change = JobChange { min_available: Some(middle), ..JobChange::default() };
+        let answer = trials.run_changed(change)?;
+        match answer.succeeds() {
+            true => {
+                best = Some((middle, answer));
+                low = middle + 1;
+            }
+            false => high = middle - 1,
+        }
+    }
+    let (minimum, answer) = best?;
+    Some(Remedy {
+        kind: RemedyKind::LowerMinimum,
+        who: Responsible::You,
+        text: format!("lower the minimum from {present} to {minimum}"),
+        nodes: nodes_of(trials, &answer),
+    })
+}
+
+/// Returns the capabilities that the job would exceed, as they would suffice. Empty if another
+/// limit is exceeded, too.
+fn raised_limits(
+    session: &Session<'_>,
+    job: JobId,
+    (base, needed): (&TrialAnswer, &[TaskId]),
+) -> Vec<RaisedLimit> {
+    let (plugins, view) = (session.plugins(), session.view());
+    let limit = match &base.end {
+        TrialEnd::NotAdmitted(by, _) => plugins.admission_limit_of(view, job, by),
+        TrialEnd::Unplaced => plugins.queue_limit(view, session.jobs[job].queue, needed),
+        _ => None,
+    };
+    let Some(QueueLimit { owner: LimitOwner::Queue(queue), amounts }) = limit else {
+        return Vec::new();
+    };
+    if amounts.iter().any(|it| it.set_by != "spec.capability") {
+        return Vec::new();
+    }
+    let raised = amounts.iter().map(|it| {
+        let amount = it.used.saturating_add(it.asked);
+        RaisedLimit { queue: queue.clone(), dim: it.dim, amount }
+    });
+    raised.collect()
+}
+
+fn raise_quota(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
+    let queue = &question.raised.first()?.queue;
+    let mut copy = fork.copy();
+    let id = copy.cluster().queue(queue)?;
+    for raised in &question.raised {
+        copy.cluster_mut().queues[id].capability.set(raised.dim, raised.amount);
+    }
+    is_placed(&mut copy, question).then(|| {
+        let dims = &fork.cluster().dims;
+        let amount = |it: &RaisedLimit| {
+            format!("{} {}", quantity_of(it.amount.into(), it.dim, dims), dims.name(it.dim))
+        };
+        let amounts: Vec<String> = question.raised.iter().map(amount).collect();
+        Remedy {
+            kind: RemedyKind::RaiseQuota,
+            who: Responsible::Admin,
+            text: format!("raise spec.capability of Queue {queue} to {}", amounts.join(", ")),
+            nodes: Vec::new(),
+        }
+    })
+}
+
+/// True if the job gets its places in the changed copy.
+fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
+    let mut session = copy.session();
+    let mut trials = JobTrials::new(&mut session, question.job, question.held.clone());
+    let is_placed = trials.run(&AtomSet::new()).succeeds();
+    session.finish();
+    is_placed
+}
+
+/// Returns the first node of each shape whose rules other than room let the task in, and which is
+/// large enough; the most frequent shapes first.
+fn shapes(session: &Session<'_>, task: TaskId) -> Vec<NodeId> {
+    let refusals = NodeRefusals::find(session, task, &AtomSet::new());
+    let request = session.request(task);
+    let mut by_shape: BTreeMap<NodeShape, (usize, NodeId)> = BTreeMap::new();
+    for &node in &refusals.eligible() {
+        let row = &session.nodes[node];
+        if !row.unschedulable && request.fits(&row.allocatable) {
+            let shape = NodeShape::of(&session.dims, row);
+            by_shape.entry(shape).or_insert((0, node)).0 += 1;
+        }
+    }
+    let mut found: Vec<(usize, NodeId)> = by_shape.into_values().collect();
+    found.sort_by(|(l, l_node), (r, r_node)| {
+        let name = |node: NodeId| &session.nodes[node].name;
+        r.cmp(l).then_with(|| name(*l_node).cmp(name(*r_node)))
+    });
+    found.into_iter().take(MOST_SHAPES).map(|(_, node)| node).collect()
+}
+
+/// What equal nodes have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct NodeShape {
+    allocatable: Vec<(String, String)>,
+    labels: Labels,
+    taints: Vec<Taint>,
+}
+
+impl NodeShape {
+    fn of(dims: &Dims, row: &vc_model::Node) -> Self {
+        let is_common =
+            |(key, value): &(&Arc<str>, &Arc<str>)| ***key != *HOSTNAME && ***value != *row.name;
+        let labels = row.labels.iter().filter(is_common);
+        Self {
+            allocatable: row.allocatable.to_quantities(dims),
+            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            taints: row.taints.clone(),
+        }
+    }
+}
+
+/// The smallest number of empty nodes like this one with which the job is placed, by doubling and
+/// bisection.
+fn add_nodes(fork: &Fork, question: &ClusterQuestion, like: NodeId) -> Option<Remedy> {
+    let most = question.n_needed;
+    let fits = |count: usize| {
+        let mut copy = fork.copy();
+        for number in 1..=count {
+            let record = record_like(copy.cluster(), like, number);
+            copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
+        }
+        is_placed(&mut copy, question)
+    };
+    let mut high = 1;
+    while !fits(high) {
+        if high == most {
+            return None;
+        }
+        high = (2 * high).min(most);
+    }
+    let mut low = high / 2 + 1;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match fits(middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    let name = &fork.cluster().nodes[like].name;
+    let nodes = if high == 1 { "node" } else { "nodes" };
+    Some(Remedy {
+        kind: RemedyKind::AddNodes,
+        who: Responsible::Admin,
+        text: format!("{high} more {nodes} like {name}"),
+        nodes: Vec::new(),
+    })
+}
+
+/// Returns an empty node like this one.
+fn record_like(cluster: &vc_model::Cluster, like: NodeId, number: usize) -> NodeRecord {
+    let row = &cluster.nodes[like];
+    let name: Arc<str> = format!("{}-whatif-{number}", row.name).into();
+    let renamed = |(key, value): (&Arc<str>, &Arc<str>)| {
+        let is_name = **key == *HOSTNAME || **value == *row.name;
+        (key.clone(), if is_name { name.clone() } else { value.clone() })
+    };
+    let list = |amounts: &Resource| -> ResourceList {
+        let quantities = amounts.to_quantities(&cluster.dims).into_iter();
+        let parsed = quantities.filter_map(|(name, text)| {
+            Some((name.as_str().into(), text.parse::<Quantity>().ok()?))
+        });
+        parsed.collect()
+    };
+    NodeRecord {
+        labels: row.labels.iter().map(renamed).collect(),
+        taints: row.taints.clone(),
+        allocatable: list(&row.allocatable),
+        capacity: list(&row.capacity),
+        name,
+        ..NodeRecord::default()
+    }
+}

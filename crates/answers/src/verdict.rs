@@ -1,0 +1,359 @@
+//! The verdict about a job: the first stage at which it does not go on, and those behind it, found
+//! by trials with the earlier obstacles lifted. Specification: answers.md 2 (ANS-6, ANS-8).
+
+use std::collections::BTreeSet;
+
+use vc_actions::needed;
+use vc_framework::{Atom, SessionState, ShareRefusal};
+use vc_model::{Gates, JobId, Pause, TaskId, TaskStatus};
+
+use crate::amounts::count;
+use crate::code::WaitCode;
+use crate::explanation::{NodeNumbers, QuotaRow, ShortResource, Verdict};
+use crate::nodes::NodeRefusals;
+use crate::quota;
+use crate::shortage::Shortages;
+use crate::trials::{AtomSet, JobTrials, TrialAnswer, TrialEnd, waiting_members};
+
+/// Plugins that are asked in turn; there are fewer.
+const MOST_PLUGINS: usize = 64;
+/// Nodes that a text names.
+const NODES_IN_TEXT: usize = 3;
+
+/// What was found out about a job.
+pub(crate) struct Judgement {
+    pub(crate) verdict: Verdict,
+    pub(crate) quota: Vec<QuotaRow>,
+    pub(crate) nodes: Option<NodeNumbers>,
+    pub(crate) short: Vec<ShortResource>,
+    /// Members that find places in the base state.
+    pub(crate) placed: Vec<TaskId>,
+}
+
+/// Obstacles in the order of the stages, each lifted before the next is looked for.
+struct Obstacles {
+    rows: Vec<(WaitCode, String)>,
+    lifted: AtomSet,
+    quota: Vec<QuotaRow>,
+    nodes: Option<NodeNumbers>,
+    short: Vec<ShortResource>,
+}
+
+/// Finds the stage of a job that waits in the session.
+pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
+    let mut found = Obstacles {
+        rows: Vec::new(),
+        lifted: AtomSet::new(),
+        quota: Vec::new(),
+        nodes: None,
+        short: Vec::new(),
+    };
+    let base = trials.run(&AtomSet::new());
+    find_object_obstacles(trials, &base, &mut found);
+    if found.rows.is_empty() {
+        find_gates(trials, &base, &mut found);
+        find_queue_obstacles(trials, &mut found);
+        find_admission_obstacles(trials, &mut found);
+        find_share_obstacles(trials, &mut found);
+        find_order(trials, &mut found);
+        find_nodes(trials, &mut found);
+    }
+    let mut rows = found.rows.into_iter();
+    let (code, text) = rows.next().expect("the stage nodes always has a row");
+    let mut seen = BTreeSet::from([code, WaitCode::NextCycle, WaitCode::WaitsForRelease]);
+    let also = rows.map(|(code, _)| code).filter(|code| seen.insert(*code)).collect();
+    Judgement {
+        verdict: Verdict { code, text, also },
+        quota: found.quota,
+        nodes: found.nodes,
+        short: found.short,
+        placed: base.placed.iter().map(|(task, _)| *task).collect(),
+    }
+}
+
+/// Pods that cannot be read, or whose bind was refused, are tried by nobody.
+fn find_object_obstacles(trials: &JobTrials<'_, '_>, base: &TrialAnswer, found: &mut Obstacles) {
+    let session = trials.session();
+    let waiting = waiting_members(session, trials.job());
+    let refused = waiting.iter().find_map(|&task| match &session.tasks[task].pause {
+        Some(Pause::Bind(text)) => Some(text.to_string()),
+        _ => None,
+    });
+    if let Some(text) = refused {
+        return found.rows.push((WaitCode::BindFailed, text));
+    }
+    let invalid = waiting.iter().find_map(|&task| {
+        let row = &session.tasks[task];
+        row.invalid.as_ref().map(|problem| format!("{}: {problem}", row.key))
+    });
+    if let Some(text) = invalid.filter(|_| !base.succeeds()) {
+        found.rows.push((WaitCode::Invalid, text));
+    }
+}
+
+fn find_gates(trials: &JobTrials<'_, '_>, base: &TrialAnswer, found: &mut Obstacles) {
+    if base.succeeds() || trials.has_own_gates_only() {
+        return;
+    }
+    let session = trials.session();
+    let waiting = waiting_members(session, trials.job());
+    let gated = waiting.iter().map(|&task| &session.tasks[task]);
+    let gated: Vec<_> = gated.filter(|task| task.gates != Gates::None).collect();
+    let Some(first) = gated.first() else { return };
+    let names = first.gate_names.as_deref().unwrap_or_default();
+    let of = trials.row().tasks.len();
+    let have = if gated.len() == 1 { "has" } else { "have" };
+    let pods = if of == 1 { "pod" } else { "pods" };
+    let text = format!("{} of {of} {pods} {have} scheduling gates: {names}", gated.len());
+    found.rows.push((WaitCode::Gated, text));
+    found.lifted.insert(Atom::Gates);
+}
+
+fn find_queue_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
+    let queue = &trials.session().queues[trials.row().queue];
+    let text = format!("queue {} is {}", queue.name, queue.state.as_str());
+    if !queue.is_open() && !trials.run(&found.lifted).succeeds() {
+        found.rows.push((WaitCode::QueueNotOpen, text));
+        found.lifted.insert(Atom::Queue);
+    }
+    if let TrialEnd::NotValid(message) = trials.run(&found.lifted).end {
+        let row = trials.row();
+        let (valid, minimum) = (i64::from(row.counts.valid()), i64::from(row.min_available));
+        let text = match valid < minimum {
+            true => format!("{valid} of {minimum} needed pods exist"),
+            false => message,
+        };
+        found.rows.push((WaitCode::NotValid, text));
+        found.lifted.insert(Atom::Members);
+    }
+}
+
+fn find_admission_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
+    for _ in 0..MOST_PLUGINS {
+        let TrialEnd::NotAdmitted(by, message) = trials.run(&found.lifted).end else { return };
+        let job = trials.job();
+        let (rows, text) = trials.with_lifted(&found.lifted, |session| {
+            let limit = session.plugins().admission_limit_of(session.view(), job, by);
+            let dims = &session.dims;
+            let text = quota::admission_text(by, message.as_deref(), limit.as_ref(), dims);
+            (quota::rows(by, limit.as_ref(), dims), text)
+        });
+        found.rows.push((WaitCode::NotAdmitted, text));
+        found.quota.extend(rows);
+        found.lifted.insert(Atom::Admission(by));
+    }
+}
+
+fn find_share_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
+    for _ in 0..MOST_PLUGINS {
+        let answer = trials.run(&found.lifted);
+        let is_open = matches!(answer.end, TrialEnd::NoTurn | TrialEnd::Unplaced);
+        let Some(task) = answer.failed.filter(|_| is_open && answer.placed.is_empty()) else {
+            return;
+        };
+        let refused = trials.with_lifted(&found.lifted, |session| refusal(session, task));
+        let Some((refusal, text, rows)) = refused else { return };
+        found.rows.push((WaitCode::QueueFull, text));
+        found.quota.extend(rows);
+        found.lifted.insert(Atom::Share(refusal.by));
+    }
+}
+
+/// Returns why the queue of the task has no room for it. Best-effort pods do not ask for any, and
+/// without nodes no queue is asked.
+fn refusal(
+    session: &SessionState<'_>,
+    task: TaskId,
+) -> Option<(ShareRefusal, String, Vec<QuotaRow>)> {
+    let queue = session.job_of(task)?.queue;
+    if session.tasks[task].best_effort || session.info().nodes.is_empty() {
+        return None;
+    }
+    let refusal = session.plugins().share_refusal(session.view(), queue, task)?;
+    let text = quota::share_text(&refusal, &session.queues[queue].name, &session.dims);
+    let rows = quota::rows(refusal.by, refusal.limit.as_ref(), &session.dims);
+    Some((refusal, text, rows))
+}
+
+fn find_order(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
+    if trials.run(&found.lifted).succeeds() || !trials.is_held() {
+        return;
+    }
+    let mut without = found.lifted.clone();
+    without.insert(Atom::Order);
+    if !trials.run(&without).succeeds() {
+        // A queue that stands still would hide what the nodes lack.
+        if trials.run(&found.lifted).end == TrialEnd::BehindHead {
+            found.lifted = without;
+        }
+        return;
+    }
+    let text = match &trials.held().head {
+        Some(head) => format!("{head} is first: head of line"),
+        None => format!("{} is first: it waits for room on these nodes", first_holder(trials)),
+    };
+    found.rows.push((WaitCode::HeldBack, text));
+    found.lifted = without;
+}
+
+/// Returns the first job that holds room.
+fn first_holder(trials: &JobTrials<'_, '_>) -> String {
+    let session = trials.session();
+    let holder = trials.held().pipelined.first().and_then(|(task, _)| session.job_of(*task));
+    holder.map_or_else(|| "another job".to_owned(), |job| job.key.to_string())
+}
+
+fn find_nodes(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
+    if let Some(text) = victims_text(trials) {
+        return found.rows.push((WaitCode::AwaitsVictims, text));
+    }
+    let answer = trials.run(&found.lifted);
+    match answer.end {
+        TrialEnd::Placed => {
+            let what = if trials.row().tasks.is_empty() { "admitted" } else { "placed" };
+            let text = format!("it is {what} in the next cycle");
+            found.rows.push((WaitCode::NextCycle, text));
+        }
+        TrialEnd::Pipelined => {
+            let text = released_text(trials.session(), &answer);
+            found.rows.push((WaitCode::WaitsForRelease, text));
+        }
+        _ => find_refusing_nodes(trials, &answer, found),
+    }
+}
+
+/// Returns how many pods that were evicted for the job have yet to leave. Returns `None` if there
+/// are none.
+fn victims_text(trials: &JobTrials<'_, '_>) -> Option<String> {
+    let session = trials.session();
+    let cluster = session.view().cluster;
+    let hold = session.eviction_holds.of(cluster, trials.job())?;
+    let leaving = hold.victims.iter().filter_map(|uid| cluster.task(uid));
+    let is_leaving = |&task: &TaskId| cluster.tasks[task].status == TaskStatus::Releasing;
+    let leaving: Vec<TaskId> = leaving.filter(is_leaving).collect();
+    if leaving.is_empty() {
+        return None;
+    }
+    let nodes = leaving.iter().filter_map(|&task| cluster.tasks[task].node);
+    let nodes: BTreeSet<&str> = nodes.map(|node| &*cluster.nodes[node].name).collect();
+    let nodes: Vec<&str> = nodes.into_iter().take(NODES_IN_TEXT).collect();
+    let terminate = if leaving.len() == 1 { "terminates" } else { "terminate" };
+    let victims = count(hold.victims.len(), "victim");
+    Some(format!("{} of {victims} still {terminate} on {}", leaving.len(), nodes.join(", ")))
+}
+
+fn released_text(session: &SessionState<'_>, answer: &TrialAnswer) -> String {
+    let full = answer.placed.iter().filter(|(task, node)| !session.fits_idle(*task, *node));
+    let nodes: BTreeSet<&str> = full.map(|(_, node)| &*session.nodes[*node].name).collect();
+    let nodes: Vec<&str> = nodes.into_iter().take(NODES_IN_TEXT).collect();
+    format!("room on {} is being freed", nodes.join(", "))
+}
+
+/// Adds the row of a trial in which too few members find a node, and the numbers of the nodes.
+fn find_refusing_nodes(
+    trials: &mut JobTrials<'_, '_>,
+    answer: &TrialAnswer,
+    found: &mut Obstacles,
+) {
+    let Some(task) = answer.failed else {
+        // Behind an earlier obstacle nothing more can be said.
+        if !found.rows.is_empty() {
+            return;
+        }
+        let n_placed = answer.placed.len();
+        let row = trials.row();
+        let needed = i64::from(row.min_available) - i64::from(row.counts.ready());
+        let text = format!("{n_placed} of {needed} needed pods find a node; no other can be tried");
+        return found.rows.push((WaitCode::GangShort, text));
+    };
+    let lifted = found.lifted.clone();
+    let refused = refused_row(trials, &lifted, (task, answer));
+    let RefusedTask { row, quota, nodes, short, rules } = refused;
+    let is_by_rules = row.0 == WaitCode::NodesRefuse;
+    found.rows.push(row);
+    found.quota.extend(quota);
+    (found.nodes, found.short) = (Some(nodes), short);
+    if !is_by_rules {
+        return;
+    }
+    let lifted: AtomSet = lifted.union(&rules).cloned().collect();
+    let answer = trials.run(&lifted);
+    if let Some(task) = answer.failed.filter(|_| !answer.succeeds()) {
+        found.rows.push(refused_row(trials, &lifted, (task, &answer)).row);
+    }
+}
+
+/// A task that finds no node while the members before it have theirs.
+struct RefusedTask {
+    row: (WaitCode, String),
+    quota: Vec<QuotaRow>,
+    nodes: NodeNumbers,
+    short: Vec<ShortResource>,
+    /// The atoms other than amounts that refuse nodes.
+    rules: AtomSet,
+}
+
+/// Returns the row of a trial in which this task finds no node, with the number of the members that
+/// find one.
+fn refused_row(
+    trials: &mut JobTrials<'_, '_>,
+    lifted: &AtomSet,
+    (task, answer): (TaskId, &TrialAnswer),
+) -> RefusedTask {
+    let job = trials.job();
+    let needed = trials.with_lifted(lifted, |session| still_needed(session, job, task));
+    let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
+    let left: Vec<TaskId> = needed.iter().copied().filter(|task| !is_placed(task)).collect();
+    let mut refused = trials.with_placed(lifted, &answer.placed, |session| {
+        refused_task(session, (task, lifted), &left)
+    });
+    if let Some(sub_group) = sub_group(trials.session(), task) {
+        refused.row.1 = format!("sub-group {sub_group}: {}", refused.row.1);
+    }
+    let n_placed = answer.placed.len();
+    if 0 < n_placed {
+        let finds = if n_placed == 1 { "finds" } else { "find" };
+        let head = format!("{n_placed} of {} needed pods {finds} a node", needed.len());
+        let text = format!("{head}; the others: {}", refused.row.1);
+        refused.row = (WaitCode::GangShort, text);
+    }
+    refused
+}
+
+/// Returns the members that must still find nodes. A best-effort pod needs itself alone.
+fn still_needed(session: &SessionState<'_>, job: JobId, task: TaskId) -> Vec<TaskId> {
+    match session.tasks[task].best_effort {
+        true => vec![task],
+        false => needed(session, job),
+    }
+}
+
+/// Returns why one task finds no node. `left` are all members that must still find one.
+fn refused_task(
+    session: &SessionState<'_>,
+    (task, lifted): (TaskId, &AtomSet),
+    left: &[TaskId],
+) -> RefusedTask {
+    let refusals = NodeRefusals::find(session, task, lifted);
+    let shortages = Shortages::find(session, &refusals, left);
+    let nodes = refusals.numbers(session);
+    let (row, quota) = match refusal(session, task) {
+        Some((_, text, quota)) => ((WaitCode::QueueFull, text), quota),
+        None if refusals.nodes.iter().any(|(_, atoms)| atoms.is_empty()) => {
+            let pods = count(left.len(), "pod");
+            let text = format!("no HyperNode of an allowed tier has room for {pods} together");
+            ((WaitCode::Fragmented, text), Vec::new())
+        }
+        None => (shortages.code(&nodes.groups, &session.dims), Vec::new()),
+    };
+    let short = shortages.rows(&session.dims);
+    RefusedTask { row, quota, nodes, short, rules: refusals.rules() }
+}
+
+/// Returns the sub-group of a task. Returns `None` for jobs without sub-groups.
+fn sub_group(session: &SessionState<'_>, task: TaskId) -> Option<String> {
+    let row = &session.tasks[task];
+    let sub_job = session.job_of(task)?.sub_jobs.get(row.sub_job)?;
+    sub_job.policy?;
+    Some(sub_job.id.to_string())
+}

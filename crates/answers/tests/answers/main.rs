@@ -1,0 +1,11 @@
+//! Answers about clusters from text. Names of tests are the numbers of the cases in answers.md 20.
+#![allow(clippy::unwrap_used)]
+
+mod blocking;
+mod codes;
+mod examples;
+mod line;
+mod numbers;
+mod subjects;
+mod support;
+mod unblock;

@@ -1,0 +1,133 @@
+//! A cluster as text, one cycle of the engine, and questions about the state after it.
+
+use proptest::prelude::ProptestConfig;
+use vc_answers::{
+    AnswerState, Depth, Explanation, SubjectKind, SubjectQuery, explain, explain_waiting,
+    find_subject,
+};
+use vc_conf::Config;
+use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN, Report};
+use vc_model::ClusterEvent;
+use vc_model::fixture::{START_MICROS, events_of};
+
+/// Seconds between the creation of the objects and the cycle.
+const WAITED_SECONDS: i64 = 5_400;
+
+/// Plugins of the worked examples.
+pub(crate) const EXAMPLE: &str = "gang priority predicates proportion nodeorder";
+
+/// Returns a configuration with these actions and plugins. `|` ends a tier, `name{key=value}` has
+/// an argument.
+pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
+    let mut text = format!("actions: \"{actions}\"\ntiers:\n");
+    for tier in tiers.split('|') {
+        text.push_str("- plugins:\n");
+        for entry in tier.split_whitespace() {
+            let (name, argument) = entry.split_once('{').unwrap_or((entry, ""));
+            text.push_str(&format!("  - name: {name}\n"));
+            if let Some((key, value)) = argument.trim_end_matches('}').split_once('=') {
+                text.push_str(&format!("    arguments:\n      {key}: {value}\n"));
+            }
+        }
+    }
+    vc_conf::parse("test.conf", &text, &KNOWN).unwrap().config
+}
+
+/// An engine after its last cycle.
+pub(crate) struct Asked {
+    pub(crate) engine: Engine,
+    report: Report,
+    n_cycles: i64,
+}
+
+impl Asked {
+    /// Runs one cycle over the objects of the text.
+    pub(crate) fn new(config: &Config, text: &str) -> Self {
+        let (mut engine, _warnings) = Engine::new(EngineOptions::default(), config);
+        engine.explain(true);
+        let mut asked = Self { engine, report: Report::default(), n_cycles: 0 };
+        asked.cycle(events_of(&format!("queue default\n{text}")));
+        asked
+    }
+
+    /// Runs a further cycle.
+    pub(crate) fn cycle(&mut self, events: Vec<ClusterEvent>) {
+        let seconds = WAITED_SECONDS + self.n_cycles;
+        let now = CycleTime { unix_micros: START_MICROS + seconds * 1_000_000 };
+        self.report = self.engine.cycle(events, now).1;
+        self.n_cycles += 1;
+    }
+
+    /// Applies events without a cycle.
+    pub(crate) fn apply(&mut self, text: &str) {
+        self.engine.apply(events_of(text));
+    }
+
+    pub(crate) fn state(&self) -> AnswerState {
+        AnswerState::new(&self.engine, &self.report)
+    }
+
+    /// Explains the job or pod `namespace/name`, or `name` in the namespace default.
+    pub(crate) fn why(&self, name: &str) -> Explanation {
+        let mut state = self.state();
+        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+        let kind = SubjectKind::Any;
+        let query = SubjectQuery { namespace, name, controller_uid: None, kind };
+        let subject = find_subject(state.cluster(), query).unwrap();
+        explain(&mut state, subject, Depth::Full)
+    }
+
+    /// Returns the remedies, one text each: `you: tolerate x:NoSchedule: n1 n2`.
+    pub(crate) fn remedies(&self, name: &str) -> Vec<String> {
+        let remedy = |it: &vc_answers::Remedy| {
+            format!("{}: {}: {}", it.who.as_str(), it.text, it.nodes.join(" "))
+        };
+        let texts = self.why(name).unblock.iter().map(remedy).collect::<Vec<String>>();
+        texts.iter().map(|text| text.trim_end_matches([':', ' ']).to_owned()).collect()
+    }
+
+    /// Returns the blocking sets, one text each: `taint/x:NoSchedule + room/cpu`.
+    pub(crate) fn sets(&self, name: &str) -> Vec<String> {
+        sets(&self.why(name))
+    }
+
+    pub(crate) fn all(&self) -> Vec<Explanation> {
+        explain_waiting(&mut self.state())
+    }
+
+    /// Returns `Code: text`, and `also` codes behind it.
+    pub(crate) fn verdict(&self, name: &str) -> String {
+        text_of(&self.why(name))
+    }
+}
+
+/// Returns `Code: text`, and `also` codes behind it.
+pub(crate) fn text_of(explanation: &Explanation) -> String {
+    let verdict = &explanation.verdict;
+    let also: Vec<&str> = verdict.also.iter().map(|code| code.as_str()).collect();
+    let also = if also.is_empty() { String::new() } else { format!(" also {}", also.join(" ")) };
+    format!("{}: {}{also}", verdict.code.as_str(), verdict.text)
+}
+
+/// Returns the groups of nodes, one text each: `6 lacks/nvidia.com/gpu c1 c2`.
+pub(crate) fn groups(explanation: &Explanation) -> Vec<String> {
+    let nodes = explanation.nodes.as_ref().unwrap();
+    let group = |group: &vc_answers::RefusedNodes| {
+        format!("{} {} {}", group.count, group.atoms.join("+"), group.names.join(" "))
+    };
+    nodes.groups.iter().map(group).collect()
+}
+
+/// Returns the blocking sets, one text each.
+pub(crate) fn sets(explanation: &Explanation) -> Vec<String> {
+    let set = |set: &vc_answers::BlockingSet| {
+        let atoms: Vec<&str> = set.atoms.iter().map(|atom| atom.atom.as_str()).collect();
+        atoms.join(" + ")
+    };
+    explanation.blocking.iter().flat_map(|found| found.sets.iter().map(set)).collect()
+}
+
+/// Returns the configuration of a property test with this many random cases.
+pub(crate) fn random_cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() }
+}

@@ -1,0 +1,207 @@
+//! Remedies. Specification: answers.md 20, cases 32 to 34, 36.
+
+use proptest::prelude::*;
+use vc_answers::{Remedy, RemedyKind};
+use vc_model::fixture::{events_of, job};
+use vc_model::{ClusterEvent, TaintEffect, Toleration, TolerationOperator};
+
+use crate::support::{Asked, conf, random_cases};
+
+const TIERS: &str = "gang predicates capacity nodeorder";
+
+/// A cluster with a gang `j` that probably waits.
+#[derive(Clone, Debug)]
+struct Story {
+    /// Words of each node.
+    nodes: Vec<String>,
+    /// Cpus that a running pod holds on each node.
+    busy: Vec<i64>,
+    minimum: i64,
+    n_pods: i64,
+    /// Request of a pod.
+    milli: i64,
+    zoned: bool,
+    /// `spec.capability` of the queue. `None`: unlimited.
+    cap_milli: Option<i64>,
+    tolerated: Vec<String>,
+}
+
+impl Story {
+    fn events(&self) -> Vec<ClusterEvent> {
+        let mut text = "queue default\n".to_owned();
+        for (at, node) in self.nodes.iter().enumerate() {
+            text.push_str(&format!("node n{at} {node}\n"));
+        }
+        let cap = self.cap_milli.map_or_else(String::new, |cap| format!("cap.cpu={cap}m"));
+        text.push_str(&format!("queue q {cap}\n"));
+        for (at, busy) in self.busy.iter().enumerate().filter(|(_, busy)| 0 < **busy) {
+            let running = format!("task a cpu={busy} @n{at} running");
+            text.push_str(&format!("job k{at} queue=q running\n {running}\n"));
+        }
+        let zone = if self.zoned { "selector.zone=a" } else { "" };
+        let (minimum, milli, n_pods) = (self.minimum, self.milli, self.n_pods);
+        text.push_str(&format!(
+            "job j queue=q min={minimum}\n task a cpu={milli}m {zone} x{n_pods}\n"
+        ));
+        let mut events = events_of(&text);
+        for event in &mut events {
+            if let ClusterEvent::PodApplied(pod) = event
+                && pod.key.name.starts_with("j-")
+            {
+                let tolerations = self.tolerated.iter().map(|key| Toleration {
+                    key: key.as_str().into(),
+                    operator: TolerationOperator::Equal,
+                    value: "".into(),
+                    effect: Some(TaintEffect::NoSchedule),
+                });
+                pod.tolerations.extend(tolerations);
+            }
+        }
+        events
+    }
+
+    fn run(&self) -> Asked {
+        let mut it = Asked::new(&conf("enqueue, allocate", TIERS), "");
+        it.cycle(self.events());
+        it
+    }
+
+    /// True if the engine starts the gang.
+    fn starts(&self) -> bool {
+        let it = self.run();
+        let cluster = it.engine.cluster();
+        let row = &cluster.jobs[job(cluster, "j")];
+        self.minimum <= i64::from(row.counts.ready()) && 0 < row.counts.ready()
+    }
+
+    /// Returns the story after the remedy, and one that goes less far. `None`: there is no such.
+    fn with(&self, remedy: &Remedy) -> (Self, Option<Self>) {
+        let (mut after, mut less) = (self.clone(), self.clone());
+        let word = |from_end: usize| remedy.text.split(' ').rev().nth(from_end).unwrap();
+        let number = |text: &str| text.parse::<usize>().unwrap();
+        match remedy.kind {
+            RemedyKind::Tolerate => {
+                let key = word(0).split(':').next().unwrap();
+                after.tolerated.push(key.to_owned());
+                return (after, None);
+            }
+            RemedyKind::Selector => {
+                after.zoned = false;
+                return (after, None);
+            }
+            RemedyKind::Filter => {
+                let without = |node: &String| node.replace("unschedulable", "");
+                after.nodes = self.nodes.iter().map(without).collect();
+                return (after, None);
+            }
+            RemedyKind::AskLess => {
+                after.milli = milli(word(3));
+                less.milli = after.milli + 1;
+                let is_less = less.milli < self.milli;
+                return (after, is_less.then_some(less));
+            }
+            RemedyKind::LowerMinimum => {
+                after.minimum = number(word(0)) as i64;
+                less.minimum = after.minimum + 1;
+                let is_less = less.minimum < self.minimum;
+                return (after, is_less.then_some(less));
+            }
+            RemedyKind::RaiseQuota => {
+                after.cap_milli = Some(milli(word(1)));
+                less.cap_milli = after.cap_milli.map(|cap| cap - 1);
+            }
+            RemedyKind::AddNodes => {
+                let count = number(remedy.text.split(' ').next().unwrap());
+                let like = self.nodes[number(&word(0)[1..])].clone();
+                after.nodes.extend(vec![like.clone(); count]);
+                less.nodes.extend(vec![like; count - 1]);
+            }
+        }
+        (after, Some(less))
+    }
+}
+
+fn milli(quantity: &str) -> i64 {
+    match quantity.strip_suffix('m') {
+        Some(milli) => milli.parse().unwrap(),
+        None => quantity.parse::<i64>().unwrap() * 1_000,
+    }
+}
+
+fn story() -> impl Strategy<Value = Story> {
+    let mark = prop::sample::select(vec![
+        "zone=a",
+        "zone=a",
+        "zone=a taint=x:NoSchedule",
+        "zone=a unschedulable",
+        "zone=b",
+    ]);
+    let node = (2..9_i64, mark).prop_map(|(cpu, mark)| format!("cpu={cpu} {mark}"));
+    let nodes = prop::collection::vec((node, 0..4_i64), 1..6);
+    let gang = (1..5_i64, 0..2_i64, 1..12_i64, any::<bool>());
+    let cap = prop::option::of(1..16_i64);
+    (nodes, gang, cap).prop_map(|(nodes, (minimum, extra, halves, zoned), cap)| Story {
+        busy: nodes.iter().map(|(_, busy)| *busy).collect(),
+        nodes: nodes.into_iter().map(|(node, _)| node).collect(),
+        minimum,
+        n_pods: minimum + extra,
+        milli: halves * 500,
+        zoned,
+        cap_milli: cap.map(|cap| cap * 1_000),
+        tolerated: Vec::new(),
+    })
+}
+
+proptest! {
+    #![proptest_config(random_cases(150))]
+
+    /// Cases 32 and 33: the engine starts the job after every remedy, and does not if the remedy
+    /// goes less far.
+    #[test]
+    fn ans_32_every_remedy_starts_the_job_and_none_is_larger_than_needed(story in story()) {
+        // The remedies of a gang that has started are about its further pods.
+        if story.starts() {
+            return Ok(());
+        }
+        let why = story.run().why("j");
+        for remedy in &why.unblock {
+            let (after, less) = story.with(remedy);
+            prop_assert!(after.starts(), "{story:?}\n{remedy:?}");
+            if let Some(less) = less {
+                prop_assert!(!less.starts(), "{story:?}\n{remedy:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ans_34_shapes_of_nodes() {
+    let mut text: String = (0..9).map(|at| format!("node n{at} cpu={} x=y\n", at + 4)).collect();
+    text.push_str("node t cpu=64 taint=x:NoSchedule\n");
+    (0..9).for_each(|at| {
+        text.push_str(&format!("job k{at} running\n task a cpu={} @n{at} running\n", at + 4));
+    });
+    text.push_str("job j\n task a cpu=1");
+    let it = Asked::new(&conf("allocate", "gang predicates"), &text);
+    let remedies = it.remedies("j");
+    assert_eq!(remedies.len(), 8, "{remedies:?}");
+    assert_eq!(remedies[0], "you: tolerate x:NoSchedule: t");
+    assert_eq!(remedies[1], "admin: 1 more node like n0");
+    assert!(remedies.iter().all(|text| !text.contains("like t")), "a tainted shape is left out");
+}
+
+#[test]
+fn ans_36_remedies_of_the_user_come_first() {
+    let text = "node a cpu=4 unschedulable\nnode b cpu=4 taint=x:NoSchedule\nnode c cpu=4
+        job k running\n task a cpu=2 @c running\njob j\n task a cpu=3";
+    let it = Asked::new(&conf("allocate", "gang predicates"), text);
+    assert_eq!(
+        it.remedies("j"),
+        [
+            "you: tolerate x:NoSchedule: b",
+            "you: ask for at most 2 cpu a pod: c",
+            "admin: uncordon nodes: a",
+            "admin: 1 more node like c",
+        ]
+    );
+}

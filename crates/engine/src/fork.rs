@@ -1,0 +1,115 @@
+//! A copy of the engine's state, on which questions are answered. The engine itself never notices.
+//! Specification: answers.md 1, 10.2.
+
+use std::sync::Arc;
+
+use vc_conf::{ActionSettings, Config};
+use vc_framework::{
+    ActiveJobs, Caches, EvictionHolds, EvictionSides, ExtenderClient, Opening, PluginEntry,
+    PluginSet, Session,
+};
+use vc_model::{Cluster, ClusterEvent};
+
+/// A copy of the cluster with the configuration in force.
+pub struct Fork {
+    cluster: Cluster,
+    plugin_set: PluginSet,
+    eviction_holds: EvictionHolds,
+    configuration: ForkConfiguration,
+    n_cycles: u64,
+    now_micros: i64,
+}
+
+/// What the plugins and actions of a copy are built from.
+#[derive(Clone)]
+pub(crate) struct ForkConfiguration {
+    pub(crate) config: Config,
+    pub(crate) settings: ActionSettings,
+    pub(crate) actions: Vec<&'static str>,
+    pub(crate) plugins: &'static [PluginEntry],
+    pub(crate) extender: Option<Arc<dyn ExtenderClient>>,
+}
+
+impl ForkConfiguration {
+    /// Builds plugins with copies of the memory of these.
+    fn build(&self, memory: &PluginSet) -> PluginSet {
+        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+        self.extender.iter().for_each(|client| plugin_set.connect(client));
+        plugin_set.copy_memory(memory);
+        plugin_set
+    }
+}
+
+impl Fork {
+    pub(crate) fn new(
+        configuration: ForkConfiguration,
+        (cluster, memory, eviction_holds): (&Cluster, &PluginSet, EvictionHolds),
+        (n_cycles, now_micros): (u64, i64),
+    ) -> Self {
+        let plugin_set = configuration.build(memory);
+        let cluster = cluster.clone();
+        Self { cluster, plugin_set, eviction_holds, configuration, n_cycles, now_micros }
+    }
+
+    /// Returns a copy, to be changed.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let (configuration, eviction_holds) =
+            (self.configuration.clone(), self.eviction_holds.clone());
+        let state = (&self.cluster, &self.plugin_set, eviction_holds);
+        Self::new(configuration, state, (self.n_cycles, self.now_micros))
+    }
+
+    /// Returns the cluster.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Returns the cluster, to be changed before the first session.
+    pub fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+
+    /// Changes the copy.
+    pub fn apply(&mut self, event: ClusterEvent) {
+        self.cluster.apply(event);
+    }
+
+    /// Returns the names of the configured actions, in order.
+    pub fn actions(&self) -> &[&'static str] {
+        &self.configuration.actions
+    }
+
+    /// Returns the number of cycles that the engine has run.
+    pub fn n_cycles(&self) -> u64 {
+        self.n_cycles
+    }
+
+    /// Returns the time of the engine's last cycle, in microseconds since 1970.
+    pub fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+
+    /// Opens a session on the copy. Its plugins see the state as at the start of the next cycle, at
+    /// the time of the last one.
+    pub fn session(&mut self) -> Session<'_> {
+        let mut eviction_holds = self.eviction_holds.clone();
+        eviction_holds.expire(&self.cluster);
+        let opening = Opening {
+            now_micros: self.now_micros,
+            previous_micros: None,
+            session_id: String::new(),
+            enqueue_configured: self.actions().contains(&"enqueue"),
+            sides: EvictionSides::of(self.actions().iter().copied()),
+            eviction_holds,
+            caches: Caches::default(),
+            active_jobs: ActiveJobs::default(),
+        };
+        Session::open(
+            &mut self.cluster,
+            &mut self.plugin_set,
+            &self.configuration.settings,
+            opening,
+        )
+    }
+}

@@ -1,0 +1,145 @@
+//! A lens: which atoms count as no obstacle while a trial of one job runs. Rules of nodes, votes
+//! and amounts look through it; a session without trials has none. Specification: answers.md 4.1,
+//! 4.2.
+
+use std::collections::BTreeSet;
+
+use vc_model::{Code, Finding, NodeId, TaskId};
+use vc_resource::Dim;
+
+use crate::atom::Atom;
+use crate::plugin::SessionView;
+use crate::plugin_set::PluginSet;
+use crate::points::Points;
+use crate::scan::{Filter, Scan};
+use crate::session::SessionState;
+
+/// The atoms that are lifted while a trial runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lens {
+    lifted: BTreeSet<Atom>,
+}
+
+impl Lens {
+    pub(crate) fn new(lifted: &BTreeSet<Atom>) -> Self {
+        Self { lifted: lifted.clone() }
+    }
+
+    /// True if the atom is lifted.
+    pub(crate) fn lifts(&self, atom: &Atom) -> bool {
+        self.lifted.contains(atom)
+    }
+
+    /// True if filters are lifted that a change of the pod's class does not lift.
+    pub(crate) fn lifts_filters(&self) -> bool {
+        let of_filter = |atom: &Atom| matches!(atom, Atom::Shard | Atom::Need(_) | Atom::Filter(_));
+        self.lifted.iter().any(of_filter)
+    }
+}
+
+/// Appends the atoms by which a plugin refuses a node.
+pub type RefusalRule<'a> = Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>;
+
+impl PluginSet {
+    /// True if the plugin's vote does not count: the lens has lifted it.
+    pub(crate) fn is_lifted(&self, atom: &Atom) -> bool {
+        self.lens.as_ref().is_some_and(|lens| lens.lifts(atom))
+    }
+
+    /// Returns the plugins that refuse the task before any node is looked at. The rules are named
+    /// as in [`Atom::Need`].
+    pub fn needs(&self, view: SessionView<'_>, task: TaskId) -> BTreeSet<Atom> {
+        let mut needs = BTreeSet::new();
+        for &plugin in self.calls_of(Points::PRE_PREDICATE) {
+            let object = self.plugin(plugin);
+            match object.unmet_needs(view, task) {
+                Some(unmet) => needs.extend(unmet),
+                None if object.pre_predicate(view, task).is_err() => {
+                    needs.insert(Atom::Need(self.name_of(plugin)));
+                }
+                None => {}
+            }
+        }
+        needs
+    }
+
+    /// Returns the rules of all plugins by which nodes are refused for the task.
+    fn refusal_rules<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Vec<RefusalRule<'a>> {
+        let rule = |&plugin: &usize| -> RefusalRule<'a> {
+            let (object, name) = (self.plugin(plugin), self.name_of(plugin));
+            object.refusals(view, task).unwrap_or_else(|| {
+                Box::new(move |node, atoms| {
+                    let mut findings = Vec::new();
+                    object.predicate(view, task, node, &mut findings);
+                    if !findings.is_empty() {
+                        atoms.insert(Atom::Filter(name));
+                    }
+                })
+            })
+        };
+        self.calls_of(Points::PREDICATE).map(rule).collect()
+    }
+}
+
+impl SessionState<'_> {
+    /// Returns for each of `nodes` all atoms that refuse it for the task, whatever the lens.
+    pub fn refusing_atoms(
+        &self,
+        task: TaskId,
+        nodes: &[NodeId],
+        filter: Filter,
+    ) -> Vec<BTreeSet<Atom>> {
+        let rules = self.plugins().refusal_rules(self.view(), task);
+        let needs = self.plugins().needs(self.view(), task);
+        let atoms_of = |&node: &NodeId| {
+            let mut atoms = needs.clone();
+            if self.is_outside_shard(node) {
+                atoms.insert(Atom::Shard);
+            }
+            rules.iter().for_each(|rule| rule(node, &mut atoms));
+            if filter == Filter::Allocate {
+                atoms.extend(self.lacking_atoms(task, node));
+            }
+            atoms
+        };
+        nodes.iter().map(atoms_of).collect()
+    }
+
+    /// Returns the atoms of the dimensions in which the task does not fit FutureIdle.
+    fn lacking_atoms(&self, task: TaskId, node: NodeId) -> impl Iterator<Item = Atom> + '_ {
+        let row = &self.nodes[node];
+        let lacking = self.request(task).all_lacking(&row.future_idle(), &self.dims);
+        lacking.into_iter().map(move |dim| lacking_atom(row, dim))
+    }
+
+    /// Filters nodes while the lens lifts filters: a node passes if every atom against it is
+    /// lifted. Returns `None` if the ordinary filter suffices.
+    pub(crate) fn filter_lifted(
+        &self,
+        task: TaskId,
+        nodes: &[NodeId],
+        filter: Filter,
+    ) -> Option<Scan> {
+        let lens = self.plugins().lens.as_ref().filter(|lens| lens.lifts_filters())?;
+        let mut scan = Scan::default();
+        let all = self.refusing_atoms(task, nodes, filter);
+        for (&node, atoms) in nodes.iter().zip(all) {
+            match atoms.iter().all(|atom| lens.lifts(atom)) {
+                true => scan.feasible.push(node),
+                false => scan.errors.add(node, &[Finding::new(Code::Unschedulable, REFUSED)]),
+            }
+        }
+        Some(scan)
+    }
+}
+
+/// Reason against a node in a trial. No user reads it.
+const REFUSED: &str = "refused in a trial";
+
+/// Returns the atom of a dimension of which the node has too little.
+pub(crate) fn lacking_atom(node: &vc_model::Node, dim: Dim) -> Atom {
+    match 0 < node.allocatable.get(dim) {
+        true => Atom::Room(dim),
+        false => Atom::Lacks(dim),
+    }
+}

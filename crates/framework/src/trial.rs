@@ -1,0 +1,307 @@
+//! Trials: an attempt for one job with some atoms lifted, undone afterwards. Atoms of the pod's own
+//! spec are lifted by another class of its tasks, amounts and minimums by other rows, votes and the
+//! remaining filters by the lens. The session must be one of a copy of the cluster, with the plain
+//! evaluator. Specification: answers.md 4.1, 4.2 (ANS-19).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use vc_model::{
+    Class, ClassId, Gates, Job, JobId, NodeId, NodeSelectorTerm, QueueId, QueueState, Shape,
+    SubGroupPolicy, TaintEffect, TaskId, TaskStatus, Toleration, TolerationOperator, Unsatisfiable,
+};
+use vc_resource::{Dim, Resource};
+
+use crate::atom::Atom;
+use crate::lens::Lens;
+use crate::session::{Session, SessionState};
+use crate::statement::Op;
+
+/// The taint that stands for a cordon.
+const CORDON: &str = "node.kubernetes.io/unschedulable";
+
+/// A change of the job itself that a trial makes beside lifting atoms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobChange {
+    /// Amount of one dimension that each waiting pod asks for, in units of [`Resource`].
+    pub request: Option<(Dim, i64)>,
+    /// Minimum of the gang. Minimums of roles stay.
+    pub min_available: Option<i32>,
+}
+
+/// Rows as they were before atoms were lifted.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct LiftedRows {
+    classes: Vec<(TaskId, ClassId)>,
+    gates: Vec<(TaskId, Gates)>,
+    job: Option<(JobId, Box<Job>)>,
+    queue: Option<(QueueId, QueueState)>,
+    nodes: Vec<(NodeId, SavedAmounts)>,
+}
+
+/// The amounts of a node.
+#[derive(Clone, Debug)]
+struct SavedAmounts {
+    used: Resource,
+    releasing: Resource,
+    pipelined: Resource,
+    idle: Resource,
+    n_pods: u32,
+}
+
+impl SessionState<'_> {
+    /// True while a trial runs: statements are recorded and undone in place of a commit.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// Records the operations of the statement that a trial would commit or keep.
+    pub(crate) fn record_trial(&mut self, ops: Vec<Op>) {
+        self.trial = Some(ops);
+    }
+}
+
+impl Session<'_> {
+    /// Runs an attempt as a trial: what it would commit or keep is recorded and undone. Returns the
+    /// answer and the recorded operations.
+    pub fn try_out<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> (T, Vec<Op>) {
+        self.state.trial = Some(Vec::new());
+        let answer = attempt(self);
+        (answer, self.state.trial.take().unwrap_or_default())
+    }
+
+    /// Lifts atoms for the tasks of a job that wait, and changes the job. [`Session::restore`] must
+    /// follow before anything else is lifted.
+    pub fn lift(&mut self, job: JobId, lifted: &BTreeSet<Atom>, change: JobChange) -> LiftedRows {
+        let mut rows = LiftedRows::default();
+        self.state.plugins.lens = Some(Lens::new(lifted));
+        self.lift_job(job, (lifted, change.min_available), &mut rows);
+        self.lift_tasks(job, (lifted, change.request), &mut rows);
+        let rooms = lifted.iter().filter_map(|atom| match atom {
+            Atom::Room(dim) => Some(*dim),
+            _ => None,
+        });
+        let rooms: Vec<Dim> = rooms.collect();
+        if !rooms.is_empty() {
+            self.empty_nodes(job, &rooms, &mut rows);
+        }
+        self.state.journal.touch();
+        rows
+    }
+
+    /// Restores what [`Session::lift`] has changed.
+    pub fn restore(&mut self, rows: LiftedRows) {
+        let cluster = &mut *self.state.cluster;
+        for (node, amounts) in rows.nodes {
+            let SavedAmounts { used, releasing, pipelined, idle, n_pods } = amounts;
+            let row = &mut cluster.nodes[node];
+            (row.used, row.releasing, row.pipelined, row.idle) = (used, releasing, pipelined, idle);
+            row.view.n_pods = n_pods;
+        }
+        rows.classes.into_iter().for_each(|(task, own)| cluster.restore_class(task, own));
+        rows.gates.into_iter().for_each(|(task, gates)| cluster.tasks[task].gates = gates);
+        if let Some((job, row)) = rows.job {
+            cluster.jobs[job] = *row;
+        }
+        if let Some((queue, state)) = rows.queue {
+            cluster.queues[queue].state = state;
+        }
+        self.state.plugins.lens = None;
+        self.state.journal.touch();
+    }
+
+    fn lift_job(
+        &mut self,
+        job: JobId,
+        (lifted, min_available): (&BTreeSet<Atom>, Option<i32>),
+        rows: &mut LiftedRows,
+    ) {
+        let cluster = &mut *self.state.cluster;
+        if lifted.contains(&Atom::Queue) {
+            let queue = cluster.jobs[job].queue;
+            rows.queue = Some((queue, cluster.queues[queue].state.clone()));
+            cluster.queues[queue].state = QueueState::Open;
+        }
+        let of_job = [Atom::Members, Atom::Topology, Atom::Minimum];
+        if !of_job.iter().any(|atom| lifted.contains(atom)) && min_available.is_none() {
+            return;
+        }
+        let row = &mut cluster.jobs[job];
+        rows.job = Some((job, Box::new(row.clone())));
+        if let Some(minimum) = min_available {
+            set_min_available(row, minimum);
+        }
+        if lifted.contains(&Atom::Members) {
+            count_existing(row);
+        }
+        if lifted.contains(&Atom::Minimum) {
+            let ready = row.counts.ready() + row.counts.pending_best_effort;
+            set_minimum(row, i32::try_from(ready).unwrap_or(i32::MAX).saturating_add(1));
+        }
+        if lifted.contains(&Atom::Topology)
+            && let Some(group) = &mut row.pod_group
+        {
+            group.network_topology = None;
+            let without = |policy: &SubGroupPolicy| SubGroupPolicy {
+                network_topology: None,
+                ..policy.clone()
+            };
+            group.policies = group.policies.iter().map(without).collect();
+        }
+    }
+
+    fn lift_tasks(
+        &mut self,
+        job: JobId,
+        (lifted, request): (&BTreeSet<Atom>, Option<(Dim, i64)>),
+        rows: &mut LiftedRows,
+    ) {
+        let cluster = &mut *self.state.cluster;
+        let tasks = cluster.jobs[job].tasks.clone();
+        let waits = |task: &&TaskId| cluster.tasks[**task].status == TaskStatus::Pending;
+        for task in tasks.iter().filter(waits).copied().collect::<Vec<TaskId>>() {
+            if lifted.contains(&Atom::Gates) {
+                let row = &mut cluster.tasks[task];
+                rows.gates.push((task, row.gates));
+                row.gates = Gates::None;
+            }
+            if let Some(class) = changed_class(cluster.class(task), lifted, request) {
+                rows.classes.push((task, cluster.lend_class(task, class)));
+            }
+        }
+    }
+
+    /// Makes the nodes count as empty in these dimensions: only pods of the job itself hold
+    /// something there.
+    fn empty_nodes(&mut self, job: JobId, rooms: &[Dim], rows: &mut LiftedRows) {
+        let cluster = &mut *self.state.cluster;
+        for &node in self.state.info.nodes.iter() {
+            let row = &cluster.nodes[node];
+            let own = row.tasks.iter().filter(|&&task| cluster.tasks[task].job == Some(job));
+            let own: Vec<TaskId> = own.copied().collect();
+            let mut held = Resource::default();
+            own.iter().for_each(|&task| held.add(cluster.request(task)));
+            let row = &mut cluster.nodes[node];
+            rows.nodes.push((
+                node,
+                SavedAmounts {
+                    used: row.used.clone(),
+                    releasing: row.releasing.clone(),
+                    pipelined: row.pipelined.clone(),
+                    idle: row.idle.clone(),
+                    n_pods: row.view.n_pods,
+                },
+            ));
+            for &dim in rooms {
+                if dim == Dim::PODS {
+                    row.view.n_pods = u32::try_from(own.len()).unwrap_or(u32::MAX);
+                }
+                if !row.allocatable.has(dim) {
+                    continue;
+                }
+                row.idle.set_exact(dim, row.allocatable.exact(dim) - held.exact(dim));
+                row.used.set_exact(dim, held.exact(dim));
+                row.releasing.remove(dim);
+                row.pipelined.remove(dim);
+            }
+        }
+    }
+}
+
+/// Lowers the minimums to the members that exist.
+fn count_existing(row: &mut Job) {
+    let valid = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
+    for (role, minimum) in &mut row.task_min_available {
+        let existing = row.roles.get(role).map_or(0, |counts| counts.valid());
+        *minimum = (*minimum).min(valid(existing));
+    }
+    let minimums = row.task_min_available.values();
+    row.task_min_available_total = minimums.map(|&minimum| i64::from(minimum)).sum();
+    let minimum = row.min_available.min(valid(row.counts.valid()));
+    set_min_available(row, minimum);
+}
+
+/// Sets the minimum of the gang, without minimums of roles.
+fn set_minimum(row: &mut Job, minimum: i32) {
+    row.task_min_available.clear();
+    row.task_min_available_total = 0;
+    set_min_available(row, minimum);
+}
+
+/// The default sub-job of a job without policies has the minimum of the job.
+fn set_min_available(row: &mut Job, minimum: i32) {
+    row.min_available = minimum;
+    if row.policies().is_empty()
+        && let Some(sub_job) = row.sub_jobs.first_mut()
+    {
+        sub_job.min_available = minimum;
+    }
+}
+
+/// Returns the class without what the lifted atoms name of it, and with another request. Returns
+/// `None` if it stays as it is.
+fn changed_class(
+    class: &Class,
+    lifted: &BTreeSet<Atom>,
+    request: Option<(Dim, i64)>,
+) -> Option<Class> {
+    let mut changed = class.clone();
+    let mut shape = Shape::clone(&class.shape);
+    if let Some((dim, amount)) = request.filter(|(dim, _)| shape.request.has(*dim)) {
+        shape.request.set(dim, amount);
+        match dim {
+            Dim::CPU => shape.non_zero.cpu_milli = amount,
+            Dim::MEMORY => shape.non_zero.memory_bytes = amount,
+            _ => {}
+        }
+    }
+    for atom in lifted {
+        match atom {
+            Atom::Label(key) => drop_key(&mut shape, key),
+            Atom::Taint(key, value, effect) => {
+                shape.tolerations.push(toleration(key, value, *effect));
+            }
+            Atom::Cordon => {
+                shape.tolerations.push(toleration(CORDON, "", TaintEffect::NoSchedule));
+            }
+            Atom::Filter("NodePorts") => shape.host_ports.clear(),
+            Atom::Filter("TopologySpread") => {
+                changed.spread.retain(|rule| rule.when != Unsatisfiable::DoNotSchedule);
+            }
+            _ => {}
+        }
+    }
+    if shape != *class.shape {
+        changed.shape = Arc::new(shape);
+    }
+    (changed != *class).then_some(changed)
+}
+
+fn toleration(key: &str, value: &str, effect: TaintEffect) -> Toleration {
+    Toleration {
+        key: key.into(),
+        operator: TolerationOperator::Equal,
+        value: value.into(),
+        effect: Some(effect),
+    }
+}
+
+/// Removes all requirements with this key. A term of which nothing is left is met by every node.
+fn drop_key(shape: &mut Shape, key: &str) {
+    if let Some(selector) = &mut shape.node_selector {
+        selector.remove(key);
+    }
+    let Some(terms) = &mut shape.node_affinity.required else { return };
+    let mut is_met = false;
+    for term in terms.iter_mut() {
+        let NodeSelectorTerm { match_expressions, match_fields } = term;
+        let n_before = match_expressions.len() + match_fields.len();
+        match_expressions.retain(|rule| &*rule.key != key);
+        match_fields.retain(|rule| &*rule.key != key);
+        is_met |= n_before != 0 && match_expressions.is_empty() && match_fields.is_empty();
+    }
+    if is_met {
+        shape.node_affinity.required = None;
+    }
+}

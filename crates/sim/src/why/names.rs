@@ -1,0 +1,197 @@
+//! Names of jobs as users know them: those of the controllers of PodGroups. Specification:
+//! answers.md 2 (ANS-5), 16.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use vc_answers::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
+use vc_model::{Cluster, ObjectKey};
+use vc_wire::Kind;
+
+use super::WhyError;
+use crate::field::text;
+use crate::simulation::Simulation;
+use crate::workload::SCHEDULER;
+
+/// Short names of kinds, as kubectl has them.
+const SHORT: &[(&str, &str)] = &[
+    ("po", "pod"),
+    ("pods", "pod"),
+    ("pg", "podgroup"),
+    ("podgroups", "podgroup"),
+    ("vcjob", "job"),
+    ("vj", "job"),
+    ("jobs", "job"),
+    ("deploy", "deployment"),
+    ("rs", "replicaset"),
+    ("sts", "statefulset"),
+];
+
+/// The controllers of PodGroups.
+pub(super) struct OwnerNames(BTreeMap<ObjectKey, Owner>);
+
+/// A controller.
+pub(super) struct Owner {
+    /// In lower case.
+    pub(super) kind: String,
+    pub(super) name: String,
+    uid: String,
+}
+
+impl OwnerNames {
+    pub(super) fn of(simulation: &Simulation) -> Self {
+        let owner = |group: &Value| {
+            let namespace = text(group, "/metadata/namespace");
+            Some((ObjectKey::new(namespace, text(group, "/metadata/name")), controller(group)?))
+        };
+        Self(simulation.objects(Kind::PodGroup).filter_map(owner).collect())
+    }
+
+    /// Returns the controller of a PodGroup. Returns `None` if it has none.
+    pub(super) fn get(&self, group: &ObjectKey) -> Option<&Owner> {
+        self.0.get(group)
+    }
+
+    /// Returns the name of a job as users know it: that of its controller, else of its PodGroup.
+    pub(super) fn name(&self, group: &ObjectKey) -> String {
+        match self.get(group) {
+            Some(owner) => format!("{}/{}", group.namespace, owner.name),
+            None => group.to_string(),
+        }
+    }
+}
+
+fn controller(object: &Value) -> Option<Owner> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let controls = |owner: &&Value| owner["controller"] == true;
+    let owner = owners.iter().find(controls).or(owners.first())?;
+    let field = |name: &str| owner[name].as_str().unwrap_or_default().to_owned();
+    Some(Owner { kind: field("kind").to_lowercase(), name: field("name"), uid: field("uid") })
+}
+
+/// What a name stands for.
+pub(super) enum Found {
+    Ours(Subject),
+    NotOurs { pod: String, scheduler: String },
+}
+
+/// Finds what `[KIND/]NAME` means in a namespace, or in any.
+pub(super) fn find(
+    simulation: &Simulation,
+    cluster: &Cluster,
+    (namespace, asked): (Option<&str>, &str),
+) -> Result<Found, WhyError> {
+    let (kind, name) = match asked.split_once('/') {
+        Some((kind, name)) => (Some(long_kind(kind)), name),
+        None => (None, asked),
+    };
+    let namespaces: BTreeSet<String> = match namespace {
+        Some(namespace) => BTreeSet::from([namespace.to_owned()]),
+        None => namespaces(simulation),
+    };
+    let (mut found, mut several, mut close) = (Vec::new(), Vec::new(), Vec::new());
+    for namespace in &namespaces {
+        for uid in uids(simulation, namespace, (kind.as_deref(), name)) {
+            let query = SubjectQuery {
+                namespace,
+                name,
+                controller_uid: uid.as_deref(),
+                kind: subject_kind(kind.as_deref()),
+            };
+            match find_subject(cluster, query) {
+                Ok(subject) if found.iter().all(|(other, _)| *other != subject) => {
+                    found.push((subject, namespace));
+                }
+                Ok(_) => {}
+                Err(SubjectError::Several(names)) => several.extend(names),
+                Err(SubjectError::Unknown(names)) => close.extend(names),
+            }
+        }
+    }
+    several.extend(found.iter().skip(1).map(|(_, namespace)| format!("{namespace}/{name}")));
+    match found.first() {
+        Some((subject, _)) if several.is_empty() => Ok(Found::Ours(*subject)),
+        Some((_, namespace)) => Err(is_several(name, format!("{namespace}/{name}"), several)),
+        None if !several.is_empty() => Err(is_several(name, several.remove(0), several)),
+        None => {
+            not_ours(simulation, &namespaces, name).ok_or_else(|| unknown(asked, namespace, close))
+        }
+    }
+}
+
+fn long_kind(kind: &str) -> String {
+    let kind = kind.to_lowercase();
+    let long = SHORT.iter().find(|(short, _)| *short == kind);
+    long.map_or(kind, |(_, long)| (*long).to_owned())
+}
+
+fn subject_kind(kind: Option<&str>) -> SubjectKind {
+    match kind {
+        None => SubjectKind::Any,
+        Some("pod") => SubjectKind::Pod,
+        Some(_) => SubjectKind::Group,
+    }
+}
+
+/// Returns the uids of controllers of this name that have a PodGroup, or one `None` if there are
+/// none. A Deployment controls pods by ReplicaSets that begin with its name.
+fn uids(
+    simulation: &Simulation,
+    namespace: &str,
+    (kind, name): (Option<&str>, &str),
+) -> Vec<Option<String>> {
+    if matches!(kind, Some("pod" | "podgroup")) {
+        return vec![None];
+    }
+    let is_named = |owner: &Owner| {
+        let is_own = owner.name == name && kind.is_none_or(|kind| kind == owner.kind);
+        let rest = owner.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+        let is_deployed = kind.is_none_or(|kind| kind == "deployment")
+            && owner.kind == "replicaset"
+            && rest.is_some_and(|rest| !rest.contains('-'));
+        is_own || is_deployed
+    };
+    let groups = simulation.objects(Kind::PodGroup);
+    let groups = groups.filter(|group| text(group, "/metadata/namespace") == namespace);
+    let owners = groups.filter_map(controller).filter(is_named);
+    let uids: BTreeSet<String> = owners.map(|owner| owner.uid).collect();
+    match uids.is_empty() {
+        true => vec![None],
+        false => uids.into_iter().map(Some).collect(),
+    }
+}
+
+fn namespaces(simulation: &Simulation) -> BTreeSet<String> {
+    let objects = simulation.objects(Kind::PodGroup).chain(simulation.objects(Kind::Pod));
+    objects.map(|object| text(object, "/metadata/namespace").to_owned()).collect()
+}
+
+fn not_ours(simulation: &Simulation, namespaces: &BTreeSet<String>, name: &str) -> Option<Found> {
+    namespaces.iter().find_map(|namespace| {
+        let pod = simulation.object(Kind::Pod, namespace, name)?;
+        let scheduler = text(pod, "/spec/schedulerName");
+        let scheduler = if scheduler.is_empty() { "default-scheduler" } else { scheduler };
+        let is_other = scheduler != SCHEDULER;
+        let scheduler = scheduler.to_owned();
+        is_other.then(|| Found::NotOurs { pod: format!("{namespace}/{name}"), scheduler })
+    })
+}
+
+fn is_several(name: &str, first: String, mut others: Vec<String>) -> WhyError {
+    others.insert(0, first);
+    others.sort();
+    others.dedup();
+    let hint = "hint: give -n NAMESPACE, or the name of the PodGroup";
+    WhyError::Several(format!("{name} means several: {}\n{hint}", others.join(", ")))
+}
+
+fn unknown(asked: &str, namespace: Option<&str>, mut close: Vec<String>) -> WhyError {
+    let place = namespace.map_or_else(String::new, |namespace| format!("{namespace}/"));
+    let mut text = format!("no job, PodGroup or pod {place}{asked}");
+    close.sort();
+    close.dedup();
+    if !close.is_empty() {
+        text.push_str(&format!("\nhint: did you mean {}?", close.join(", ")));
+    }
+    WhyError::Unknown(text)
+}

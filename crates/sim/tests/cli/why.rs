@@ -1,0 +1,119 @@
+//! `vcsim why`: names, output, exit codes. Specification: answers.md 13, 16; cases 3, 84 of 20.
+
+use crate::common::{Called, vcsim, vcsim_with_input};
+
+const TAINT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/why/taint.yaml");
+const CONF: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/why/scheduler.conf");
+
+fn why(words: &[&str]) -> Called {
+    vcsim(&[&["why", "--scheduler-conf", CONF], words, &[TAINT]].concat())
+}
+
+#[test]
+fn ans_84_names_of_all_kinds_mean_the_same_job() {
+    let expected = why(&["train"]).stdout;
+    assert!(expected.starts_with("ml/train (job, PodGroup train-7f3c, "), "{expected}");
+    for name in ["job/train", "vcjob/train", "podgroup/train-7f3c", "pg/train-7f3c", "train-7f3c"] {
+        assert_eq!(why(&[name]).stdout, expected, "{name}");
+    }
+    let of_pod = why(&["pod/train-worker-0", "-n", "ml"]).stdout;
+    assert!(of_pod.starts_with("ml/train (pod train-worker-0, job, PodGroup "), "{of_pod}");
+    assert_eq!(of_pod.lines().nth(1), expected.lines().nth(1));
+}
+
+#[test]
+fn ans_87_exit_codes() {
+    let cases: &[(&[&str], i32)] = &[
+        (&["train"], 0),
+        (&["train", "--exit-code"], 3),
+        (&["--exit-code"], 3),
+        (&["eval", "--exit-code"], 0),
+        (&["trian"], 1),
+        (&["train", "-n", "other"], 1),
+        (&["train", "--cycles", "0"], 1),
+        (&["train", "--until-settled", "--kubelet", "none"], 2),
+    ];
+    for (words, code) in cases {
+        let called = why(words);
+        assert_eq!(called.code, *code, "{words:?}: {}{}", called.stdout, called.stderr);
+        assert_eq!(called.stderr.is_empty(), matches!(code, 0 | 3), "{words:?}");
+    }
+    assert_eq!(vcsim(&["why", "train"]).code, 2, "no path");
+}
+
+#[test]
+fn ans_16_unknown_and_ambiguous_names() {
+    let unknown = "error: no job, PodGroup or pod trian\nhint: did you mean train?\n";
+    assert_eq!(why(&["trian"]).stderr, unknown);
+    assert_eq!(why(&["nothing"]).stderr, "error: no job, PodGroup or pod nothing\n");
+    let in_namespace = why(&["pod/x", "-n", "ml"]).stderr;
+    assert_eq!(in_namespace, "error: no job, PodGroup or pod ml/pod/x\n");
+    let pod = |namespace: &str| {
+        format!(
+            "---\n{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: {namespace}}}, spec: \
+             {{schedulerName: volcano, containers: [{{name: c}}]}}}}\n"
+        )
+    };
+    let called = vcsim_with_input(&["why", "p", "-"], &(pod("a") + &pod("b")));
+    assert_eq!(called.code, 1);
+    assert!(
+        called.stderr.starts_with("error: p means several: a/p, b/p\nhint: "),
+        "{}",
+        called.stderr
+    );
+    assert_eq!(vcsim_with_input(&["why", "p", "-n", "a", "-"], &(pod("a") + &pod("b"))).code, 0);
+}
+
+#[test]
+fn ans_03_a_pod_of_another_scheduler() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}";
+    let called = vcsim_with_input(&["why", "p", "--exit-code", "-"], pod);
+    let expected =
+        "default/p (pod)\nWHY      NotOurs: scheduler default-scheduler decides about it\n";
+    assert_eq!((called.stdout.as_str(), called.code), (expected, 0), "{}", called.stderr);
+    let json = vcsim_with_input(&["why", "p", "-o", "json", "-"], pod).json();
+    assert_eq!(json["verdict"]["code"], "NotOurs");
+    assert_eq!(json["verdict"]["text"], "scheduler default-scheduler decides about it");
+}
+
+#[test]
+fn ans_18_a_as_json() {
+    let json = why(&["train", "-o", "json"]).json();
+    assert_eq!(json["apiVersion"], "answers.volcano.sh/v1");
+    assert_eq!(json["subject"]["job"], "train");
+    assert_eq!(
+        (&json["verdict"]["stage"], &json["verdict"]["code"]),
+        (&"nodes".into(), &"Fragmented".into())
+    );
+    let group = &json["nodes"]["groups"][1];
+    assert_eq!((&group["atoms"][0], &group["count"]), (&"room/nvidia.com/gpu".into(), &3.into()));
+    let gpus =
+        json["short"].as_array().unwrap().iter().find(|row| row["resource"] == "nvidia.com/gpu");
+    assert_eq!(gpus.unwrap()["perPod"], "1");
+    assert_eq!(json["line"]["behind"]["job"], "ml/sweep");
+    let blocking = &json["blocking"];
+    assert_eq!((&blocking["evenEmpty"], &blocking["complete"]), (&true.into(), &true.into()));
+    let taint = &blocking["sets"][0]["atoms"][0];
+    assert_eq!((&taint["in"], &taint["who"]), (&"spec.tolerations".into(), &"you".into()));
+    let kinds: Vec<&str> = json["unblock"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|remedy| remedy["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["tolerate", "askLess", "addNodes"]);
+    let list = why(&["-o", "json"]).json();
+    assert_eq!(
+        (&list["kind"], list["items"].as_array().unwrap().len()),
+        (&"ExplanationList".into(), 2)
+    );
+}
+
+#[test]
+fn names_of_users_do_not_move_the_cursor() {
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: \
+        {scheduling.k8s.io/group-name: \"g\\u202e\"}}, spec: {schedulerName: volcano, containers: \
+        [{name: c}]}}";
+    let called = vcsim_with_input(&["why", "pod/p", "-"], pod);
+    assert!(!called.stdout.contains('\u{202e}'), "{}", called.stdout);
+}
