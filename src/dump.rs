@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
-use vc_engine::{AccountUse, CycleTime};
+use vc_engine::AccountUse;
 use vc_kube::{EngineMessage, EngineVisit};
 use vc_model::{Cluster, JobId, NodeId};
 use vc_text::JsonEscaper;
@@ -86,10 +86,8 @@ struct Snapshot {
 /// The state as it is between two cycles; `None`: the engine is gone.
 async fn copy(inbox: &mpsc::Sender<EngineMessage>) -> Option<Snapshot> {
     let (sender, receiver) = oneshot::channel();
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let unix_micros = i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX);
     let visit = EngineVisit::look(move |engine| {
-        let usages = engine.account_use(CycleTime { unix_micros });
+        let usages = engine.account_use();
         drop(sender.send(Snapshot { cluster: engine.cluster().clone(), usages }));
     });
     inbox.send(EngineMessage::Visit(visit)).await.ok()?;

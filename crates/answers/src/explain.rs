@@ -29,6 +29,12 @@ const MOST_TRIED_AHEAD: usize = 20;
 /// A copy of the engine's state after a cycle, with what the cycle recorded.
 pub struct AnswerState {
     fork: Fork,
+    recorded: RecordedCycle,
+}
+
+/// What a cycle has recorded.
+struct RecordedCycle {
+    as_of: AnswerTime,
     /// Pods that ended the cycle pipelined, with the names of their nodes.
     pipelined: Vec<(ObjectKey, Arc<str>)>,
     /// PodGroups in the order of their turns.
@@ -42,32 +48,35 @@ impl AnswerState {
     pub fn new(engine: &Engine, report: &Report) -> Self {
         let behind = report.waiting.iter().filter(|task| task.cause == WaitCause::BehindHead);
         let pipelined = report.pipelined.iter();
-        Self {
-            fork: engine.fork(),
+        let fork = engine.fork();
+        let recorded = RecordedCycle {
+            as_of: AnswerTime { time_micros: fork.now_micros(), cycle: fork.n_cycles() },
             pipelined: pipelined.map(|task| (task.pod.clone(), task.node.clone())).collect(),
             turns: report.turns.clone(),
             behind_head: behind.map(|task| task.pod_group.clone()).collect(),
-        }
+        };
+        Self { fork, recorded }
     }
 
     /// Returns the cluster that answers are about.
     pub fn cluster(&self) -> &Cluster {
         self.fork.cluster()
     }
-
-    fn time(&self) -> AnswerTime {
-        AnswerTime { time_micros: self.fork.now_micros(), cycle: self.fork.n_cycles() }
-    }
 }
 
-/// What a cycle has recorded, apart from the state.
+/// What a cycle has recorded, with what answers look up in it.
 struct CycleRecord<'a> {
-    as_of: AnswerTime,
-    pipelined: &'a [(ObjectKey, Arc<str>)],
+    recorded: &'a RecordedCycle,
     /// Place of each PodGroup in the order of turns.
     turns: BTreeMap<&'a ObjectKey, usize>,
-    behind_head: &'a BTreeSet<ObjectKey>,
     lines: WaitingLines,
+}
+
+impl RecordedCycle {
+    fn in_session(&self, session: &Session<'_>) -> CycleRecord<'_> {
+        let lines = WaitingLines::find(session);
+        CycleRecord { recorded: self, turns: self.turns.iter().zip(0..).collect(), lines }
+    }
 }
 
 /// How much is worked out.
@@ -83,12 +92,9 @@ pub enum Depth {
 
 /// Explains why a job or pod waits.
 pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
-    let as_of = state.time();
-    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let AnswerState { fork, recorded } = state;
     let mut session = fork.session();
-    let lines = WaitingLines::find(&session);
-    let turns = turns.iter().zip(0..).collect();
-    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
+    let record = recorded.in_session(&session);
     let (mut explanation, question) =
         explain_in(&mut session, &record, subject, Scope::Alone(depth));
     session.finish();
@@ -102,12 +108,9 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
 /// Runs the trial of a job with these atoms lifted, given by name. Atoms that are not present have
 /// no effect. Returns true if the job gets its places.
 pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
-    let as_of = state.time();
-    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let AnswerState { fork, recorded } = state;
     let mut session = fork.session();
-    let lines = WaitingLines::find(&session);
-    let turns = turns.iter().zip(0..).collect();
-    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
+    let record = recorded.in_session(&session);
     let held = held_before(&session, &record, job);
     let mut trials = JobTrials::new(&mut session, job, held);
     trials.limit(u64::MAX);
@@ -121,12 +124,9 @@ pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool
 
 /// Explains every job and pod of ours that waits, by namespace and name. Jobs ahead are not tried.
 pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
-    let as_of = state.time();
-    let AnswerState { fork, pipelined, turns, behind_head } = state;
+    let AnswerState { fork, recorded } = state;
     let mut session = fork.session();
-    let lines = WaitingLines::find(&session);
-    let turns = turns.iter().zip(0..).collect();
-    let record = CycleRecord { as_of, pipelined, turns, behind_head, lines };
+    let record = recorded.in_session(&session);
     let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
     let jobs: Vec<JobId> = jobs.into_iter().filter(|&job| waits(&session, job)).collect();
     let mut pods: Vec<TaskId> = session.view().cluster.ungrouped().collect();
@@ -138,6 +138,14 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     let explanations = subjects.into_iter().map(explain).collect();
     session.finish();
     explanations
+}
+
+/// Explains that another scheduler decides about a pod.
+pub fn explain_not_ours(state: &AnswerState, pod: ObjectKey, scheduler: &str) -> Explanation {
+    let text = format!("scheduler {scheduler} decides about it");
+    let verdict = Verdict { code: WaitCode::NotOurs, text, also: Vec::new() };
+    let subject = AskedSubject { key: pod, is_bare: true, ..AskedSubject::default() };
+    without_numbers(state.recorded.as_of, subject, verdict)
 }
 
 /// Whether one job is explained, or all that wait.
@@ -173,7 +181,7 @@ fn explain_in(
     let asked = asked_subject(session, subject);
     if let Some((code, text)) = outside_verdict(session, subject) {
         let verdict = Verdict { code, text, also: Vec::new() };
-        return (without_numbers(record.as_of, asked, verdict), None);
+        return (without_numbers(record.recorded.as_of, asked, verdict), None);
     }
     let job = subject.job.expect("a pod without a job has a verdict");
     let held = held_before(session, record, job);
@@ -188,7 +196,7 @@ fn explain_in(
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed } = judged;
     let explanation = Explanation {
-        as_of: record.as_of,
+        as_of: record.recorded.as_of,
         last_condition: last_condition(session, job, verdict.code),
         gang: (!session.jobs[job].tasks.is_empty())
             .then(|| gang_numbers(session, job, &waiting, &placed)),
@@ -302,11 +310,11 @@ fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> H
         let is_before = turn(holder).is_none_or(|turn| turn < own_turn);
         (holder != own && is_before).then_some((task, cluster.node(node)?))
     };
-    let is_behind = record.behind_head.contains(own);
+    let is_behind = record.recorded.behind_head.contains(own);
     let first = record.lines.first_of(cluster.jobs[job].queue);
     let head = first.filter(|&first| is_behind && first != job);
     HeldByOrder {
-        pipelined: record.pipelined.iter().filter_map(place).collect(),
+        pipelined: record.recorded.pipelined.iter().filter_map(place).collect(),
         head: head.map(|head| cluster.jobs[head].key.clone()),
     }
 }

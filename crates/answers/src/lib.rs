@@ -20,7 +20,7 @@ mod unblock;
 mod verdict;
 
 pub use code::WaitCode;
-pub use explain::{AnswerState, Depth, explain, explain_waiting, try_lifted};
+pub use explain::{AnswerState, Depth, explain, explain_not_ours, explain_waiting, try_lifted};
 pub use explanation::{
     AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, Explanation, GangNumbers,
     JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode, NodeNumbers, PodClassNumbers,

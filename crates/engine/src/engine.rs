@@ -27,7 +27,7 @@ use crate::report;
 use crate::report_throttle::ReportThrottle;
 use crate::session_id::session_id;
 use crate::topology_problems::TopologyProblems;
-use crate::verify::{opening_of_copy, verify};
+use crate::verify::verify;
 
 /// Actions that evict pods for starving jobs.
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
@@ -253,14 +253,17 @@ impl Engine {
         let pairs = report.witnesses.iter().zip(certificates);
         let mut faults = Vec::new();
         for (witness, it) in pairs {
-            let plugin_set = self.copy_of_plugins();
+            let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+            self.extender.iter().for_each(|client| plugin_set.connect(client));
+            plugin_set.copy_memory(&self.plugin_set);
             faults.extend(verify(plugin_set, &self.config, witness, it, now));
         }
         faults
     }
 
     /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
-    /// of it use the plain evaluator. The next decisions of the engine do not depend on it.
+    /// of it use the plain evaluator, and ask no extender. The next decisions of the engine do not
+    /// depend on it.
     pub fn fork(&self) -> Fork {
         let eviction_holds = self.eviction_holds.clone();
         let eviction_holds =
@@ -270,32 +273,22 @@ impl Engine {
             settings: self.settings.clone(),
             actions: self.actions.iter().map(|action| action.name()).collect(),
             plugins: self.plugins,
-            extender: self.extender.clone(),
         };
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
         Fork::new(configuration, state, (self.n_cycles, self.last_micros))
     }
 
-    /// Returns what accounts have used, by queue and account. Empty if no plugin remembers usage;
-    /// otherwise it costs a copy of the state and a session on it, which changes nothing.
-    pub fn account_use(&self, now: CycleTime) -> Vec<AccountUse> {
+    /// Returns what accounts have used, by queue and account, at the time of the last cycle. Empty if no
+    /// plugin remembers usage; otherwise it costs a copy of the state and a session on it.
+    pub fn account_use(&self) -> Vec<AccountUse> {
         if !self.plugin_set.remembers_usage() {
             return Vec::new();
         }
-        let (mut cluster, mut plugin_set) = (self.cluster.clone(), self.copy_of_plugins());
-        let opening = opening_of_copy(&self.config, EvictionHolds::default(), now);
-        let session = Session::open(&mut cluster, &mut plugin_set, &self.settings, opening);
+        let mut fork = self.fork();
+        let session = fork.session();
         let usages = session.plugins().account_use(session.view());
         session.finish();
         usages
-    }
-
-    /// Returns the configured plugins with a copy of what they remember.
-    fn copy_of_plugins(&self) -> PluginSet {
-        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
-        self.extender.iter().for_each(|client| plugin_set.connect(client));
-        plugin_set.copy_memory(&self.plugin_set);
-        plugin_set
     }
 
     /// Applies events to the state without a cycle.

@@ -1,14 +1,12 @@
 //! A copy of the engine's state, on which questions are answered. The engine itself never notices.
 //! Specification: answers.md 1, 10.2.
 
-use std::sync::Arc;
-
 use vc_conf::{ActionSettings, Config};
-use vc_framework::{
-    ActiveJobs, Caches, EvictionHolds, EvictionSides, ExtenderClient, Opening, PluginEntry,
-    PluginSet, Session,
-};
+use vc_framework::{EvictionHolds, PluginEntry, PluginSet, Session};
 use vc_model::{Cluster, ClusterEvent};
+
+use crate::engine::CycleTime;
+use crate::verify::opening_of_copy;
 
 /// A copy of the cluster with the configuration in force.
 pub struct Fork {
@@ -27,14 +25,12 @@ pub(crate) struct ForkConfiguration {
     pub(crate) settings: ActionSettings,
     pub(crate) actions: Vec<&'static str>,
     pub(crate) plugins: &'static [PluginEntry],
-    pub(crate) extender: Option<Arc<dyn ExtenderClient>>,
 }
 
 impl ForkConfiguration {
     /// Builds plugins with copies of the memory of these.
     fn build(&self, memory: &PluginSet) -> PluginSet {
         let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
-        self.extender.iter().for_each(|client| plugin_set.connect(client));
         plugin_set.copy_memory(memory);
         plugin_set
     }
@@ -90,21 +86,13 @@ impl Fork {
         self.now_micros
     }
 
-    /// Opens a session on the copy. Its plugins see the state as at the start of the next cycle, at
+    /// Opens a session on the copy; the service of the plugin extender is not asked. Its plugins see the state as at the start of the next cycle, at
     /// the time of the last one.
     pub fn session(&mut self) -> Session<'_> {
         let mut eviction_holds = self.eviction_holds.clone();
         eviction_holds.expire(&self.cluster);
-        let opening = Opening {
-            now_micros: self.now_micros,
-            previous_micros: None,
-            session_id: String::new(),
-            enqueue_configured: self.actions().contains(&"enqueue"),
-            sides: EvictionSides::of(self.actions().iter().copied()),
-            eviction_holds,
-            caches: Caches::default(),
-            active_jobs: ActiveJobs::default(),
-        };
+        let now = CycleTime { unix_micros: self.now_micros };
+        let opening = opening_of_copy(&self.configuration.config, eviction_holds, now);
         Session::open(
             &mut self.cluster,
             &mut self.plugin_set,

@@ -134,7 +134,7 @@ impl KeptAnnotations for Annotations {
 }
 
 /// Annotations of a PodGroup: those of [`is_read`], and every other that may name the account of a
-/// job, since the configuration names its key (fair-share.md 2, `fairshare.account`).
+/// job. The configuration names its key, which is not known here (fair-share.md 3, FS-22).
 #[derive(Clone, Debug, Default)]
 pub struct GroupAnnotations(LenientMap<Arc<str>>);
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use vc_model::{Controller, Labels, ObjectKey, SelectorKind};
 
-use crate::annotations::{Annotations, GroupAnnotations, KeptAnnotations};
+use crate::annotations::{Annotations, KeptAnnotations};
 use crate::brief::{OwnKey, ShortText};
 use crate::problems::{FieldPath, Problems, shown};
 use crate::soft::{LenientField, LenientList, LenientMap, object};
@@ -40,18 +40,7 @@ pub struct SlimOwner {
 }
 
 object!(
-    SlimMetadata {
-        "name" => name,
-        "namespace" => namespace,
-        "uid" => uid,
-        "resourceVersion" => resource_version,
-        "creationTimestamp" => creation_timestamp,
-        "deletionTimestamp" => deletion_timestamp,
-        "labels" => labels,
-        "annotations" => annotations,
-        "ownerReferences" => owner_references,
-    },
-    SlimMetadata<GroupAnnotations> {
+    #[A: KeptAnnotations] SlimMetadata<A> {
         "name" => name,
         "namespace" => namespace,
         "uid" => uid,

@@ -171,14 +171,16 @@ impl FieldShape for RawJson {
 }
 
 /// Lets structs of soft fields stand in a [`LenientField`]. Of those of which a first list has many the fields
-/// are named, as serde names them, for [`JsonScan`].
+/// are named, as serde names them, for [`JsonScan`]. `#[A: Bound]` stands before a type with a parameter.
 macro_rules! object {
-    ($($name:ty $({ $($key:literal => $field:ident),+ $(,)? })?),+ $(,)?) => {$(
-        impl crate::soft::FieldShape for $name {
+    ($(
+        $(#[$param:ident: $bound:path])? $name:ty $({ $($key:literal => $field:ident),+ $(,)? })?
+    ),+ $(,)?) => {$(
+        impl$(<$param: $bound>)? crate::soft::FieldShape for $name {
             const WANTED: &'static str = "an object";
-            fn from_map<'de, A: serde::de::MapAccess<'de>>(
-                map: A,
-            ) -> Result<Option<Self>, A::Error> {
+            fn from_map<'de, M: serde::de::MapAccess<'de>>(
+                map: M,
+            ) -> Result<Option<Self>, M::Error> {
                 let access = serde::de::value::MapAccessDeserializer::new(map);
                 serde::Deserialize::deserialize(access).map(Some)
             }

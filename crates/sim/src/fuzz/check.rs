@@ -142,7 +142,7 @@ fn is_told(pod: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::script::{Act, JobSpec, NodeSize};
+    use crate::fuzz::script::{JobSpec, NodeSize, OutsideEvent};
     use crate::fuzz::world::World;
     use crate::serve::{Key, in_process};
 
@@ -152,7 +152,7 @@ mod tests {
         let mut world = World::new(store);
         world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
         let job = JobSpec { pods: 2, min: 2, cpu_milli: 1_000, ..JobSpec::lone("j") };
-        world.apply(&Act::Job(job)).unwrap();
+        world.apply(&OutsideEvent::Job(job)).unwrap();
         world
     }
 

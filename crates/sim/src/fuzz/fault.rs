@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use super::draw::Draw;
+use super::rng::Rng;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,14 +112,14 @@ const OF_REQUESTS: [(FaultKind, u64); 7] = [
     (FaultKind::Slow, 8),
 ];
 
-/// Which kind strikes a request. `None`: none of those that may.
+/// Returns the kind that strikes a request. `None`: none of those that may.
 pub(super) fn of_request(
-    draw: &mut Draw,
+    rng: &mut Rng,
     allowed: &BTreeSet<FaultKind>,
     is_write: bool,
 ) -> Option<FaultKind> {
     // Each kind is drawn whether it may strike or not, so that the others stay where they are.
-    let struck = OF_REQUESTS.map(|(kind, often)| (kind, draw.happens(often)));
+    let struck = OF_REQUESTS.map(|(kind, often)| (kind, rng.happens(often)));
     let may =
         |kind: FaultKind| allowed.contains(&kind) && (is_write || kind != FaultKind::Conflict);
     struck.into_iter().find_map(|(kind, strikes)| (strikes && may(kind)).then_some(kind))
@@ -141,8 +141,8 @@ mod tests {
     #[test]
     fn a_kind_that_may_not_strike_moves_no_other() {
         let strikes = |allowed: &[FaultKind]| {
-            let (mut draw, allowed) = (Draw::new(3), allowed.iter().copied().collect());
-            let drawn = (0..2_000).map(|_| of_request(&mut draw, &allowed, true));
+            let (mut rng, allowed) = (Rng::new(3), allowed.iter().copied().collect());
+            let drawn = (0..2_000).map(|_| of_request(&mut rng, &allowed, true));
             drawn.map(|kind| kind == Some(FaultKind::Slow)).collect::<Vec<_>>()
         };
         assert_eq!(strikes(&[FaultKind::Slow]), strikes(&[FaultKind::Slow, FaultKind::Outage]));

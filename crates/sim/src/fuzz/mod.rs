@@ -3,10 +3,10 @@
 //! byte by byte. Specification: docs/spec/invariants.md.
 
 mod check;
-mod draw;
 mod fault;
 mod network;
 mod process;
+mod rng;
 mod script;
 mod shrink;
 mod story;

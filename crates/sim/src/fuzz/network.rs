@@ -16,15 +16,15 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tower::{BoxError, ServiceExt};
 use vc_kube::RequestBody;
 
-use super::draw::Draw;
 use super::fault::{self, FaultKind};
+use super::rng::Rng;
 use super::trace::Trace;
 use crate::serve::{LEASES, Store};
 
-/// A leader has noticed after so long that the Lease is another's: it renews every two seconds, and gives
+/// Time after which a leader has noticed that the Lease is another's: it renews every two seconds, and gives
 /// up after ten without success.
 const NOTICED: Duration = Duration::from_secs(12);
-/// How long a client waits for a connection that is lost.
+/// Time until a client notices that its connection is lost.
 const LOST: Duration = Duration::from_secs(5);
 
 /// The network. Clones share it.
@@ -39,7 +39,7 @@ struct Shared {
 }
 
 struct NetworkState {
-    draw: Draw,
+    rng: Rng,
     /// Kinds that may strike. Empty once the story is quiet.
     faults: BTreeSet<FaultKind>,
     /// The server is away until then.
@@ -51,8 +51,8 @@ struct NetworkState {
     violations: Vec<String>,
 }
 
-/// What happens to one request.
-struct Course {
+/// The delays and the fault of one request, and of the watch that it opens.
+struct RequestFaults {
     before: Duration,
     after: Duration,
     fault: Option<FaultKind>,
@@ -72,9 +72,9 @@ impl Network {
         faults: BTreeSet<FaultKind>,
         trace: Trace,
     ) -> Self {
-        let draw = Draw::new(seed);
+        let rng = Rng::new(seed);
         let state = NetworkState {
-            draw,
+            rng,
             faults,
             away_until: None,
             n_writes: 0,
@@ -88,14 +88,14 @@ impl Network {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on nothing strikes.
+    /// Ends all faults.
     pub(super) fn calm(&self) {
         let mut state = self.state();
         state.faults.clear();
         state.away_until = None;
     }
 
-    /// The server is away for so long.
+    /// Makes the server answer nobody for so long.
     pub(super) fn away_for(&self, time: Duration) {
         self.state().away_until = Some(Instant::now() + time);
     }
@@ -110,7 +110,7 @@ impl Network {
         self.state().n_writes
     }
 
-    /// Clients of a process of this name.
+    /// Returns clients for the process of this name.
     pub(super) fn clients(&self, process: &str) -> vc_kube::Clients {
         let (network, process): (_, Arc<str>) = (self.clone(), process.into());
         vc_kube::Clients::over(tower::service_fn(move |request: Request<RequestBody>| {
@@ -123,11 +123,11 @@ impl Network {
         let (parts, body) = request.into_parts();
         let is_write = parts.method != "GET";
         let is_watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
-        let course = self.state().course(is_write, is_watch);
+        let faults = self.state().faults(is_write, is_watch);
         let path = parts.uri.path();
         self.look_at_the_leader(&process, path);
         let name = format!("{process}: {} {path}", parts.method);
-        if let Some(fault) = course.fault {
+        if let Some(fault) = faults.fault {
             self.0.trace.say(format_args!("{name}: {}", fault.word()));
         }
         let bytes = body.collect().await?.to_bytes();
@@ -135,7 +135,7 @@ impl Network {
         // A task of its own: what was sent arrives, whatever becomes of the sender.
         let server = tokio::spawn(self.serve(
             Request::from_parts(parts, Body::from(bytes)),
-            course,
+            faults,
             is_watch,
             (is_counted, name),
         ));
@@ -162,17 +162,17 @@ impl Network {
     async fn serve(
         self,
         request: Request<Body>,
-        course: Course,
+        faults: RequestFaults,
         is_watch: bool,
         (is_counted, name): (bool, String),
     ) -> Answer {
-        sleep(course.before).await;
+        sleep(faults.before).await;
         let is_away = self.state().away_until.is_some_and(|until| Instant::now() < until);
-        if is_away || course.fault == Some(FaultKind::LostRequest) {
+        if is_away || faults.fault == Some(FaultKind::LostRequest) {
             sleep(LOST).await;
             return Err("the connection was lost".into());
         }
-        if let Some(refusal) = refusal(&course) {
+        if let Some(refusal) = refusal(&faults) {
             return Ok(refusal);
         }
         let answer = self.0.router.clone().oneshot(request).await?;
@@ -180,44 +180,45 @@ impl Network {
             self.state().n_writes += u64::from(answer.status().is_success());
             self.0.trace.say(format_args!("{name}: {}", answer.status().as_u16()));
         }
-        sleep(course.after).await;
-        match course.fault {
+        sleep(faults.after).await;
+        match faults.fault {
             Some(FaultKind::LostAnswer) => {
                 sleep(LOST).await;
                 Err("the connection was lost".into())
             }
-            _ if is_watch => Ok(disturbed(answer, &course)),
+            _ if is_watch => Ok(disturbed(answer, &faults)),
             _ => Ok(answer),
         }
     }
 }
 
 impl NetworkState {
-    fn course(&mut self, is_write: bool, is_watch: bool) -> Course {
-        let draw = &mut self.draw;
-        let fault = fault::of_request(draw, &self.faults, is_write);
-        let slow = if fault == Some(FaultKind::Slow) { draw.between(1_000, 40_000) } else { 0 };
-        let [before, after] = [draw.between(1, 9) + slow, draw.between(1, 9)];
-        let (cut, lag) = (draw.between(0, 120_000), draw.between(0, 3_000));
-        let [is_cut, lags] = [draw.happens(500), draw.happens(200)];
+    /// Draws the delays and the fault of a request.
+    fn faults(&mut self, is_write: bool, is_watch: bool) -> RequestFaults {
+        let rng = &mut self.rng;
+        let fault = fault::of_request(rng, &self.faults, is_write);
+        let slow = if fault == Some(FaultKind::Slow) { rng.between(1_000, 40_000) } else { 0 };
+        let [before, after] = [rng.between(1, 9) + slow, rng.between(1, 9)];
+        let (cut, lag) = (rng.between(0, 120_000), rng.between(0, 3_000));
+        let [is_cut, lags] = [rng.happens(500), rng.happens(200)];
         let may = |kind| is_watch && self.faults.contains(&kind);
         let is_cut = is_cut && may(FaultKind::WatchCut);
         let lags = lags && may(FaultKind::WatchLag);
-        Course {
+        RequestFaults {
             before: Duration::from_millis(before),
             after: Duration::from_millis(after),
             // A watch that is lost is one that is cut.
             fault: fault.filter(|_| !is_watch || !may(FaultKind::WatchCut)),
             cut_after: is_cut.then(|| Duration::from_millis(cut)),
             lag: Duration::from_millis(if lags { lag } else { 0 }),
-            retry_after: draw.happens(500).then(|| draw.between(1, 3)),
+            retry_after: rng.happens(500).then(|| rng.between(1, 3)),
         }
     }
 }
 
-/// The answer in place of the server's. `None`: the server answers.
-fn refusal(course: &Course) -> Option<Response<Body>> {
-    let (code, reason) = match course.fault? {
+/// Returns the answer in place of the server's. `None`: the server answers.
+fn refusal(faults: &RequestFaults) -> Option<Response<Body>> {
+    let (code, reason) = match faults.fault? {
         FaultKind::Conflict => (409, "Conflict"),
         FaultKind::TooManyRequests => (429, "TooManyRequests"),
         FaultKind::ServerError => (500, "InternalError"),
@@ -230,21 +231,21 @@ fn refusal(course: &Course) -> Option<Response<Body>> {
     });
     let mut answer = Response::builder().status(code).header("content-type", "application/json");
     if code == 429
-        && let Some(seconds) = course.retry_after
+        && let Some(seconds) = faults.retry_after
     {
         answer = answer.header(header::RETRY_AFTER, seconds);
     }
     answer.body(Body::from(status.to_string())).ok()
 }
 
-/// A watch whose events come late, or that is cut.
-fn disturbed(answer: Response<Body>, course: &Course) -> Response<Body> {
+/// Returns the answer of a watch whose events come late, or that is cut.
+fn disturbed(answer: Response<Body>, faults: &RequestFaults) -> Response<Body> {
     let (parts, body) = answer.into_parts();
-    let cut: Pin<Box<dyn Future<Output = ()> + Send>> = match course.cut_after {
+    let cut: Pin<Box<dyn Future<Output = ()> + Send>> = match faults.cut_after {
         Some(after) => Box::pin(sleep_until(Instant::now() + after)),
         None => Box::pin(std::future::pending()),
     };
-    let lag = course.lag;
+    let lag = faults.lag;
     let late = body.into_data_stream().then(move |piece| async move {
         sleep(lag).await;
         piece

@@ -25,7 +25,7 @@ const PACE: CyclePace = CyclePace {
     gather: Duration::from_millis(10),
 };
 
-/// A process and whoever starts it again.
+/// A scheduler process, with its supervisor that starts it again.
 pub(super) struct SchedulerProcess {
     name: String,
     network: Network,
@@ -36,11 +36,11 @@ pub(super) struct SchedulerProcess {
     running: Option<JoinHandle<()>>,
 }
 
-/// What a process has found wrong in itself.
+/// Faults that the processes of a story have found in themselves.
 #[derive(Default)]
 pub(super) struct ProcessFaults {
     texts: Mutex<Vec<String>>,
-    /// Where the engine of the process that led last is reached.
+    /// The inbox of the engine that led last. `None`: none has led.
     leader: Mutex<Option<mpsc::Sender<EngineMessage>>>,
     pub(super) n_cycles: AtomicU64,
 }
@@ -51,7 +51,7 @@ impl ProcessFaults {
         std::mem::take(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns where the engine of the leader is reached. `None`: nobody has led.
+    /// Returns the inbox of the engine that led last. `None`: none has led.
     pub(super) fn leader(&self) -> Option<mpsc::Sender<EngineMessage>> {
         self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use super::draw::Draw;
 use super::fault::FaultKind;
+use super::rng::Rng;
 
 /// The script of a story.
 #[derive(Clone, Debug)]
@@ -24,16 +24,16 @@ pub(super) struct NodeSize {
     pub(super) pods: u64,
 }
 
-/// Something that happens at a time of the story.
+/// An outside event and its time in the story.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) at: Duration,
-    pub(super) act: Act,
+    pub(super) event: OutsideEvent,
 }
 
-/// Something that happens. A number `nth` picks one of what exists then.
+/// A change from outside the scheduler. A number `nth` picks one of what exists then.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum OutsideEvent {
     Job(JobSpec),
     DeleteJob {
         nth: u64,
@@ -96,48 +96,48 @@ impl Script {
 
     /// The script of a seed: so many minutes, with faults of these kinds.
     pub fn of(seed: u64, minutes: u64, faults: &BTreeSet<FaultKind>) -> Self {
-        let mut draw = Draw::new(seed);
-        let nodes = (0..draw.between(2, 6)).map(|_| NodeSize::drawn(&mut draw)).collect();
+        let mut rng = Rng::new(seed);
+        let nodes = (0..rng.between(2, 6)).map(|_| NodeSize::drawn(&mut rng)).collect();
         let (mut steps, mut at) = (Vec::new(), 0);
         let end = minutes * 60_000;
         loop {
-            at += draw.between(50, 8_000);
+            at += rng.between(50, 8_000);
             if end <= at {
                 break;
             }
-            let act = Act::drawn(&mut draw, steps.len());
-            if act.fault().is_none_or(|fault| faults.contains(&fault)) {
-                steps.push(Step { at: Duration::from_millis(at), act });
+            let event = OutsideEvent::drawn(&mut rng, steps.len());
+            if event.fault().is_none_or(|fault| faults.contains(&fault)) {
+                steps.push(Step { at: Duration::from_millis(at), event });
             }
         }
-        Self { seed: draw.below(u64::MAX), nodes, steps }
+        Self { seed: rng.below(u64::MAX), nodes, steps }
     }
 }
 
 impl NodeSize {
-    fn drawn(draw: &mut Draw) -> Self {
-        Self { cpus: draw.between(2, 8), pods: draw.of(&[3, 10, 110]) }
+    fn drawn(rng: &mut Rng) -> Self {
+        Self { cpus: rng.between(2, 8), pods: rng.of(&[3, 10, 110]) }
     }
 }
 
-impl Act {
-    fn drawn(draw: &mut Draw, number: usize) -> Self {
-        let nth = draw.below(1 << 20);
-        match draw.below(100) {
-            0..=56 => Self::Job(JobSpec::drawn(draw, number)),
+impl OutsideEvent {
+    fn drawn(rng: &mut Rng, number: usize) -> Self {
+        let nth = rng.below(1 << 20);
+        match rng.below(100) {
+            0..=56 => Self::Job(JobSpec::drawn(rng, number)),
             57..=62 => Self::DeleteJob { nth },
             63..=70 => Self::DeletePod { nth },
-            71..=73 => Self::AddNode(NodeSize::drawn(draw)),
+            71..=73 => Self::AddNode(NodeSize::drawn(rng)),
             74..=76 => Self::LoseNode { nth },
-            77..=80 => Self::Cordon { nth, on: draw.happens(500) },
+            77..=80 => Self::Cordon { nth, on: rng.happens(500) },
             81..=84 => Self::SetQueue {
-                name: draw.of(&["q1", "q2"]),
-                weight: draw.between(1, 4),
-                cpus: draw.happens(300).then(|| draw.between(2, 12)),
+                name: rng.of(&["q1", "q2"]),
+                weight: rng.between(1, 4),
+                cpus: rng.happens(300).then(|| rng.between(2, 12)),
             },
             85..=88 => Self::Compact,
-            89..=90 => Self::Outage { seconds: draw.between(1, 40) },
-            91..=97 => Self::Crash { process: usize::from(draw.happens(500)) },
+            89..=90 => Self::Outage { seconds: rng.between(1, 40) },
+            91..=97 => Self::Crash { process: usize::from(rng.happens(500)) },
             _ => Self::StealLease,
         }
     }
@@ -167,21 +167,21 @@ impl JobSpec {
         Self { name, queue, pods: 1, min: 1, cpu_milli: 0, run_seconds, is_urgent }
     }
 
-    fn drawn(draw: &mut Draw, number: usize) -> Self {
-        let min = draw.of(&[1, 1, 2, 3, 5]);
+    fn drawn(rng: &mut Rng, number: usize) -> Self {
+        let min = rng.of(&[1, 1, 2, 3, 5]);
         Self {
             name: format!("j{number:03}"),
-            queue: draw.of(&QUEUES),
-            pods: min + draw.of(&[0, 0, 1, 2]),
+            queue: rng.of(&QUEUES),
+            pods: min + rng.of(&[0, 0, 1, 2]),
             min,
-            cpu_milli: draw.of(&[0, 500, 1_000, 2_000, 3_500]),
-            run_seconds: draw.happens(800).then(|| draw.between(1, 60)),
-            is_urgent: draw.happens(150),
+            cpu_milli: rng.of(&[0, 500, 1_000, 2_000, 3_500]),
+            run_seconds: rng.happens(800).then(|| rng.between(1, 60)),
+            is_urgent: rng.happens(150),
         }
     }
 }
 
-impl fmt::Display for Act {
+impl fmt::Display for OutsideEvent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(job) => write!(

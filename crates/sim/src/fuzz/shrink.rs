@@ -84,7 +84,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::fuzz::script::{Act, Step};
+    use crate::fuzz::script::{OutsideEvent, Step};
 
     #[test]
     fn only_the_step_that_matters_is_left() {
@@ -93,7 +93,7 @@ mod tests {
         let options = StoryOptions { faults, config: Arc::new(config) };
         let mut script = Script::of(3, 1, &options.faults);
         let at = Duration::from_secs(61);
-        script.steps.push(Step { at, act: Act::Overfill });
+        script.steps.push(Step { at, event: OutsideEvent::Overfill });
         let end = play(&script, &options).unwrap();
         assert!(end.violations[0].starts_with("I1: node n0 has "), "{:?}", end.violations);
         let (script, options, end) = shrink(script, options, end).unwrap();

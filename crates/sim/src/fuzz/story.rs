@@ -17,7 +17,7 @@ use super::check;
 use super::fault::FaultKind;
 use super::network::Network;
 use super::process::{ProcessFaults, SchedulerProcess};
-use super::script::{Act, Script};
+use super::script::{OutsideEvent, Script};
 use super::trace::{Timeline, Trace};
 use super::world::World;
 use crate::serve::{PODS, Subscription, in_process};
@@ -134,8 +134,8 @@ impl Story {
             if !self.until(self.begin + step.at).await {
                 return self.end();
             }
-            self.trace.say(format_args!("- {}", step.act));
-            self.act(&step.act);
+            self.trace.say(format_args!("- {}", step.event));
+            self.happen(&step.event);
         }
         self.trace.say("- no more faults");
         self.network.calm();
@@ -145,16 +145,19 @@ impl Story {
         self.end()
     }
 
-    fn act(&mut self, act: &Act) {
-        match act {
-            Act::Outage { seconds } => self.network.away_for(Duration::from_secs(*seconds)),
-            Act::Crash { process } => {
+    /// Lets the event happen, to the server, a process or the objects.
+    fn happen(&mut self, event: &OutsideEvent) {
+        match event {
+            OutsideEvent::Outage { seconds } => {
+                self.network.away_for(Duration::from_secs(*seconds))
+            }
+            OutsideEvent::Crash { process } => {
                 self.processes[*process].crash();
                 self.down.retain(|(_, other)| other != process);
                 self.down.push((Instant::now() + DOWN, *process));
             }
             _ => {
-                if let Err(refused) = self.world.apply(act) {
+                if let Err(refused) = self.world.apply(event) {
                     self.violations.push(format!("the script is refused: {refused}"));
                 }
             }

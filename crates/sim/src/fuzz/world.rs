@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::script::{Act, JobSpec, NodeSize, QUEUES};
+use super::script::{JobSpec, NodeSize, OutsideEvent, QUEUES};
 use crate::serve::{
     DeleteOptions, Key, LEASES, NODES, Object, POD_GROUPS, PODS, QUEUES as QUEUE_KIND, RUN_SECONDS,
     Refused, ServedKind, Store,
@@ -53,26 +53,26 @@ impl World {
     ///
     /// # Errors
     /// An object is refused, which is a fault of this module.
-    pub(super) fn apply(&mut self, act: &Act) -> Result<(), Refused> {
-        match act {
-            Act::Job(job) => self.create_job(job),
-            Act::DeleteJob { nth } => self.delete_job(*nth),
-            Act::DeletePod { nth } => match self.pick(&PODS, *nth) {
+    pub(super) fn apply(&mut self, event: &OutsideEvent) -> Result<(), Refused> {
+        match event {
+            OutsideEvent::Job(job) => self.create_job(job),
+            OutsideEvent::DeleteJob { nth } => self.delete_job(*nth),
+            OutsideEvent::DeletePod { nth } => match self.pick(&PODS, *nth) {
                 Some(pod) => self.delete_pod(&pod),
                 None => Ok(()),
             },
-            Act::AddNode(size) => self.add_node(*size),
-            Act::LoseNode { nth } => self.lose_node(*nth),
-            Act::Cordon { nth, on } => self.cordon(*nth, *on),
-            Act::SetQueue { name, weight, cpus } => self.set_queue(name, *weight, *cpus),
-            Act::StealLease => self.steal_lease(),
-            Act::Compact => {
+            OutsideEvent::AddNode(size) => self.add_node(*size),
+            OutsideEvent::LoseNode { nth } => self.lose_node(*nth),
+            OutsideEvent::Cordon { nth, on } => self.cordon(*nth, *on),
+            OutsideEvent::SetQueue { name, weight, cpus } => self.set_queue(name, *weight, *cpus),
+            OutsideEvent::StealLease => self.steal_lease(),
+            OutsideEvent::Compact => {
                 self.store.compact();
                 Ok(())
             }
-            Act::Outage { .. } | Act::Crash { .. } => Ok(()),
+            OutsideEvent::Outage { .. } | OutsideEvent::Crash { .. } => Ok(()),
             #[cfg(test)]
-            Act::Overfill => {
+            OutsideEvent::Overfill => {
                 let job = JobSpec { cpu_milli: 1_000_000, ..JobSpec::lone("big") };
                 let mut pod = pod(&job, 0);
                 pod["spec"]["nodeName"] = "n0".into();

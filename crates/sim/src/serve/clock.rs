@@ -8,7 +8,7 @@ pub(super) fn unix_seconds() -> i64 {
     vc_kube::wall_micros().div_euclid(1_000_000)
 }
 
-/// Microseconds since 1970 now; a seed that no two servers share.
+/// Returns the time of day in microseconds since 1970. A store takes it as the seed of its uids.
 pub(super) fn unix_micros() -> u64 {
     u64::try_from(vc_kube::wall_micros()).unwrap_or_default()
 }

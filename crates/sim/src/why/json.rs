@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use vc_answers::{BlockingAtom, Explanation, LineNeighbour, Remedy, WaitCode, time_text};
+use vc_answers::{BlockingAtom, Explanation, LineNeighbour, Remedy, time_text};
 
 use super::names::OwnerNames;
-use super::text::not_ours_text;
 
 const API_VERSION: &str = "answers.volcano.sh/v1";
 
@@ -33,8 +32,7 @@ pub struct ExplanationsJson<'a> {
 pub struct ExplanationJson<'a> {
     api_version: &'static str,
     kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    as_of: Option<AsOfJson>,
+    as_of: AsOfJson,
     subject: SubjectJson<'a>,
     verdict: VerdictJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -243,43 +241,6 @@ impl<'a> WhyJson<'a> {
         let items = all.iter().map(|it| ExplanationJson::new(it, owners)).collect();
         Self::All(ExplanationsJson { api_version: API_VERSION, kind: "ExplanationList", items })
     }
-
-    pub(super) fn not_ours(pod: &'a str, scheduler: &'a str) -> Self {
-        let (namespace, name) = pod.split_once('/').unwrap_or(("", pod));
-        let code = WaitCode::NotOurs;
-        let (job, queue, priority, waiting_seconds) = (None, None, None, None);
-        let kind = "Pod";
-        let pod = None;
-        Self::One(Box::new(ExplanationJson {
-            api_version: API_VERSION,
-            kind: "Explanation",
-            as_of: None,
-            subject: SubjectJson {
-                kind,
-                namespace,
-                name,
-                job,
-                pod,
-                queue,
-                priority,
-                waiting_seconds,
-            },
-            verdict: VerdictJson {
-                stage: code.stage(),
-                code: code.as_str(),
-                also: Vec::new(),
-                text: not_ours_text(scheduler).into(),
-            },
-            last_condition: None,
-            gang: None,
-            nodes: None,
-            short: Vec::new(),
-            quota: Vec::new(),
-            blocking: None,
-            unblock: Vec::new(),
-            line: None,
-        }))
-    }
 }
 
 impl<'a> ExplanationJson<'a> {
@@ -290,12 +251,12 @@ impl<'a> ExplanationJson<'a> {
         Self {
             api_version: API_VERSION,
             kind: "Explanation",
-            as_of: Some(AsOfJson {
+            as_of: AsOfJson {
                 time: time_text(it.as_of.time_micros),
                 cycle: it.as_of.cycle,
                 source: "file",
                 version: env!("CARGO_PKG_VERSION"),
-            }),
+            },
             subject: subject(it, owners),
             verdict: VerdictJson {
                 stage: verdict.code.stage(),

@@ -5,7 +5,7 @@ mod json;
 mod names;
 mod text;
 
-use vc_answers::{Depth, Explanation, explain, explain_waiting};
+use vc_answers::{Depth, Explanation, explain, explain_not_ours, explain_waiting};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
 use names::{Found, OwnerNames, find};
@@ -50,11 +50,6 @@ pub struct WhyAnswer {
 
 enum Asked {
     One(Box<Explanation>),
-    /// The pod of this name belongs to another scheduler.
-    NotOurs {
-        pod: String,
-        scheduler: String,
-    },
     All(Vec<Explanation>),
 }
 
@@ -71,7 +66,9 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let asked = match &options.name {
         Some(name) => match find(&simulation, state.cluster(), (namespace, name))? {
             Found::Ours(subject) => Asked::One(Box::new(explain(&mut state, subject, Depth::Full))),
-            Found::NotOurs { pod, scheduler } => Asked::NotOurs { pod, scheduler },
+            Found::NotOurs { pod, scheduler } => {
+                Asked::One(Box::new(explain_not_ours(&state, pod, &scheduler)))
+            }
         },
         None => {
             let mut all = explain_waiting(&mut state);
@@ -89,7 +86,6 @@ impl WhyAnswer {
     pub fn text(&self) -> String {
         match &self.asked {
             Asked::One(one) => text::of_one(one, &self.owners),
-            Asked::NotOurs { pod, scheduler } => text::not_ours(pod, scheduler),
             Asked::All(all) => text::of_all(all, &self.owners),
         }
     }
@@ -98,7 +94,6 @@ impl WhyAnswer {
     pub fn json(&self) -> WhyJson<'_> {
         match &self.asked {
             Asked::One(one) => WhyJson::one(one, &self.owners),
-            Asked::NotOurs { pod, scheduler } => WhyJson::not_ours(pod, scheduler),
             Asked::All(all) => WhyJson::all(all, &self.owners),
         }
     }
@@ -107,7 +102,6 @@ impl WhyAnswer {
     pub fn waits(&self) -> bool {
         match &self.asked {
             Asked::One(one) => one.waits(),
-            Asked::NotOurs { .. } => false,
             Asked::All(all) => all.iter().any(Explanation::waits),
         }
     }

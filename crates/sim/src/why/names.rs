@@ -72,7 +72,7 @@ fn controller(object: &Value) -> Option<Owner> {
 /// What a name stands for.
 pub(super) enum Found {
     Ours(Subject),
-    NotOurs { pod: String, scheduler: String },
+    NotOurs { pod: ObjectKey, scheduler: String },
 }
 
 /// Finds what `[KIND/]NAME` means in a namespace, or in any.
@@ -173,7 +173,8 @@ fn not_ours(simulation: &Simulation, namespaces: &BTreeSet<String>, name: &str) 
         let scheduler = if scheduler.is_empty() { "default-scheduler" } else { scheduler };
         let is_other = scheduler != SCHEDULER;
         let scheduler = scheduler.to_owned();
-        is_other.then(|| Found::NotOurs { pod: format!("{namespace}/{name}"), scheduler })
+        let pod = ObjectKey { namespace: namespace.as_str().into(), name: name.into() };
+        is_other.then_some(Found::NotOurs { pod, scheduler })
     })
 }
 

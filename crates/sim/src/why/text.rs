@@ -41,18 +41,6 @@ pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
     out
 }
 
-/// A pod of another scheduler.
-pub(super) fn not_ours(pod: &str, scheduler: &str) -> String {
-    let code = WaitCode::NotOurs.as_str();
-    let text = not_ours_text(scheduler);
-    format!("{} (pod)\nWHY      {code}: {}\n", escape(pod), escape(&text))
-}
-
-/// Who decides about a pod of another scheduler.
-pub(super) fn not_ours_text(scheduler: &str) -> String {
-    format!("scheduler {scheduler} decides about it")
-}
-
 /// One line for each job.
 pub(super) fn of_all(all: &[Explanation], owners: &OwnerNames) -> String {
     if all.is_empty() {
@@ -104,6 +92,7 @@ fn head(it: &Explanation, owners: &OwnerNames) -> String {
         words.insert(0, format!("pod {}", pod.name));
     }
     let waits = match (it.waits(), subject.waiting_seconds) {
+        _ if it.verdict.code == WaitCode::NotOurs => String::new(),
         (true, Some(seconds)) => format!(" waits for {}", duration(seconds)),
         (true, None) => " waits".to_owned(),
         (false, _) => " does not wait".to_owned(),

@@ -69,7 +69,7 @@ fn ans_03_a_pod_of_another_scheduler() {
     let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}";
     let called = vcsim_with_input(&["why", "p", "--exit-code", "-"], pod);
     let expected =
-        "default/p (pod)\nWHY      NotOurs: scheduler default-scheduler decides about it\n";
+        "default/p (pod)\nWHY      NotOurs: scheduler default-scheduler decides about it\nas of ";
     assert_eq!((called.stdout.as_str(), called.code), (expected, 0), "{}", called.stderr);
     let json = vcsim_with_input(&["why", "p", "-o", "json", "-"], pod).json();
     assert_eq!(json["verdict"]["code"], "NotOurs");

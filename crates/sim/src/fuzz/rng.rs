@@ -2,9 +2,9 @@
 
 /// A source of numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Draw(u64);
+pub(super) struct Rng(u64);
 
-impl Draw {
+impl Rng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
