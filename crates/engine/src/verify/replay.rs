@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Config, Switch};
-use vc_framework::{CertifiedVictim, EvictReason, Question, Session, SessionState, Statement};
+use vc_framework::{
+    CertifiedVictim, EvictReason, Question, Room, Session, SessionState, Statement,
+};
 use vc_model::{Cluster, JobId, NodeId, Reservation, TaskId, TaskStatus};
 
 use super::ResolvedCertificate;
@@ -130,11 +132,12 @@ enum EvictionOrder {
     AllGone,
 }
 
-/// Checks that the plugins grant each victim for the pod that gets its room. A plugin may refuse one
-/// member of a gang what it grants another. One of two votes must grant a victim: that on all
-/// victims for the same pod, as the action asks, or that on the victim alone after those before it.
-/// A rule that tests each candidate alone may refuse the second vote (plugins-jobs-queues.md 4.3).
-/// The first may be decided by an earlier tier than it was among more candidates.
+/// Checks that the plugins grant each victim for the pod that gets its room, once the pods before it
+/// have theirs. A plugin may refuse one member of a gang what it grants another. One of two votes
+/// must grant a victim: that on all victims for the same pod, as the action asks, or that on the
+/// victim alone after those before it. A rule that tests each candidate alone may refuse the second
+/// vote (plugins-jobs-queues.md 4.3). The first may be decided by an earlier tier than it was among
+/// more candidates.
 fn grants(
     statement: &mut Statement<'_, '_>,
     case: &ResolvedCertificate<'_>,
@@ -144,8 +147,15 @@ fn grants(
     let is_judged = certificate.action != EvictReason::Shuffle && !certificate.is_for_quota();
     let places: Vec<usize> = (0..case.victims.len()).collect();
     let vote = |&place: &usize| (case.question(place), certificate.victims[place].before);
+    let mut left = case.placements.iter();
+    let mut n_placed = 0;
     for together in places.chunk_by(|l, r| vote(l) == vote(r)) {
-        let question = case.question(together[0]);
+        let (question, before) = vote(&together[0]);
+        for &(task, node) in left.by_ref().take(before.saturating_sub(n_placed)) {
+            // A placement that fails is a fault of `fulfil`.
+            let _ = statement.pipeline(task, node, Room::Releasing);
+        }
+        n_placed = n_placed.max(before);
         let victims: Vec<TaskId> = together.iter().map(|&place| case.victims[place]).collect();
         let granted = question
             .filter(|_| is_judged)
@@ -207,7 +217,7 @@ fn fulfil(
             format!("{pod} does not fit on {node}: {why}")
         };
         fits(statement, task, node).map_err(why)?;
-        let done = statement.pipeline(task, node, vc_framework::Room::Releasing);
+        let done = statement.pipeline(task, node, Room::Releasing);
         done.map_err(|refused| refused.to_string())?;
         go(statement, place + 1)?;
     }

@@ -324,6 +324,39 @@ fn fast__candidates_that_are_tested_alone_go_together() {
     assert_eq!(world.cycle_unanswered().report.n_evictions, 2);
 }
 
+/// Placements of the reclaimer before a vote take what the cluster has left, and hierarchical drf reads
+/// that: without them it would refuse the last two victims.
+#[test]
+fn fast__votes_come_after_the_placements_before_them() {
+    let text = "node n1 cpu=2 pods=2
+        node n2 cpu=5 pods=5
+        queue q2 note.volcano.sh/hierarchy=root/a/x note.volcano.sh/hierarchy-weights=1/2/3
+        queue q1 note.volcano.sh/hierarchy=root/b note.volcano.sh/hierarchy-weights=1/3
+        job j7 queue=q2 min=4 priority=0
+          task t0 cpu=1 x4
+        job j0 queue=q2 min=4 priority=0
+          task t0 cpu=1 x4
+        job j1 queue=q2 min=4 priority=0
+          task t0 cpu=1 x4
+        job j2 queue=q2 min=4 priority=0
+          task t0 cpu=1 x4
+        job j3 queue=q2 min=3 priority=0
+          task t0-0 cpu=1 priority=0 label.app=b class=system-node-critical
+          task t0-1  priority=0 label.app=b
+          task t0-2 cpu=3 priority=0 label.app=b";
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    let plugins = "priority gang conformance | drf{* hierarchy} predicates nodeorder";
+    let actions = "enqueue, allocate, preempt, reclaim, backfill";
+    let mut world = World::with(beside_silent(), &conf(actions, plugins), all);
+    world.add(
+        "job j0 queue=q1 min=3 priority=0
+          task t0-0 x2 cpu=2 priority=0 label.app=b @n2 running started=3500
+          task t0-1 cpu=2 priority=0 label.app=b @n1 running",
+    );
+    assert_eq!(world.cycle_unanswered().report.n_evictions, 3);
+}
+
 /// Two gangs of equal pods are tried one after the other, on nodes whose load `usage` estimates. The
 /// scores that the members of one find are those that the members of the other find, whatever their
 /// uids are: `j10` comes before the pods on the nodes, and `j7` behind them.
