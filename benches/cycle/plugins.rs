@@ -23,8 +23,10 @@ pub(crate) const BUDGETS: &str = conf!("enqueue, allocate, preempt, backfill", t
 /// The chart's tiers with every other plugin but cohort, which stands alone.
 pub(crate) const ALL: &str = conf!("enqueue, allocate, backfill", tier!(all));
 
-/// The chart's tiers with vGPUs.
+/// The chart's tiers with fairshare by account.
 pub(crate) const ACCOUNTS: &str = conf!("enqueue, allocate, backfill", tier!(accounts));
+
+/// The chart's tiers with vGPUs.
 pub(crate) const SHARES: &str = conf!("enqueue, allocate, backfill", tier!(shares));
 
 const NUMBER: &str = "volcano.sh/vgpu-number";

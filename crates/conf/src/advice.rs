@@ -30,11 +30,15 @@ pub(crate) fn enqueue_voters(
         return None;
     }
     let message = format!(
-        "{} cannot help a job that is not admitted to its queue, on which {} vote",
+        "{} cannot help a job that is not admitted to its queue, on which {} {}",
         evicting.join(", "),
         voters.join(", "),
+        if voters.len() == 1 { "votes" } else { "vote" },
     );
-    let remedy = "if jobs wait as Pending in a full cluster: leave minResources unset, raise \
-                  overcommit-factor, set enableJobEnqueued: false, or take enqueue out of actions";
+    let factor = if voters.contains(&"overcommit") { "raise overcommit-factor, " } else { "" };
+    let remedy = format!(
+        "if jobs wait as Pending in a full cluster: leave minResources unset, {factor}set \
+         enableJobEnqueued: false, or take enqueue out of actions"
+    );
     Some(Warning::new(line, "actions", message, remedy))
 }

@@ -387,7 +387,7 @@ impl<'a> Loader<'a> {
             if !metrics::KEYS.contains(&value.key.as_str()) {
                 self.unknown_key(&value, metrics::KEYS);
             }
-            let text = self.text(&value, "write a single value")?;
+            let text = self.text(&value, &metrics::remedy_for(&value.key))?;
             values.insert(value.key, text);
         }
         metrics::check(&values, entry.key_line, &mut self.warnings);

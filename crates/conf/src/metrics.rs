@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Warning;
+use crate::spelling::did_you_mean;
 
 /// The keys of the section.
 pub(crate) const KEYS: &[&str] = &[
@@ -15,6 +16,15 @@ pub(crate) const KEYS: &[&str] = &[
     "elasticsearch.username",
     "elasticsearch.password",
 ];
+/// Returns how a value is written: nested keys are part of the name of a key.
+pub(crate) fn remedy_for(key: &str) -> String {
+    let is_nested = |known: &&str| known.strip_prefix(key).is_some_and(|it| it.starts_with('.'));
+    match KEYS.iter().find(|known| is_nested(known)) {
+        Some(nested) => format!("write it in one line, as in {nested}: \"...\""),
+        None => "write a single value".to_owned(),
+    }
+}
+
 /// Sources, and whether they need an address.
 const SOURCES: &[(&str, bool)] =
     &[("prometheus", true), ("prometheus_adaptor", false), ("elasticsearch", true)];
@@ -34,7 +44,7 @@ pub(crate) fn check(
         None => {
             let names: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
             let message = format!("unknown source {source}, no node load is collected");
-            let remedy = format!("write one of {}", names.join(", "));
+            let remedy = did_you_mean(source, &names);
             warnings.push(Warning::new(line, "metrics.type", message, remedy));
         }
         Some((_, true)) if text("address").is_empty() => {

@@ -236,6 +236,7 @@ fn metrics_values_keep_their_source_text() {
 fn metrics_that_collect_nothing_warn() {
     let cases = [
         ("type: influx", "metrics.type: unknown source influx, no node load is collected"),
+        ("type: prometheus_adapt", "collected\nhint: did you mean prometheus_adaptor?"),
         ("type: prometheus", "metrics.address: prometheus has no address"),
         ("adress: x", "metrics.adress: unknown key adress, it is ignored\nhint: did you mean a"),
     ];
@@ -244,6 +245,15 @@ fn metrics_that_collect_nothing_warn() {
         let text = loaded.warnings[0].to_string();
         assert!(text.contains(expected), "{text}");
     }
+}
+
+/// Volcano's documents nest these keys, which neither Volcano nor this reads.
+#[test]
+fn nested_metrics_are_refused_with_the_flat_key() {
+    let text = "actions: allocate\nmetrics:\n  tls:\n    insecureSkipVerify: true\n";
+    let error = refuse(text);
+    let remedy = "hint: write it in one line, as in tls.insecureSkipVerify: \"...\"";
+    assert!(error.contains("metrics.tls") && error.contains(remedy), "{error}");
 }
 
 #[test]
@@ -411,6 +421,8 @@ fn c3_actions_that_evict_beside_plugins_that_vote_on_admission() {
         overcommit, proportion vote";
     assert!(warning.contains(told), "{warning}");
     assert!(warning.contains("line 1") && warning.contains("hint: "), "{warning}");
+    let one = &warnings("enqueue, preempt", "[{name: proportion}]")[0];
+    assert!(one.contains("proportion votes\nhint: ") && !one.contains("factor"), "{one}");
     let silent = "[{name: gang}, {name: overcommit, enableJobEnqueued: false}]";
     for (actions, plugins) in [
         ("allocate, preempt, reclaim", voters),
