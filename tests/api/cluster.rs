@@ -53,7 +53,9 @@ impl Replica {
         let environment = Environment { socket_dir, ..Environment::read(|_| None) };
         let (meter, level) = (Arc::new(Meter::default()), log::start(0, Format::Text));
         let good_conf = None;
-        let process = Process { flags, environment, level, meter: meter.clone(), good_conf };
+        let answers = vc_scheduler::answers::AnswerHandle::default();
+        let process =
+            Process { flags, environment, level, meter: meter.clone(), answers, good_conf };
         let (stop, stopped) = oneshot::channel();
         let scheduler = tokio::spawn(async move {
             run::run(&process, clients, async { drop(stopped.await) }).await
