@@ -4,6 +4,7 @@
 mod access;
 mod certificate;
 mod handle;
+mod label;
 mod twin;
 
 use std::net::IpAddr;
@@ -21,6 +22,7 @@ use crate::threads::spawn;
 pub(crate) use certificate::own_certificate;
 pub use handle::AnswerHandle;
 use handle::TwinMessage;
+pub(crate) use label::{mark, unmark};
 
 /// Starts the thread of the twin. Returns what the engine's thread feeds it with.
 ///

@@ -112,6 +112,9 @@ async fn prepare(process: &Process, clients: &Clients) -> Result<ServerFeatures,
     let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     conf::check_directory(flags)?;
+    if flags.answers.is_some() {
+        answers::unmark(clients, process.environment.pod.as_ref()).await;
+    }
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
     let devices = match flags.gate(gates::DEVICES) {
         Some(false) => None,
@@ -262,6 +265,10 @@ impl LeaderWork {
             twin: twin.transpose()?,
         };
         let mut aside = JoinSet::new();
+        if flags.answers.is_some() {
+            let pod = process.environment.pod.clone();
+            aside.spawn(answers::mark(process.answers.clone(), later.clone(), pod));
+        }
         let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
         let source = follower.load_source();
         aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));

@@ -17,7 +17,8 @@ const NAMES: [&str; 3] = ["POD_NAME", "POD_IP", "HOSTNAME"];
 pub(crate) fn own_certificate() -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>
 {
     let named = NAMES.iter().filter_map(|name| std::env::var(name).ok());
-    let named = named.filter(|name| !name.is_empty()).chain(["localhost".to_owned()]);
+    let named =
+        named.filter(|name| !name.is_empty() && name.is_ascii()).chain(["localhost".to_owned()]);
     let key = KeyPair::generate().map_err(io::Error::other)?;
     let params = CertificateParams::new(named.collect::<Vec<_>>()).map_err(io::Error::other)?;
     let certificate = params.self_signed(&key).map_err(io::Error::other)?;

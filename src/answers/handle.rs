@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use vc_kube::{TwinInput, TwinProgress, wall_micros};
 use vc_page::{AnswerSource, Answered, Problem, Question, time_text};
 
@@ -45,7 +45,7 @@ pub struct AnswerHandle(Arc<HandleState>);
 
 #[derive(Default)]
 struct HandleState {
-    phase: Mutex<TwinPhase>,
+    phase: watch::Sender<TwinPhase>,
     /// Changes whenever answers may change.
     revision: AtomicU64,
     /// The thread of the twin, once this process leads.
@@ -67,12 +67,13 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 impl AnswerHandle {
     /// This process waits for the Lease, which another one holds.
     pub(crate) fn stands_by(&self, leader: Option<&str>) {
-        *lock(&self.0.phase) = TwinPhase::Standby(leader.unwrap_or_default().to_owned());
+        let leader = leader.unwrap_or_default().to_owned();
+        self.0.phase.send_replace(TwinPhase::Standby(leader));
     }
 
     /// This process leads. Returns what the thread of the twin takes.
     pub(crate) fn lead(&self, progress: Arc<TwinProgress>) -> mpsc::UnboundedReceiver<TwinMessage> {
-        *lock(&self.0.phase) = TwinPhase::Starting;
+        self.0.phase.send_replace(TwinPhase::Starting);
         let (sender, receiver) = mpsc::unbounded_channel();
         let thread = TwinThread { sender, progress, start_micros: wall_micros() };
         *lock(&self.0.thread) = Some(thread);
@@ -86,12 +87,21 @@ impl AnswerHandle {
 
     /// The twin answers.
     pub(crate) fn serves(&self) {
-        *lock(&self.0.phase) = TwinPhase::Serving;
+        self.0.phase.send_if_modified(|phase| {
+            std::mem::replace(phase, TwinPhase::Serving) != TwinPhase::Serving
+        });
+    }
+
+    /// Returns when the twin answers.
+    pub(crate) async fn is_serving(&self) {
+        let mut phase = self.0.phase.subscribe();
+        // The sender is this handle's own.
+        drop(phase.wait_for(|phase| *phase == TwinPhase::Serving).await);
     }
 
     /// There is no twin at the moment.
     pub(crate) fn given_up(&self, cause: &'static str) {
-        *lock(&self.0.phase) = TwinPhase::GivenUp(time_text(wall_micros()), cause);
+        self.0.phase.send_replace(TwinPhase::GivenUp(time_text(wall_micros()), cause));
     }
 
     /// Answers may differ from now on.
@@ -100,7 +110,7 @@ impl AnswerHandle {
     }
 
     fn check(&self) -> Result<(), Problem> {
-        let problem = match &*lock(&self.0.phase) {
+        let problem = match &*self.0.phase.borrow() {
             TwinPhase::Serving => return Ok(()),
             TwinPhase::Starting => "lists are being read".to_owned(),
             TwinPhase::Standby(leader) => match leader.rsplit_once('_') {

@@ -290,6 +290,27 @@ mod tests {
         following.abort();
     }
 
+    #[tokio::test]
+    async fn ans_11_a_certificate_of_our_own_is_good_for_localhost() {
+        let (chain, key) = crate::answers::own_certificate().unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(chain[0].clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let tls = Tls::own(chain, key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));
+        let trusting = TlsConnector::from(Arc::new(config));
+        let answer = livez(trusting, address).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(livez(client(None), address).await.is_err(), "nobody else knows it");
+        server.abort();
+    }
+
     #[test]
     fn files_that_cannot_be_used_are_fatal() {
         let error = |names: [&str; 3]| Tls::read(&files(names)).err().unwrap();

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE,
-    X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, RETRY_AFTER,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
-use axum::Router;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -239,7 +239,7 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
             None => String::new(),
         };
         let what = format!("{} {}.{}{place}", right.verb, right.resource, crate::access::GROUP);
-        let hint = "bind ClusterRole vc-answers-view or vc-answers-admin";
+        let hint = "bind ClusterRole vc-scheduler-answers-view or vc-scheduler-answers-admin";
         Err(Problem::forbidden(format!("user {} may not {what}", user.name)).hint(hint))
     }
 }

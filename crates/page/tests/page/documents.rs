@@ -17,7 +17,7 @@ async fn ans_18_a_job_is_explained() {
     let as_of = &it["asOf"];
     assert_eq!((&as_of["source"], &as_of["behindMillis"]), (&"daemon".into(), &7.into()));
     assert_eq!((&as_of["cycle"], &as_of["time"]).0, &1);
-    assert_eq!(it["verdict"]["code"], "Fragmented");
+    assert_eq!(it["verdict"]["code"], "NoRoom");
     assert_eq!(it["nodes"]["total"], 4);
     assert_eq!(it["line"]["behind"]["job"], "prod/serve");
     assert!(!it["blocking"]["sets"].as_array().unwrap().is_empty());
@@ -41,7 +41,8 @@ async fn ans_11_lists_are_filtered_and_have_pages() {
         ("explanations", 3, vec!["held", "train", "serve"]),
         ("namespaces/ml/explanations", 2, vec!["held", "train"]),
         ("explanations?queue=research", 2, vec!["train", "serve"]),
-        ("explanations?code=Fragmented&offset=1", 2, vec!["serve"]),
+        ("explanations?code=Fragmented", 1, vec!["serve"]),
+        ("explanations?queue=research&offset=1", 2, vec!["serve"]),
         ("explanations?limit=1", 3, vec!["held"]),
         ("explanations?offset=9", 3, vec![]),
         ("explanations?queue=nothing", 0, vec![]),

@@ -29,7 +29,7 @@ fn ans_13_a_job_is_explained_in_lines() {
     let asked = AskedJob { namespace, name, ..AskedJob::default() };
     let lines = lines(&Question::Explanation(asked));
     assert!(lines[0].starts_with("ml/train (PodGroup, queue research, priority 0) waits"));
-    assert!(lines[1].starts_with("WHY      Fragmented: 6 nvidia.com/gpu are free"), "{lines:#?}");
+    assert!(lines[1].starts_with("WHY      NoRoom: 2 nvidia.com/gpu short: "), "{lines:#?}");
     assert!(lines.last().unwrap().ends_with(", cycle 1, 7 ms behind"), "{lines:#?}");
 }
 
