@@ -30,15 +30,15 @@ pub(crate) use label::{mark, unmark};
 /// There is no thread.
 pub(crate) fn start(handle: &AnswerHandle, meter: &Arc<Meter>) -> std::io::Result<TwinFeed> {
     let progress = Arc::new(TwinProgress::default());
-    let receiver = handle.lead(progress.clone());
-    let (feed, told) = (handle.clone(), meter.clone());
-    let twin = twin::Twin::new(handle.clone(), progress.clone(), told);
+    let (sender, receiver) = handle.lead(progress.clone());
+    let twin = twin::Twin::new(handle.clone(), progress.clone(), meter.clone());
     let _ends_with_the_process = spawn("answers", move || {
         calm_thread();
         twin.run(receiver);
     })?;
     let send = move |input| {
-        let _is_taken_until_the_end = feed.send(TwinMessage::Input(input));
+        // Nobody takes it only when the process ends.
+        drop(sender.send(TwinMessage::Input(input)));
     };
     Ok(TwinFeed::new(send, progress))
 }

@@ -52,6 +52,9 @@ struct HandleState {
     thread: Mutex<Option<TwinThread>>,
 }
 
+/// Both ends of the way to the thread of the twin.
+type TwinChannel = (mpsc::UnboundedSender<TwinMessage>, mpsc::UnboundedReceiver<TwinMessage>);
+
 struct TwinThread {
     sender: mpsc::UnboundedSender<TwinMessage>,
     progress: Arc<TwinProgress>,
@@ -71,18 +74,13 @@ impl AnswerHandle {
         self.0.phase.send_replace(TwinPhase::Standby(leader));
     }
 
-    /// This process leads. Returns what the thread of the twin takes.
-    pub(crate) fn lead(&self, progress: Arc<TwinProgress>) -> mpsc::UnboundedReceiver<TwinMessage> {
+    /// This process leads. Returns the way to the thread of the twin, and what that takes.
+    pub(crate) fn lead(&self, progress: Arc<TwinProgress>) -> TwinChannel {
         self.0.phase.send_replace(TwinPhase::Starting);
         let (sender, receiver) = mpsc::unbounded_channel();
-        let thread = TwinThread { sender, progress, start_micros: wall_micros() };
+        let thread = TwinThread { sender: sender.clone(), progress, start_micros: wall_micros() };
         *lock(&self.0.thread) = Some(thread);
-        receiver
-    }
-
-    /// Sends to the thread. Returns false if there is none.
-    pub(crate) fn send(&self, message: TwinMessage) -> bool {
-        lock(&self.0.thread).as_ref().is_some_and(|thread| thread.sender.send(message).is_ok())
+        (sender, receiver)
     }
 
     /// The twin answers.
@@ -140,7 +138,10 @@ impl AnswerSource for AnswerHandle {
         let (reply, answer) = oneshot::channel();
         let question = TwinQuestion { question, asked: Instant::now(), reply };
         let ended = || Problem::unavailable("the process ends");
-        if !self.send(TwinMessage::Question(question)) {
+        let is_sent = lock(&self.0.thread)
+            .as_ref()
+            .is_some_and(|thread| thread.sender.send(TwinMessage::Question(question)).is_ok());
+        if !is_sent {
             return Err(ended());
         }
         answer.await.unwrap_or_else(|_| Err(ended()))
@@ -167,7 +168,7 @@ mod tests {
         assert_eq!(refused(&handle), "somebody leads");
         handle.stands_by(None);
         assert_eq!(refused(&handle), "another process leads");
-        let _receiver = handle.lead(Arc::default());
+        let _channel = handle.lead(Arc::default());
         assert_eq!(refused(&handle), "lists are being read");
         handle.given_up("too much waits");
         let text = refused(&handle);
@@ -178,7 +179,7 @@ mod tests {
     #[tokio::test]
     async fn ans_72_the_revision_changes_with_the_answers() {
         let handle = AnswerHandle::default();
-        let receiver = handle.lead(Arc::default());
+        let (_sender, receiver) = handle.lead(Arc::default());
         handle.serves();
         let first = handle.revision().unwrap();
         assert_eq!(handle.revision().unwrap(), first);

@@ -51,6 +51,8 @@ impl Twin {
 
     fn take(&mut self, input: TwinInput) {
         match input {
+            // An earlier one was given up after this one was made: nothing follows.
+            TwinInput::Start(_) if !self.progress.is_following() => {}
             TwinInput::Start(engine) => {
                 tracing::debug!(v = 3, "answers: a copy of the state is followed");
                 (self.engine, self.report) = (Some(engine), None);

@@ -86,6 +86,11 @@ pub struct TwinProgress {
 }
 
 impl TwinProgress {
+    /// False: the twin was given up, or none was made yet.
+    pub fn is_following(&self) -> bool {
+        self.is_following.load(Ordering::Relaxed)
+    }
+
     /// The twin was given up: nothing is sent until a new one is made.
     pub fn give_up(&self) {
         self.is_following.store(false, Ordering::Relaxed);
@@ -121,8 +126,9 @@ impl TwinFeed {
         self.started = Some(Instant::now());
         match engine.twin() {
             Some(twin) => {
-                (self.send)(TwinInput::Start(Box::new(twin)));
+                // Before it is sent: a twin that is given up meanwhile must not begin with it.
                 self.progress.is_following.store(true, Ordering::Relaxed);
+                (self.send)(TwinInput::Start(Box::new(twin)));
             }
             None => (self.send)(TwinInput::Stop(TwinStop::Services)),
         }
@@ -131,19 +137,15 @@ impl TwinFeed {
     /// Nothing happens now: a twin that was given up is made anew, unless that was lately.
     pub(crate) fn lull(&mut self, engine: &Engine) {
         let is_due = self.started.is_none_or(|started| NEXT_TWIN <= started.elapsed());
-        if is_due && !self.is_following() {
+        if is_due && !self.progress.is_following() {
             self.start(engine);
         }
-    }
-
-    fn is_following(&self) -> bool {
-        self.progress.is_following.load(Ordering::Relaxed)
     }
 
     /// Returns a copy of what the engine is about to be given. Returns `None` if nobody follows.
     pub(crate) fn copy(&self, kind: TwinBatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
         let copy = || BatchCopy { kind, events: events.to_vec(), digest: EffectDigest::default() };
-        self.is_following().then(copy)
+        self.progress.is_following().then(copy)
     }
 
     /// Sends the copy after the engine's call.
@@ -159,7 +161,7 @@ impl TwinFeed {
 
     /// Sends a command that the engine is about to run.
     pub(crate) fn command(&self, command: &EngineCommand) {
-        if self.is_following() {
+        if self.progress.is_following() {
             (self.send)(TwinInput::Command(command.clone()));
         }
     }

@@ -225,6 +225,8 @@ impl World {
 
     /// From now on a twin of the engine follows, and must decide the same.
     pub(crate) fn follow(&mut self) {
+        // As in the process: only the twin explains.
+        self.engine.explain(false);
         self.twin = self.engine.twin();
         assert!(self.twin.is_some());
     }
