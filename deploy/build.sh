@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds both binaries, static, and puts them into the given folder: what the Dockerfile does, and
+# Builds the binaries, static, and puts them into the given folder: what the Dockerfile does, and
 # what can be done where there is no container engine (docs/spec/rust-ecosystem.md 16).
 #
 #   deploy/build.sh OUT [CARGO_PROFILE]
@@ -85,7 +85,7 @@ prepare() {
 
 compile() {
     cargo build --locked --profile "$profile" --target "$target" -p vc-scheduler -p vc-sim \
-        --bin vc-scheduler --bin vcsim
+        -p vc-cli --bin vc-scheduler --bin vcsim --bin kubectl-vc
 }
 
 dependencies() {
@@ -109,13 +109,13 @@ build() {
     *) folder=$profile ;;
     esac
     mkdir -p "$out"
-    for binary in vc-scheduler vcsim; do
+    for binary in vc-scheduler vcsim kubectl-vc; do
         cp "${CARGO_TARGET_DIR:-target}/$target/$folder/$binary" "$out/"
         # Names of functions stay: CPU profiles are made of them.
         "${tools}strip" --strip-debug "$out/$binary"
     done
     # It must run without any library, and be what was built.
-    if readelf -d "$out/vc-scheduler" "$out/vcsim" | grep NEEDED; then
+    if readelf -d "$out/vc-scheduler" "$out/vcsim" "$out/kubectl-vc" | grep NEEDED; then
         fail "a binary needs these libraries, the image has none" "find the dependency that links them"
     fi
     # Programs for another machine are not tried.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
-use vc_engine::{Engine, KNOWN};
-use vc_kube::{DeviceReportSource, EngineMessage, EngineVisit, LoadSource};
+use vc_engine::KNOWN;
+use vc_kube::{DeviceReportSource, EngineCommand, EngineMessage, EngineVisit, LoadSource};
 use vc_model::ClusterEvent;
 
 use crate::device_config::{self, DeviceConfigReader};
@@ -270,10 +270,12 @@ impl ConfigFollower {
         (has_other_devices || has_other_file).then(|| {
             let (loaded, devices) = (self.loaded.clone(), self.devices.clone());
             let meter = self.meter.clone();
-            EngineVisit::change(move |engine| {
-                engine.apply(usage.into_iter().collect());
-                configure(engine, &loaded, devices, &meter);
-            })
+            let config = device_config::merged(&loaded.config, devices.as_deref());
+            let commands = vec![
+                EngineCommand::Apply(usage.into_iter().collect()),
+                EngineCommand::Configure(Box::new(config.into_owned())),
+            ];
+            EngineVisit::change(commands, move |warnings| configured(&loaded, &warnings, &meter))
         })
     }
 
@@ -319,9 +321,8 @@ fn replace<T: PartialEq>(known: &mut T, new: T) -> bool {
     is_another
 }
 
-fn configure(engine: &mut Engine, loaded: &LoadedConfig, devices: Option<String>, meter: &Meter) {
-    let warnings = engine.configure(&device_config::merged(&loaded.config, devices.as_deref()));
-    warn(&warnings);
+fn configured(loaded: &LoadedConfig, warnings: &[Warning], meter: &Meter) {
+    warn(warnings);
     meter.configuration(loaded, warnings.len());
     meter.metrics.default_in_force(false);
     tracing::info!("the new configuration is in force");
@@ -329,6 +330,8 @@ fn configure(engine: &mut Engine, loaded: &LoadedConfig, devices: Option<String>
 
 #[cfg(test)]
 mod tests {
+    use vc_engine::Engine;
+
     use super::*;
     use crate::log::tests::logged;
 
@@ -465,7 +468,7 @@ mod tests {
             assert_eq!(visit.is_some(), reported, "{text}");
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
-                visit.pay(&mut engine);
+                visit.pay(&mut engine, |_| {});
                 let text = meter.metrics.encode();
                 assert!(text.contains("\nvolcano_config_default_in_force 0\n"), "{text}");
             }

@@ -36,6 +36,15 @@ const OUR_NAME: Variable = Variable {
 const NUMBER: Variable =
     Variable { name: "SCHEDULER_NUM", default: "1", help: "number of schedulers" };
 
+const POD_NAME: Variable = Variable {
+    name: "POD_NAME",
+    default: "",
+    help: "name of our pod, which gets the label `scheduling.volcano.sh/answers` while it leads, with \
+        `--enable-answers`",
+};
+const POD_NAMESPACE: Variable =
+    Variable { name: "POD_NAMESPACE", default: "", help: "namespace of our pod" };
+
 /// All that are read or known, in the order of the documentation.
 pub(crate) const VARIABLES: &[Variable] = &[
     SOCKETS,
@@ -43,6 +52,8 @@ pub(crate) const VARIABLES: &[Variable] = &[
     DIVISION,
     OUR_NAME,
     NUMBER,
+    POD_NAME,
+    POD_NAMESPACE,
     Variable {
         name: "TZ",
         default: "",
@@ -61,6 +72,13 @@ pub(crate) const VARIABLES: &[Variable] = &[
     },
 ];
 
+/// The pod that this process runs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnPod {
+    pub namespace: String,
+    pub name: String,
+}
+
 /// What the environment asks for.
 #[derive(Clone, Debug)]
 pub struct Environment {
@@ -70,6 +88,8 @@ pub struct Environment {
     pub fatal_assertions: bool,
     /// `MULTI_SCHEDULER_ENABLE` (core.md 4.4); `None`: all work is ours.
     pub division: Option<Division>,
+    /// `None`: it is not said, or this is no pod.
+    pub pod: Option<OwnPod>,
 }
 
 impl Environment {
@@ -82,7 +102,10 @@ impl Environment {
     pub fn read(value: impl Fn(&str) -> Option<String>) -> Self {
         let is_true = |variable: &Variable| value(variable.name).as_deref() == Some("true");
         let sockets = value(SOCKETS.name).filter(|text| !text.is_empty());
+        let given = |variable: &Variable| value(variable.name).filter(|text| !text.is_empty());
+        let pod = given(&POD_NAMESPACE).zip(given(&POD_NAME));
         Self {
+            pod: pod.map(|(namespace, name)| OwnPod { namespace, name }),
             socket_dir: sockets.unwrap_or_else(|| SOCKETS.default.to_owned()).into(),
             fatal_assertions: is_true(&PANIC),
             division: is_true(&DIVISION).then(|| {

@@ -20,6 +20,7 @@ use vc_engine::Evaluator;
 use vc_kube::{CyclePace, ScheduleTrigger, ServerAccess};
 use vc_model::{Sharding, ShardingMode};
 
+use crate::answers::is_loopback;
 use crate::command::words;
 use crate::log::Format;
 use gates::{ALL_ALPHA, GATES};
@@ -69,6 +70,8 @@ pub struct Flags {
     pub metrics_tls: Option<TlsFiles>,
     /// Metrics and profiles only for whom the API server lets get them.
     pub metrics_authorization: bool,
+    /// `None`: nobody answers why jobs wait.
+    pub answers: Option<AnswerFlags>,
     /// Cycles between two checks of all sums; 0: none.
     pub check_cycles: u64,
     /// `None`: no dumps.
@@ -96,6 +99,16 @@ pub struct HealthFlags {
     pub address: String,
     /// `None`: CA, certificate and key are not all given, plain HTTP.
     pub tls: Option<TlsFiles>,
+}
+
+/// The port for answers (answers.md 11).
+#[derive(Clone, Debug)]
+pub struct AnswerFlags {
+    pub address: String,
+    /// `None`: the process makes a certificate itself.
+    pub tls: Option<TlsFiles>,
+    /// False: plain HTTP, everybody may all.
+    pub needs_token: bool,
 }
 
 /// Files of a server with TLS.
@@ -187,6 +200,7 @@ impl Flags {
             profiles: of.get_flag("enable-pprof"),
             metrics_tls: of.get_flag("metrics-tls").then(|| tls_files(of)),
             metrics_authorization: of.get_flag("metrics-authorization"),
+            answers: of.get_flag("enable-answers").then(|| answers(of)),
             check_cycles: u64::try_from(int("cache-check-cycles")).unwrap_or(0),
             dump_dir: of.get_flag("cache-dumper").then(|| text(of, "cache-dump-dir").into()),
             version: of.get_flag("version"),
@@ -207,6 +221,7 @@ impl Flags {
     pub fn check(&self) -> Result<(), String> {
         self.lease.as_ref().map_or(Ok(()), LeaseFlags::check)?;
         self.check_metrics()?;
+        self.answers.as_ref().map_or(Ok(()), AnswerFlags::check)?;
         let is_go_plugin = |path: PathBuf| path.extension().is_some_and(|end| end == "so");
         let mut files = std::fs::read_dir(&self.plugins_dir).into_iter().flatten().flatten();
         match files.find(|file| is_go_plugin(file.path())) {
@@ -271,6 +286,28 @@ impl Flags {
     fn vain_gates(&self) -> impl Iterator<Item = &str> {
         let given = self.feature_gates.iter().map(|(name, _)| name.as_str());
         given.filter(|name| !GATES.iter().any(|gate| gate.name == *name))
+    }
+}
+
+impl AnswerFlags {
+    fn check(&self) -> Result<(), String> {
+        let Self { address, tls, needs_token } = self;
+        if !needs_token && !is_loopback(address) {
+            let hint = "hint: --answers-address=127.0.0.1:11253, or leave out --answers-auth";
+            return Err(format!(
+                "--answers-auth=off needs a loopback address, not {address}\n{hint}"
+            ));
+        }
+        let is_missing = |file: &PathBuf| file.as_os_str().is_empty();
+        if tls
+            .as_ref()
+            .is_some_and(|files| is_missing(&files.certificate) || is_missing(&files.key))
+        {
+            let hint =
+                "hint: give --answers-tls-cert-file and --answers-tls-private-key-file, or none";
+            return Err(format!("TLS of the answers: a certificate needs its key\n{hint}"));
+        }
+        Ok(())
     }
 }
 
@@ -381,6 +418,17 @@ fn health(of: &ArgMatches) -> HealthFlags {
     let all = files.authority.is_some()
         && [&files.certificate, &files.key].iter().all(|file| !file.as_os_str().is_empty());
     HealthFlags { address: text(of, "healthz-address"), tls: all.then_some(files) }
+}
+
+fn answers(of: &ArgMatches) -> AnswerFlags {
+    let [certificate, key] = ["answers-tls-cert-file", "answers-tls-private-key-file"]
+        .map(|name| PathBuf::from(text(of, name)));
+    let is_given = [&certificate, &key].iter().any(|file| !file.as_os_str().is_empty());
+    AnswerFlags {
+        address: text(of, "answers-address"),
+        tls: is_given.then_some(TlsFiles { authority: None, certificate, key }),
+        needs_token: text(of, "answers-auth") == "token",
+    }
 }
 
 fn texts<'a>(of: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a str> {

@@ -1,6 +1,7 @@
 //! The process `vc-scheduler`: flags, configuration, logs, servers, and the wiring of engine and
 //! API server. Specification: core.md 1. It is a library too, so that tests run the whole of it.
 
+pub mod answers;
 pub mod check;
 pub mod command;
 pub mod conf;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use vc_kube::{Clients, Observer};
+use vc_scheduler::answers::AnswerHandle;
 use vc_scheduler::command::RequestedCommand;
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
@@ -63,7 +64,8 @@ fn schedule(
     meter: Arc<Meter>,
 ) -> Result<(), Fatal> {
     let good_conf = conf::before_start(&flags)?;
-    let process = &Process { flags, environment, level, meter, good_conf };
+    let answers = AnswerHandle::default();
+    let process = &Process { flags, environment, level, meter, answers, good_conf };
     let runtime = tokio::runtime::Runtime::new()?;
     let ended = runtime.block_on(async {
         let stop = run::signals()?;

@@ -10,11 +10,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use vc_engine::{Engine, EngineOptions};
 use vc_kube::{
-    Clients, DeviceApi, Election, EngineMessage, EngineVisit, Feeds, KindSet, Leadership, Observer,
-    SchedulerLoop, ServerVersion, identity,
+    Clients, DeviceApi, Election, ElectionNews, EngineCommand, EngineMessage, EngineVisit, Feeds,
+    KindSet, Leadership, Observer, SchedulerLoop, ServerVersion, identity,
 };
 use vc_model::{ClusterEvent, RequestGates, Settings};
 
+use crate::answers::{self, AnswerHandle};
 use crate::conf::{self, ConfigFollower, StartConfig, UsableConfig};
 use crate::device_config::{self, DeviceConfigReader};
 use crate::dump::Dumper;
@@ -39,6 +40,8 @@ pub struct Process {
     pub environment: Environment,
     pub level: Level,
     pub meter: Arc<Meter>,
+    /// The way to the answers; unused without `--enable-answers`.
+    pub answers: AnswerHandle,
     /// The configuration file at the start of the process, if it could be used.
     pub good_conf: Option<UsableConfig>,
 }
@@ -77,7 +80,8 @@ pub async fn run(
     let mut dumper = Dumper::install()?;
     let start = async {
         // Before anything is asked: an API server that does not answer shows in the metrics.
-        let servers = serve::start(&process.flags, &clients, &process.meter).await?;
+        let servers = serve::start(&process.flags, &clients, &process.meter, &process.answers);
+        let servers = servers.await?;
         let server = prepare(process, &clients).await?;
         Ok::<_, Fatal>((server, servers, elect(process, &clients).await))
     };
@@ -108,6 +112,9 @@ async fn prepare(process: &Process, clients: &Clients) -> Result<ServerFeatures,
     let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
     conf::check_directory(flags)?;
+    if flags.answers.is_some() {
+        answers::unmark(clients, process.environment.pod.as_ref()).await;
+    }
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
     let devices = match flags.gate(gates::DEVICES) {
         Some(false) => None,
@@ -128,8 +135,9 @@ async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
         renew: flags.renew,
         retry: flags.retry,
     };
-    let tell = |connected| {
-        process.meter.reached(State::Standby { connected });
+    let tell = |news: ElectionNews<'_>| {
+        process.answers.stands_by(news.leader);
+        process.meter.reached(State::Standby { connected: news.connected });
     };
     Some(election.win(clients, tell).await)
 }
@@ -245,6 +253,7 @@ impl LeaderWork {
         let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
         let n_kinds = feeds.len();
         let check_cycles = flags.check_cycles;
+        let twin = flags.answers.is_some().then(|| answers::start(&process.answers, meter));
         let scheduler_loop = SchedulerLoop {
             inbox: receiver,
             effects,
@@ -253,8 +262,13 @@ impl LeaderWork {
             n_kinds,
             check_cycles,
             observer,
+            twin: twin.transpose()?,
         };
         let mut aside = JoinSet::new();
+        if flags.answers.is_some() {
+            let pod = process.environment.pod.clone();
+            aside.spawn(answers::mark(process.answers.clone(), later.clone(), pod));
+        }
         let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
         let source = follower.load_source();
         aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));
@@ -339,7 +353,7 @@ async fn devices_later(
     tracing::info!("resource claims of pods are taken into account from now on");
     meter.devices(true);
     // From here on pods with claims wait until these are known.
-    let visit = EngineVisit::change(Engine::serve_devices);
+    let visit = EngineVisit::change(vec![EngineCommand::ServeDevices], |_| {});
     if inbox.send(EngineMessage::Visit(visit)).await.is_err() {
         return;
     }
@@ -404,6 +418,7 @@ mod tests {
             environment: Environment::read(|_| None),
             level: crate::log::start(0, Format::Text),
             meter: Arc::default(),
+            answers: AnswerHandle::default(),
             good_conf: None,
         }
     }

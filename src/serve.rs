@@ -19,8 +19,9 @@ use tokio::task::JoinSet;
 use vc_http::ServerLimits;
 use vc_kube::{Clients, Reviewer};
 
+use crate::answers::{self, AnswerHandle};
 use crate::fatal::Fatal;
-use crate::flags::{Flags, TlsFiles};
+use crate::flags::{AnswerFlags, Flags, TlsFiles};
 use crate::meter::Meter;
 
 pub use level::socket;
@@ -41,15 +42,33 @@ async fn serve<L: Listener>(listener: L, tls: Option<Tls>, routes: Router) {
     }
 }
 
-/// Starts what the flags ask for. That nobody can listen for metrics is only logged.
+/// Starts what the flags ask for. That nobody can listen for metrics or answers is only logged.
 ///
 /// # Errors
 /// Nobody can listen on the health port, or the files of TLS are of no use.
-pub async fn start(flags: &Flags, clients: &Clients, meter: &Arc<Meter>) -> Result<Servers, Fatal> {
+pub async fn start(
+    flags: &Flags,
+    clients: &Clients,
+    meter: &Arc<Meter>,
+    answers: &AnswerHandle,
+) -> Result<Servers, Fatal> {
     let mut servers = Servers::default();
     let read = |files: Option<&TlsFiles>| files.map(Tls::read).transpose();
     let health_tls = read(flags.health.as_ref().and_then(|health| health.tls.as_ref()))?;
     let metrics_tls = read(flags.metrics_tls.as_ref())?;
+    if let Some(of_answers) = &flags.answers {
+        let tls = answers_tls(of_answers)?;
+        match listen(&of_answers.address, "answers").await {
+            Ok(listener) => {
+                let routes = answers::routes(of_answers, answers, clients, meter);
+                servers.0.spawn(serve(listener, tls, routes));
+            }
+            Err(error) => {
+                let address = &of_answers.address;
+                tracing::error!("no answers: cannot listen on {address}: {error}");
+            }
+        }
+    }
     if flags.metrics || flags.profiles {
         match listen(&flags.listen_address, "metrics").await {
             Ok(listener) => {
@@ -73,6 +92,18 @@ pub async fn start(flags: &Flags, clients: &Clients, meter: &Arc<Meter>) -> Resu
         servers.0.spawn(serve(listener, health_tls, health::routes(meter.clone())));
     }
     Ok(servers)
+}
+
+/// TLS of the answers: the files, or a certificate of our own. `None`: plain HTTP.
+fn answers_tls(flags: &AnswerFlags) -> Result<Option<Tls>, Fatal> {
+    match &flags.tls {
+        Some(files) => Ok(Some(Tls::read(files)?)),
+        None if flags.needs_token => {
+            let (chain, key) = answers::own_certificate()?;
+            Ok(Some(Tls::own(chain, key)?))
+        }
+        None => Ok(None),
+    }
 }
 
 async fn listen(address: &str, purpose: &str) -> io::Result<TcpListener> {

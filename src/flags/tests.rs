@@ -172,6 +172,27 @@ fn tokens_are_not_read_in_the_clear_and_tls_of_metrics_has_its_files() {
 }
 
 #[test]
+fn ans_16_answers_without_tokens_stay_on_the_machine_and_tls_has_both_files() {
+    let off = "answers-auth=off needs a loopback address, not :11253\nhint: ";
+    let pair = "TLS of the answers: a certificate needs its key\nhint: ";
+    let cases: [(&[&str], &str); 3] = [
+        (&["--enable-answers", "--answers-auth=off"], off),
+        (&["--enable-answers", "--answers-tls-cert-file=a"], pair),
+        (&["--enable-answers", "--answers-tls-private-key-file=a"], pair),
+    ];
+    for (args, text) in cases {
+        let error = flags(args).check().unwrap_err();
+        assert!(error.trim_start_matches("--").starts_with(text), "{error}");
+        assert_eq!(flags(&args[1..]).check(), Ok(()), "nobody answers");
+    }
+    let loopback = ["--enable-answers", "--answers-auth=off", "--answers-address=127.0.0.1:1"];
+    assert_eq!(flags(&loopback).check(), Ok(()));
+    assert!(!flags(&loopback).answers.unwrap().needs_token);
+    assert!(flags(&["--enable-answers"]).answers.unwrap().needs_token);
+    assert!(flags(&[]).answers.is_none());
+}
+
+#[test]
 fn durations_are_printed_as_go_does() {
     let cases = [
         ("0s", 0),

@@ -34,7 +34,8 @@ const READ_AGAIN: Duration = Duration::from_secs(60);
 
 /// Certificate, key and the CA of the clients, as they were read last.
 pub struct Tls {
-    files: TlsFiles,
+    /// `None`: the certificate is the process's own, and never replaced.
+    files: Option<TlsFiles>,
     /// The files when an acceptor was made of them last, or could not be made.
     contents: Contents,
     acceptor: watch::Sender<TlsAcceptor>,
@@ -51,7 +52,21 @@ impl Tls {
     pub fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let (contents, acceptor) = (contents(files), acceptor(files)?);
         let acceptor = watch::Sender::new(acceptor);
-        Ok(Self { files: files.clone(), contents, acceptor })
+        Ok(Self { files: Some(files.clone()), contents, acceptor })
+    }
+
+    /// With a certificate that is in no file. Clients are not asked for one.
+    ///
+    /// # Errors
+    /// Certificate and key do not fit together.
+    pub(crate) fn own(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let acceptor = accept(provider, WebPkiClientVerifier::no_client_auth(), chain, key)?;
+        let acceptor = watch::Sender::new(acceptor);
+        Ok(Self { files: None, contents: Contents::default(), acceptor })
     }
 
     /// Returns what shakes hands with clients, as it is from now on.
@@ -70,13 +85,14 @@ impl Tls {
     /// Uses the files for new connections if they have changed. Files that cannot be used are logged
     /// once, and what was read before stays in use.
     fn read_again(&mut self) {
-        let contents = contents(&self.files);
+        let Some(files) = &self.files else { return };
+        let contents = contents(files);
         if contents == self.contents {
             return;
         }
         self.contents = contents;
-        let certificate = self.files.certificate.display();
-        match acceptor(&self.files) {
+        let certificate = files.certificate.display();
+        match acceptor(files) {
             Ok(acceptor) => {
                 self.acceptor.send_replace(acceptor);
                 tracing::info!("certificate {certificate} was read again: it has changed");
@@ -104,6 +120,15 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     };
     let chain = certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
+    accept(provider, clients, chain, key)
+}
+
+fn accept(
+    provider: Arc<CryptoProvider>,
+    clients: Arc<dyn ClientCertVerifier>,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<TlsAcceptor, TlsError> {
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(clients)
@@ -263,6 +288,27 @@ mod tests {
         acceptor.changed().await.unwrap();
         assert_eq!(start.elapsed(), READ_AGAIN);
         following.abort();
+    }
+
+    #[tokio::test]
+    async fn ans_11_a_certificate_of_our_own_is_good_for_localhost() {
+        let (chain, key) = crate::answers::own_certificate().unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(chain[0].clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let tls = Tls::own(chain, key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));
+        let trusting = TlsConnector::from(Arc::new(config));
+        let answer = livez(trusting, address).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(livez(client(None), address).await.is_err(), "nobody else knows it");
+        server.abort();
     }
 
     #[test]

@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::interval;
 use vc_kube::Clients;
-use vc_scheduler::environment::Environment;
+use vc_scheduler::answers::AnswerHandle;
+use vc_scheduler::environment::{Environment, OwnPod};
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
 use vc_scheduler::log::{self, Format};
@@ -40,25 +41,44 @@ pub(crate) type Fault = fn(&str, usize) -> Option<u16>;
 pub(crate) struct Replica {
     pub(crate) log: Log,
     pub(crate) meter: Arc<Meter>,
+    pub(crate) answers: AnswerHandle,
     stop: oneshot::Sender<()>,
     scheduler: JoinHandle<Result<(), Fatal>>,
 }
 
 impl Replica {
     pub(crate) fn start(server: &Server, args: &[&str], fault: Fault) -> Self {
+        Self::start_in(None, server, args, fault)
+    }
+
+    /// In this pod.
+    pub(crate) fn start_in(
+        pod: Option<OwnPod>,
+        server: &Server,
+        args: &[&str],
+        fault: Fault,
+    ) -> Self {
         let log = Log::default();
         let clients = Clients::shared(client(&server.url(), log.clone(), fault));
         let flags = Flags::parse(["vc-scheduler"].iter().chain(args).map(Into::into)).unwrap();
         let socket_dir = folder("sockets");
-        let environment = Environment { socket_dir, ..Environment::read(|_| None) };
+        let environment = Environment { socket_dir, pod, ..Environment::read(|_| None) };
         let (meter, level) = (Arc::new(Meter::default()), log::start(0, Format::Text));
         let good_conf = None;
-        let process = Process { flags, environment, level, meter: meter.clone(), good_conf };
+        let answers = AnswerHandle::default();
+        let process = Process {
+            flags,
+            environment,
+            level,
+            meter: meter.clone(),
+            answers: answers.clone(),
+            good_conf,
+        };
         let (stop, stopped) = oneshot::channel();
         let scheduler = tokio::spawn(async move {
             run::run(&process, clients, async { drop(stopped.await) }).await
         });
-        Self { log, meter, stop, scheduler }
+        Self { log, meter, answers, stop, scheduler }
     }
 
     /// Waits until it is as far as that.

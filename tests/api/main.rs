@@ -5,6 +5,7 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod answers;
 mod binary;
 mod binding;
 mod child;

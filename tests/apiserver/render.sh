@@ -68,7 +68,9 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set nodeLocks.enabled=true,nodeLoads.customMetrics=true,fairshareState.enabled=true,mindCluster.enabled=true \
     --set deviceConfig.enabled=true,deviceConfig.namespace=of-devices,deviceConfig.name=config-of-ours \
     --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
-    --set 'networkPolicy.egress[0].ports[0].port=6443' >"$rendered/values.yaml"
+    --set 'networkPolicy.egress[0].ports[0].port=6443' \
+    --set answers.enabled=true,answers.port=9092 \
+    --set 'networkPolicy.answersFrom[0].podSelector.matchLabels.may=ask' >"$rendered/values.yaml"
 # And without these, each line is gone.
 everything --set priorityClassName=,metrics.enabled=false,metrics.scrapeAnnotations=false \
     --set serviceMonitor.enabled=false,prometheusRule.enabled=false,dashboard.enabled=false \
@@ -123,6 +125,12 @@ replicas: 2
 --healthz-address=:9091
 --metrics-tls=true
 --metrics-authorization=true
+--enable-answers=true
+--answers-address=:9092
+name: POD_NAMESPACE
+scheduling.volcano.sh/answers
+services/proxy
+may: ask
 --tls-cert-file=/tls/tls.crt
 --tls-private-key-file=/tls/tls.key
 --ca-cert-file=/tls/ca.crt

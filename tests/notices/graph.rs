@@ -1,5 +1,5 @@
 //! Which packages end in the binaries: what `cargo metadata` resolves for the targets of a
-//! release, from the two programs on, without build scripts and procedural macros.
+//! release, from the programs on, without build scripts and procedural macros.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::project;
 
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 /// Packages with the programs.
-const PROGRAMS: [&str; 2] = ["vc-scheduler", "vc-sim"];
+const PROGRAMS: [&str; 3] = ["vc-scheduler", "vc-sim", "vc-cli"];
 
 /// A package of somebody else.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

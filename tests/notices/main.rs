@@ -20,8 +20,8 @@ use graph::Package;
 const HEAD: &str = "\
 Third-party notices of vc-scheduler
 
-The binaries vc-scheduler and vcsim contain the packages below. This file is generated from Cargo.lock
-(`make notices`). Packages that offer the Apache License 2.0 are used under it; its text is in the file
+The binaries vc-scheduler, vcsim and kubectl-vc contain the packages below. This file is generated from
+Cargo.lock (`make notices`). Packages that offer the Apache License 2.0 are used under it; its text is in the file
 LICENSE. The texts of all other licences follow the table.
 
 The binaries also contain the standard library of Rust (MIT OR Apache-2.0, Copyright The Rust Project

@@ -58,6 +58,11 @@ impl AnswerState {
         Self { fork, recorded }
     }
 
+    /// Returns the time and number of the cycle after which the state was copied.
+    pub fn as_of(&self) -> AnswerTime {
+        self.recorded.as_of
+    }
+
     /// Returns the cluster that answers are about.
     pub fn cluster(&self) -> &Cluster {
         self.fork.cluster()

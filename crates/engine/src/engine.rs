@@ -84,7 +84,7 @@ impl From<Settings> for EngineOptions {
 }
 
 /// State of the engine across cycles, besides the cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct EngineMemory {
     pub(crate) report_throttle: ReportThrottle,
     /// Queues with a missing parent for which a warning was written (C-31).
@@ -276,6 +276,54 @@ impl Engine {
         };
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
         Fork::new(configuration, state, (self.n_cycles, self.last_micros))
+    }
+
+    /// Returns an engine that decides the same from now on, if it is given the same. It explains,
+    /// and starts without caches; decisions do not depend on them. Returns `None` if the
+    /// configuration asks services outside, whose answers cannot be repeated.
+    pub fn twin(&self) -> Option<Self> {
+        if !self.is_repeatable() {
+            return None;
+        }
+        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+        plugin_set.copy_memory(&self.plugin_set);
+        let is_fast = self.caches.is_fast();
+        Some(Self {
+            cluster: self.cluster.clone(),
+            plugins: self.plugins,
+            extender: None,
+            plugin_set,
+            actions: self.actions.clone(),
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            seed: self.seed,
+            n_cycles: self.n_cycles,
+            last_micros: self.last_micros,
+            previous_micros: self.previous_micros,
+            explain: true,
+            witness: false,
+            victim_index_bytes: self.victim_index_bytes,
+            eviction_holds: self.eviction_holds.clone(),
+            caches: Caches::new(if is_fast { Evaluator::Fast } else { Evaluator::Plain }),
+            active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
+            memory: self.memory.clone(),
+            idle_cycle: None,
+            stopwatch: None,
+            cache_stats: CacheStats::default(),
+            metric_samples: self.metric_samples.clone(),
+            pending: self.pending.clone(),
+            not_written: self.not_written.clone(),
+            refusals: self.refusals.clone(),
+            hyper_node_problems: self.hyper_node_problems.clone(),
+            topology_problems: self.topology_problems.clone(),
+            overwrites: self.overwrites.clone(),
+        })
+    }
+
+    /// True if the decisions follow from what the engine is given alone. False if the configuration
+    /// asks services outside.
+    pub fn is_repeatable(&self) -> bool {
+        !vc_plugins::asks_services(&self.config)
     }
 
     /// Returns what accounts have used, by queue and account, at the time of the last cycle. Empty if no

@@ -8,7 +8,7 @@ use vc_framework::{Sample, Session};
 use vc_model::HyperNodeTree;
 
 /// The problems that were reported.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HyperNodeProblems {
     /// The tree of the last report.
     tree: Option<Arc<HyperNodeTree>>,

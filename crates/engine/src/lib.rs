@@ -1,6 +1,7 @@
 //! The scheduler as a function: events and time in, effects and a report out. No clock, no I/O, no
 //! async.
 
+mod effect_digest;
 mod engine;
 mod fork;
 mod hyper_node_problems;
@@ -24,10 +25,12 @@ mod topology_problems;
 mod verify;
 mod wait_cause;
 
+pub use effect_digest::EffectDigest;
 pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
 pub use fork::Fork;
 pub use known::{KNOWN, caches_off};
 pub use load_source::load_interval_micros;
+pub use vc_conf::{Config, Warning};
 pub use vc_framework::{
     About, AccountUse, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect,
     Evaluator, EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer, ExtenderClient,
@@ -35,6 +38,8 @@ pub use vc_framework::{
     NodeLock, Nomination, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage,
     PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse,
     Relation, Report, Sample, SessionInfo, SessionView, SkippedCycle, Stopwatch, Timings, Unit,
-    WaitingTask, evict_message,
+    WaitingTask, effect_text, evict_message,
 };
-pub use vc_plugins::{DeviceConfigMap, UsageConfigMap, needs_device_reports, with_device_config};
+pub use vc_plugins::{
+    DeviceConfigMap, UsageConfigMap, asks_services, needs_device_reports, with_device_config,
+};

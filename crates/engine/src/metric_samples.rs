@@ -15,7 +15,7 @@ type PendingCounts = BTreeMap<(Option<QueueId>, PendingReason), u32>;
 
 /// Objects that came and went since the last cycle, and the numbers of waiting pods that were
 /// reported last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct MetricSamples {
     /// PodGroups with an event since the last cycle.
     seen: Vec<ObjectKey>,

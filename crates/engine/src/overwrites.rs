@@ -50,7 +50,7 @@ enum ConditionContent {
 }
 
 /// The last write of the conditions of an object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct WrittenConditions {
     content: ConditionContent,
     /// Content of the write before the last one.
@@ -64,7 +64,7 @@ struct WrittenConditions {
 }
 
 /// Our writes of the last minutes, and what has overwritten them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ConditionOverwrites {
     written: BTreeMap<ConditionOwner, WrittenConditions>,
     /// Our writes by time. An entry is stale if its object was written again since.

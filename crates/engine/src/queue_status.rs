@@ -21,7 +21,7 @@ const ROOT: &str = "root";
 /// Exact because
 /// - sums are of integers,
 /// - tests compare with a full computation in every cycle.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct QueueStatuses {
     /// Versions of the queues and of their statuses. `None` if all queues must be visited.
     basis: Option<(u64, u64)>,
@@ -34,7 +34,7 @@ pub(crate) struct QueueStatuses {
 
 /// The status of a queue with its inputs. Most queues hold the same amounts as in the last cycle;
 /// their texts and quantities are reused.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ReportedStatus {
     allocated: Resource,
     devices: Vec<(String, String)>,

@@ -43,7 +43,7 @@ impl ReportKind {
 }
 
 /// The last text per PodGroup uid and kind, and when it was sent.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ReportThrottle {
     sent: BTreeMap<(Arc<str>, ReportKind), (Arc<str>, i64)>,
     /// Lower bound of the times at which a text may be sent again.

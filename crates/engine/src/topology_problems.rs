@@ -10,7 +10,7 @@ use vc_model::{
 };
 
 /// The problems that were reported, by PodGroup.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TopologyProblems {
     changed_jobs: ChangeReader<JobId>,
     /// The tree of the last report.

@@ -44,7 +44,7 @@ fn seconds(time: &Duration) -> String {
 
 impl CallError {
     /// HTTP status of the refusal; 0 when there was none.
-    pub(crate) fn code(&self) -> u16 {
+    pub fn code(&self) -> u16 {
         match self {
             Self::Refused(kube::Error::Api(status)) => status.code,
             _ => 0,

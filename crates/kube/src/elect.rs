@@ -42,6 +42,15 @@ pub struct Election {
     pub retry: Duration,
 }
 
+/// What is known after an attempt to lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElectionNews<'a> {
+    /// The API server has answered.
+    pub connected: bool,
+    /// Identity of the process that held the Lease when it was last read.
+    pub leader: Option<&'a str>,
+}
+
 /// `<host>_<random UUID>`.
 pub fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
@@ -54,9 +63,8 @@ pub fn identity() -> String {
 }
 
 impl Election {
-    /// Waits until this process leads. `connected` is told after every attempt whether the API
-    /// server has answered.
-    pub async fn win(self, clients: &Clients, connected: impl Fn(bool)) -> Leadership {
+    /// Waits until this process leads. `news` gets what is known after every attempt.
+    pub async fn win(self, clients: &Clients, news: impl Fn(ElectionNews<'_>)) -> Leadership {
         let mut candidate = LeaderCandidate {
             leases: Api::namespaced(clients.elections.clone(), &self.namespace),
             election: self,
@@ -68,7 +76,9 @@ impl Election {
         let (lease, renewed) = loop {
             let start = Instant::now();
             let attempt = candidate.bounded_attempt(start + candidate.election.renew).await;
-            connected(attempt.is_ok());
+            let seen = candidate.observed.as_ref();
+            let leader = seen.and_then(|(seen, _)| seen.holder_identity.as_deref());
+            news(ElectionNews { connected: attempt.is_ok(), leader });
             match attempt {
                 Ok(ElectionAttempt::Leads(lease)) => break (lease, start),
                 Ok(_) => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
-use vc_engine::Engine;
+use vc_engine::{Config, Engine, Warning};
 use vc_model::{ClusterEvent, PodGroupPhase, PodPhase};
 use vc_wire::Kind;
 
@@ -37,32 +37,74 @@ impl EngineMessage {
     }
 }
 
+/// A change of the engine that is no event. It is data, so that a second engine can repeat it.
+#[derive(Clone, Debug)]
+pub enum EngineCommand {
+    /// Events that are applied at once, before the next command.
+    Apply(Vec<ClusterEvent>),
+    /// Another configuration.
+    Configure(Box<Config>),
+    /// The API server serves ResourceClaims from now on.
+    ServeDevices,
+}
+
+impl EngineCommand {
+    /// Runs it. Returns warnings about a configuration.
+    pub fn run(self, engine: &mut Engine) -> Vec<Warning> {
+        match self {
+            Self::Apply(events) => engine.apply(events),
+            Self::Configure(config) => return engine.configure(&config),
+            Self::ServeDevices => engine.serve_devices(),
+        }
+        Vec::new()
+    }
+}
+
 /// Runs on the engine's thread between two cycles.
-pub struct EngineVisit {
-    act: Box<dyn FnOnce(&mut Engine) + Send>,
-    changes: bool,
+pub struct EngineVisit(VisitAction);
+
+enum VisitAction {
+    Look(Box<dyn FnOnce(&Engine) + Send>),
+    Change { commands: Vec<EngineCommand>, then: Box<dyn FnOnce(Vec<Warning>) + Send> },
 }
 
 impl EngineVisit {
     /// Only looks; the next cycle starts when it would have.
     pub fn look(act: impl FnOnce(&Engine) + Send + 'static) -> Self {
-        Self { act: Box::new(move |engine| act(engine)), changes: false }
+        Self(VisitAction::Look(Box::new(act)))
     }
 
-    /// Could change decisions, so that a cycle follows as after any change.
-    pub fn change(act: impl FnOnce(&mut Engine) + Send + 'static) -> Self {
-        Self { act: Box::new(act), changes: true }
+    /// Could change decisions, so that a cycle follows as after any change. `then` gets what there is
+    /// to warn of.
+    pub fn change(
+        commands: Vec<EngineCommand>,
+        then: impl FnOnce(Vec<Warning>) + Send + 'static,
+    ) -> Self {
+        Self(VisitAction::Change { commands, then: Box::new(then) })
     }
 
-    /// Runs it.
-    pub fn pay(self, engine: &mut Engine) {
-        (self.act)(engine);
+    fn changes(&self) -> bool {
+        matches!(self.0, VisitAction::Change { .. })
+    }
+
+    /// Runs it. `command` is called with each command before it is run.
+    pub fn pay(self, engine: &mut Engine, mut command: impl FnMut(&EngineCommand)) {
+        match self.0 {
+            VisitAction::Look(act) => act(engine),
+            VisitAction::Change { commands, then } => {
+                let run = |it: EngineCommand| {
+                    command(&it);
+                    it.run(engine)
+                };
+                then(commands.into_iter().flat_map(run).collect());
+            }
+        }
     }
 }
 
 impl fmt::Debug for EngineVisit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Visit").field("changes", &self.changes).finish_non_exhaustive()
+        out.debug_struct("Visit").field("changes", &self.changes()).finish_non_exhaustive()
     }
 }
 
@@ -233,7 +275,7 @@ enum MessageWeight {
 fn weight(message: &EngineMessage) -> MessageWeight {
     let event = match message {
         EngineMessage::Event(event) => event,
-        EngineMessage::Visit(visit) if visit.changes => return MessageWeight::Full,
+        EngineMessage::Visit(visit) if visit.changes() => return MessageWeight::Full,
         EngineMessage::Visit(_) | EngineMessage::Synced(_) | EngineMessage::Stop => {
             return MessageWeight::None;
         }
@@ -356,7 +398,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_visit_that_changes_something_starts_a_cycle() {
-        let visits = [(EngineVisit::look(|_| {}), 1000), (EngineVisit::change(|_| {}), 3)];
+        let visits =
+            [(EngineVisit::look(|_| {}), 1000), (EngineVisit::change(Vec::new(), |_| {}), 3)];
         for (visit, millis) in visits {
             assert_eq!(next(CHANGE, vec![EngineMessage::Visit(visit)]).await, Some((0, millis)));
         }

@@ -1,6 +1,7 @@
 //! The edge to a real API server: feeds in, writes out. Nothing outside this crate performs a
 //! request. Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
 
+mod answers_client;
 mod backlog;
 mod bind;
 mod call;
@@ -33,6 +34,7 @@ mod pausable;
 mod pauses;
 mod perform;
 mod pod_group_cache;
+mod pod_label;
 mod pre_bind;
 mod qps;
 mod queues;
@@ -46,6 +48,7 @@ mod slim;
 mod source;
 mod stack;
 mod status;
+mod twin_feed;
 mod unreadable;
 mod usage_store;
 mod version;
@@ -53,23 +56,28 @@ mod wall_clock;
 mod write_queue;
 mod writer;
 
+pub use answers_client::{AnswersAccess, AnswersClient, AnswersError};
 pub use backlog::Backlog;
 pub use call::CallError;
 pub use client::{ClientError, Clients, ServerAccess};
 pub use config_map::config_map_value;
 pub use device_reports::{DeviceReportSource, follow_device_reports};
 pub use devices::{DeviceApi, devices, devices_appear};
-pub use elect::{Election, Leadership, identity};
+pub use elect::{Election, ElectionNews, Leadership, identity};
 pub use extender::HttpExtender;
 pub use feeds::{Feeds, follow};
-pub use inbox::{CyclePace, EngineMessage, EngineVisit, ScheduleTrigger, inbox};
+pub use inbox::{CyclePace, EngineCommand, EngineMessage, EngineVisit, ScheduleTrigger, inbox};
 pub use kinds::KindSet;
 pub use kube::client::Body as RequestBody;
 pub use load::{LoadServer, LoadSource, LoadSourceKind, follow_loads};
 pub use observe::{Observer, Unobserved};
+pub use pod_label::label_pod;
 pub use queues::{QueueError, ensure_queues};
-pub use review::{AccessDecision, Reviewer};
+pub use review::{AccessDecision, ReviewedRight, ReviewedUser, Reviewer};
 pub use scheduler_loop::{Decisions, SchedulerLoop, check};
+pub use twin_feed::{
+    MOST_TWIN_EVENTS, TwinBatch, TwinBatchKind, TwinFeed, TwinInput, TwinProgress, TwinStop,
+};
 pub use unreadable::KindRefusal;
 pub use usage_store::read_saved_usage;
 pub use version::{ServerVersion, server_version};

@@ -1,13 +1,14 @@
-//! Who may read the metrics: the API server is asked whose token it is (TokenReview), and whether
-//! its owner may GET the path (SubjectAccessReview). Specification: core.md 1.8 (metrics).
+//! Who may read the metrics, and who may ask: the API server is asked whose token it is (TokenReview),
+//! and whether its owner has a right (SubjectAccessReview). Specification: core.md 1.8 (metrics),
+//! answers.md 12.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -32,6 +33,37 @@ pub enum AccessDecision {
     Unauthenticated,
     /// The name of a user who lacks the right.
     Forbidden(String),
+}
+
+/// The owner of a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReviewedUser {
+    pub name: String,
+    pub uid: Option<String>,
+    pub groups: Vec<String>,
+    /// What else authorisers read.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl From<UserInfo> for ReviewedUser {
+    fn from(user: UserInfo) -> Self {
+        Self {
+            name: user.username.unwrap_or_default(),
+            uid: user.uid,
+            groups: user.groups.unwrap_or_default(),
+            extra: user.extra.unwrap_or_default(),
+        }
+    }
+}
+
+/// A right to objects. Absent: any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReviewedRight<'a> {
+    pub group: &'a str,
+    pub verb: &'a str,
+    pub resource: &'a str,
+    pub namespace: Option<&'a str>,
+    pub name: Option<&'a str>,
 }
 
 /// Asks the API server about tokens.
@@ -79,37 +111,83 @@ impl Reviewer {
     }
 
     async fn ask(&self, token: &str, path: &str) -> Result<AccessDecision, CallError> {
+        let Some(user) = self.owner(token).await? else {
+            return Ok(AccessDecision::Unauthenticated);
+        };
+        let name = user.name.clone();
+        let verb = Some("get".to_owned());
+        let path = NonResourceAttributes { path: Some(path.to_owned()), verb };
+        let spec = SubjectAccessReviewSpec {
+            non_resource_attributes: Some(path),
+            ..SubjectAccessReviewSpec::default()
+        };
+        Ok(match self.is_allowed(user, spec).await? {
+            true => AccessDecision::Granted,
+            false => AccessDecision::Forbidden(name),
+        })
+    }
+
+    /// The owner of `token`; `None`: nobody knows it. The answer is not remembered.
+    ///
+    /// # Errors
+    /// As for [`Reviewer::review`].
+    pub async fn user(&self, token: &str) -> Result<Option<ReviewedUser>, CallError> {
+        let _place = self.questions.acquire().await;
+        self.owner(token).await
+    }
+
+    /// Whether `user` has the right. The answer is not remembered.
+    ///
+    /// # Errors
+    /// As for [`Reviewer::review`].
+    pub async fn may(
+        &self,
+        user: ReviewedUser,
+        right: ReviewedRight<'_>,
+    ) -> Result<bool, CallError> {
+        let _place = self.questions.acquire().await;
+        let text = |text: &str| Some(text.to_owned());
+        let attributes = ResourceAttributes {
+            group: text(right.group),
+            verb: text(right.verb),
+            resource: text(right.resource),
+            namespace: right.namespace.map(str::to_owned),
+            name: right.name.map(str::to_owned),
+            ..ResourceAttributes::default()
+        };
+        let spec = SubjectAccessReviewSpec {
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        };
+        self.is_allowed(user, spec).await
+    }
+
+    async fn owner(&self, token: &str) -> Result<Option<ReviewedUser>, CallError> {
         let spec = TokenReviewSpec { token: token.to_owned(), ..Default::default() };
         let review = TokenReview { spec, ..Default::default() };
         let reviews = Api::<TokenReview>::all(self.client.clone());
         let review = call(reviews.create(&PostParams::default(), &review)).await?;
         let status = review.status.unwrap_or_default();
-        let user = match (status.authenticated, status.user) {
-            (Some(true), Some(user)) => user,
-            _ => return Ok(AccessDecision::Unauthenticated),
-        };
-        let name = user.username.clone().unwrap_or_default();
-        let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
-        let review = access(user, path);
-        let review = call(reviews.create(&PostParams::default(), &review)).await?;
-        Ok(match review.status.is_some_and(|status| status.allowed) {
-            true => AccessDecision::Granted,
-            false => AccessDecision::Forbidden(name),
-        })
+        let user = status.user.filter(|_| status.authenticated == Some(true));
+        Ok(user.map(ReviewedUser::from))
     }
-}
 
-/// The question whether `user` may GET `path`.
-fn access(user: UserInfo, path: &str) -> SubjectAccessReview {
-    let attributes =
-        NonResourceAttributes { path: Some(path.to_owned()), verb: Some("get".to_owned()) };
-    let spec = SubjectAccessReviewSpec {
-        user: user.username,
-        uid: user.uid,
-        groups: user.groups,
-        extra: user.extra,
-        non_resource_attributes: Some(attributes),
-        resource_attributes: None,
-    };
-    SubjectAccessReview { spec, ..Default::default() }
+    /// Whether the user has the right of `spec`.
+    async fn is_allowed(
+        &self,
+        user: ReviewedUser,
+        spec: SubjectAccessReviewSpec,
+    ) -> Result<bool, CallError> {
+        let spec = SubjectAccessReviewSpec {
+            user: Some(user.name),
+            uid: user.uid,
+            groups: Some(user.groups),
+            extra: Some(user.extra),
+            ..spec
+        };
+        let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
+        let review = SubjectAccessReview { spec, ..Default::default() };
+        let review = call(reviews.create(&PostParams::default(), &review)).await?;
+        Ok(review.status.is_some_and(|status| status.allowed))
+    }
 }

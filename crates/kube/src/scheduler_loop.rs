@@ -13,8 +13,9 @@ use vc_engine::{CycleTime, Effect, Engine, Report};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
-use crate::inbox::{CyclePace, EngineMessage, PauseEnd, TAKEN};
+use crate::inbox::{CyclePace, EngineMessage, EngineVisit, PauseEnd, TAKEN};
 use crate::observe::Observer;
+use crate::twin_feed::{BatchCopy, TwinBatchKind, TwinFeed};
 use crate::wall_clock::wall_micros;
 
 /// What the thread talks to.
@@ -30,6 +31,8 @@ pub struct SchedulerLoop {
     /// After so many cycles every sum of the engine is computed anew and compared; 0: never.
     pub check_cycles: u64,
     pub observer: Arc<dyn Observer>,
+    /// Where copies of everything go. `None`: nobody follows, nothing is copied.
+    pub twin: Option<TwinFeed>,
 }
 
 /// What a cycle wants done.
@@ -73,17 +76,23 @@ impl SchedulerLoop {
         }
         tracing::info!("all objects are known, cycles start");
         self.observer.synced();
+        if let Some(twin) = &mut self.twin {
+            twin.start(&engine);
+        }
         let (mut events, mut said, mut n_cycles) = (Some(Vec::new()), Vec::new(), 0_u64);
         while let Some(batch) = events {
             n_cycles += 1;
             let start = Instant::now();
-            let n_events = batch.len();
+            let (n_events, now) = (batch.len(), now());
+            let mut copy = self.copy(TwinBatchKind::Cycle, &batch);
             let (mut n_early, mut early) = (0, EarlyDecisions::default());
-            let (effects, report) = engine.cycle_with(batch, now(), &mut |effects, cluster| {
+            let (effects, report) = engine.cycle_with(batch, now, &mut |effects, cluster| {
                 n_early += effects.len();
+                copy.iter_mut().for_each(|copy| copy.digest.add(&effects));
                 early.send(&self, effects, cluster);
             });
             let took = start.elapsed();
+            self.send_copy(copy, &effects, now);
             log(&report, n_events, n_early + effects.len(), took);
             // Metrics of many jobs take a while; nobody waits for them.
             if !early.finish(&self).await || !self.send(effects, engine.cluster()).await {
@@ -103,19 +112,41 @@ impl SchedulerLoop {
         let mut pause = self.pace.behind(self.backlog.n_waiting()).pause(took);
         pause.end_by(engine.due_micros().map(until));
         loop {
-            match pause.next(&mut self.inbox, |visit| visit.pay(engine)).await {
-                PauseEnd::Cycle(events) => return Some(events),
+            let twin = self.twin.as_ref();
+            let command = |command: &_| twin.into_iter().for_each(|twin| twin.command(command));
+            let visit = |visit: EngineVisit| visit.pay(engine, command);
+            match pause.next(&mut self.inbox, visit).await {
+                PauseEnd::Cycle(events) => {
+                    if let Some(twin) = self.twin.as_mut().filter(|_| events.is_empty()) {
+                        twin.lull(engine);
+                    }
+                    return Some(events);
+                }
                 PauseEnd::Stop(events) => {
                     self.finish(engine, events).await;
                     return None;
                 }
                 PauseEnd::Written(events) => {
-                    let effects = engine.follow_up(events, now());
+                    let (copy, now) = (self.copy(TwinBatchKind::FollowUp, &events), now());
+                    let effects = engine.follow_up(events, now);
+                    self.send_copy(copy, &effects, now);
                     if !self.send(effects, engine.cluster()).await {
                         return None;
                     }
                 }
             }
+        }
+    }
+
+    fn copy(&self, kind: TwinBatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
+        self.twin.as_ref()?.copy(kind, events)
+    }
+
+    /// Sends a copy to the twin, with the digest of these effects behind those before.
+    fn send_copy(&self, copy: Option<BatchCopy>, effects: &[Effect], now: CycleTime) {
+        if let (Some(mut copy), Some(twin)) = (copy, &self.twin) {
+            copy.digest.add(effects);
+            twin.send(copy, now);
         }
     }
 
@@ -169,7 +200,8 @@ impl SchedulerLoop {
                     }
                     EngineMessage::Visit(visit) => {
                         engine.apply(std::mem::take(&mut events));
-                        visit.pay(engine);
+                        // The twin is made after this.
+                        visit.pay(engine, |_| {});
                     }
                     EngineMessage::Stop => return false,
                 }

@@ -7,7 +7,7 @@ mod service;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use vc_conf::{EnqueueVote, PluginOption, Warning};
+use vc_conf::{Config, EnqueueVote, PluginOption, Warning};
 use vc_framework::{
     Admission, ExtenderAnswer, ExtenderClient, ExtenderError, ExtenderQuery, Outbox, Plugin,
     PluginEntry, Points, Records, SessionView, VictimVote,
@@ -21,6 +21,13 @@ use service::{ExtenderService, shown};
 pub(crate) const ENTRY: PluginEntry = PluginEntry::new("extender", build)
     .arguments(arguments::ALL)
     .enqueue_vote(EnqueueVote::IgnoresEvictions);
+
+/// Returns true if the configuration asks services outside, so that decisions depend on more than
+/// the state.
+pub fn asks_services(config: &Config) -> bool {
+    let mut options = config.tiers.iter().flat_map(|tier| &tier.plugins);
+    options.any(|option| option.name == ENTRY.name())
+}
 
 struct Extender {
     settings: ExtenderSettings,

@@ -32,6 +32,7 @@ mod tdm;
 mod usage;
 
 pub use deviceshare::{DeviceConfigMap, needs_device_reports, with_device_config};
+pub use extender::asks_services;
 pub use fairshare::UsageConfigMap;
 pub use not_built::NOT_BUILT;
 use vc_framework::PluginEntry;

@@ -189,6 +189,25 @@ impl Metrics {
         self.families.api_writes.with_label_values(&labels).inc();
     }
 
+    /// A question was answered with this HTTP status.
+    pub fn answer(&self, route: &str, code: u16, seconds: f64) {
+        self.families.answers.with_label_values(&[route, &code.to_string()]).inc();
+        self.families.answer_durations.with_label_values(&[route]).observe(seconds);
+    }
+
+    /// So many changes wait for the copy of the state that answers questions.
+    pub fn answers_backlog(&self, n_events: usize) {
+        self.families.answers_backlog.set(i64::try_from(n_events).unwrap_or(i64::MAX));
+    }
+
+    /// Questions are no longer answered: `backlog`, `divergence`, `panic`, `services`.
+    pub fn answers_given_up(&self, cause: &str) {
+        self.families.answers_given_up.with_label_values(&[cause]).inc();
+        if cause == "divergence" {
+            self.families.answers_divergences.inc();
+        }
+    }
+
     /// A watch was interrupted and begun again.
     pub fn watch_restart(&self, kind: &str) {
         self.families.watch_restarts.with_label_values(&[kind]).inc();

@@ -85,6 +85,8 @@ annotations: {{- toYaml . | nindent 2 }}
   "tls-cert-file" "use the value tls.secretName"
   "tls-private-key-file" "use the value tls.secretName"
   "ca-cert-file" "use the value health.tls"
+  "enable-answers" "use the value answers.enabled"
+  "answers-address" "use the value answers.port"
   "bare-pods" "use the value standalone"
   "v" "use the value logLevel" }}
 {{- range .Values.extraArgs }}

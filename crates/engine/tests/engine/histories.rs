@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use vc_conf::Config;
+use vc_engine::{Effect, Engine, EngineOptions};
 use vc_model::{ClusterEvent, ObjectKey, PodPhase, StorageKind, fixture};
 
 use crate::support::*;
@@ -250,4 +251,56 @@ proptest! {
         }
         world.cycle();
     }
+
+    #[test]
+    fn ans_57_a_twin_of_any_moment_decides_the_same(
+        which in 0..6_usize,
+        at in 0..12_usize,
+        steps in steps(),
+    ) {
+        let mut world = World::new(&configs()[which], START).alone();
+        take(&mut world, &Step::Storage(VOLUMES));
+        for (step, place) in steps.iter().zip(0..) {
+            if place == at.min(steps.len() - 1) {
+                world.follow();
+            }
+            take(&mut world, step);
+            world.cycle();
+            if !matches!(step, Step::Kubelets) {
+                world.cycle();
+            }
+        }
+        world.cycle();
+    }
+}
+
+#[test]
+fn ans_57_a_digest_depends_on_object_node_and_order() {
+    let bind = |uid: &str, node: &str| Effect::Bind {
+        pod: ObjectKey::new("ns", "p"),
+        uid: uid.into(),
+        node: node.into(),
+        annotations: Vec::new(),
+        node_lock: None,
+    };
+    let (one, other) = (bind("u1", "n1"), bind("u2", "n1"));
+    let same = digest(&[one.clone(), other.clone()]);
+    assert_eq!(same, digest(&[one.clone(), other.clone()]));
+    for effects in [
+        vec![other.clone(), one.clone()],
+        vec![one.clone()],
+        vec![],
+        vec![bind("u1", "n2"), other.clone()],
+        vec![Effect::Resync { pod: ObjectKey::new("ns", "p"), uid: "u1".into() }, other],
+    ] {
+        assert_ne!(same, digest(&effects), "{effects:?}");
+    }
+}
+
+#[test]
+fn ans_57_an_engine_that_asks_services_has_no_twin() {
+    let has_twin =
+        |config: &Config| Engine::new(EngineOptions::default(), config).0.twin().is_some();
+    assert!(has_twin(&conf("allocate", "gang predicates")));
+    assert!(!has_twin(&conf("allocate", "gang extender predicates")));
 }

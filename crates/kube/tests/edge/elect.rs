@@ -244,7 +244,7 @@ async fn a_standby_knows_whether_it_is_connected() {
     });
     let reported = RefCell::new(Vec::new());
     let clients = Clients::shared(client);
-    let standby = election("b").win(&clients, |connected| reported.borrow_mut().push(connected));
+    let standby = election("b").win(&clients, |news| reported.borrow_mut().push(news.connected));
     assert!(timeout(Duration::from_secs(5), standby).await.is_err());
     assert_eq!(*reported.borrow(), [true, false, true]);
 }

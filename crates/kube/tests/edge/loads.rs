@@ -89,7 +89,7 @@ impl Bed {
                 biased;
                 told = self.told.recv() => return told.expect("the reader runs"),
                 message = self.inbox.recv() => match message.expect("the reader runs") {
-                    EngineMessage::Visit(visit) => visit.pay(&mut self.engine),
+                    EngineMessage::Visit(visit) => visit.pay(&mut self.engine, |_| {}),
                     EngineMessage::Event(ClusterEvent::NodeLoadsRead(loads)) => {
                         let loads = loads.into_iter().map(|(name, load)| {
                             (name.to_string(), load.cpu_percent(), load.memory_percent())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::advance;
-use vc_kube::{AccessDecision, Reviewer};
+use vc_kube::{AccessDecision, ReviewedRight, ReviewedUser, Reviewer};
 
 use crate::fake::{Seen, client, json_answer, refusal};
 
@@ -27,15 +27,43 @@ fn server(seen: &Seen) -> Option<crate::fake::Answer> {
         RIGHTS => {
             let spec = &seen.body["spec"];
             let wanted = json!({"path": "/metrics", "verb": "get"});
-            let allowed = spec["user"] == "prometheus"
-                && spec["groups"] == json!(["g"])
-                && spec["extra"] == json!({"k": ["v"]})
-                && spec["nonResourceAttributes"] == wanted;
+            let explanations = json!({"group": "answers.volcano.sh", "verb": "get",
+                "resource": "explanations", "namespace": "ml", "name": "train"});
+            let may_ask = spec["user"] == "guest" && spec["resourceAttributes"] == explanations;
+            let allowed = may_ask
+                || spec["user"] == "prometheus"
+                    && spec["groups"] == json!(["g"])
+                    && spec["extra"] == json!({"k": ["v"]})
+                    && spec["nonResourceAttributes"] == wanted;
             body["status"] = json!({"allowed": allowed});
         }
         _ => return refusal(404, "NotFound", "not found"),
     }
     json_answer(201, body)
+}
+
+#[tokio::test]
+async fn ans_78_the_api_server_is_asked_about_a_right_to_an_object() {
+    let (client, log) = client(server);
+    let reviewer = Reviewer::new(client);
+    assert_eq!(reviewer.user("invented").await.unwrap(), None);
+    let guest = reviewer.user("guest").await.unwrap().unwrap();
+    assert_eq!((guest.name.as_str(), &guest.groups[..]), ("guest", &["g".to_owned()][..]));
+    assert_eq!(guest.extra["k"], ["v"]);
+    let right = |namespace| ReviewedRight {
+        group: "answers.volcano.sh",
+        verb: "get",
+        resource: "explanations",
+        namespace: Some(namespace),
+        name: Some("train"),
+    };
+    let stranger = ReviewedUser { name: "stranger".to_owned(), ..ReviewedUser::default() };
+    let cases = [(&guest, "ml", true), (&guest, "prod", false), (&stranger, "ml", false)];
+    for (user, namespace, wanted) in cases {
+        let may = reviewer.may(user.clone(), right(namespace)).await.unwrap();
+        assert_eq!(may, wanted, "{} {namespace}", user.name);
+    }
+    assert_eq!((log.of(TOKENS).len(), log.of(RIGHTS).len()), (2, 3));
 }
 
 #[tokio::test(start_paused = true)]

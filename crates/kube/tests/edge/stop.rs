@@ -91,6 +91,7 @@ fn running() -> Running {
         n_kinds: 1,
         check_cycles: 1,
         observer: unobserved(),
+        twin: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let thread = std::thread::spawn(move || scheduler_loop.run(engine, &runtime));

@@ -156,6 +156,7 @@ impl ProcessStart {
             n_kinds: feeds.len(),
             check_cycles: 1,
             observer,
+            twin: None,
         };
         let (engine, _warnings) = Engine::new(EngineOptions::default(), &self.config);
         tokio::select! {

@@ -1,16 +1,14 @@
 //! `vcsim why`: the engine over objects from files, then the reason why jobs wait. Specification:
 //! answers.md 13, 16.
 
-mod json;
 mod names;
-mod text;
 
+use serde::Serialize;
 use vc_answers::{Depth, Explanation, explain, explain_not_ours, explain_waiting};
+use vc_page::{ExplanationJson, ExplanationListJson, StateSource, why_list_text, why_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
 use names::{Found, OwnerNames, find};
-
-pub use json::WhyJson;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -41,16 +39,18 @@ pub enum WhyError {
 /// The answer.
 pub struct WhyAnswer {
     asked: Asked,
-    owners: OwnerNames,
     /// Objects that could not be read and plugins that nobody knows, each with file and line.
     pub problems: Vec<String>,
     /// Whether a file is neither YAML nor JSON: what follows in it was not run.
     pub is_broken: bool,
 }
 
+/// An explanation, or a list of them.
+#[derive(Serialize)]
+#[serde(untagged)]
 enum Asked {
-    One(Box<Explanation>),
-    All(Vec<Explanation>),
+    One(Box<ExplanationJson>),
+    All(ExplanationListJson),
 }
 
 /// Runs the cycles and asks about the state after the last one.
@@ -63,46 +63,48 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let mut state = simulation.answer_state(&last);
     let owners = OwnerNames::of(&simulation);
     let namespace = options.namespace.as_deref();
+    let json =
+        |it: &Explanation| ExplanationJson::new(it, &|key| owners.get(key), StateSource::File);
     let asked = match &options.name {
-        Some(name) => match find(&simulation, state.cluster(), (namespace, name))? {
-            Found::Ours(subject) => Asked::One(Box::new(explain(&mut state, subject, Depth::Full))),
-            Found::NotOurs { pod, scheduler } => {
-                Asked::One(Box::new(explain_not_ours(&state, pod, &scheduler)))
-            }
-        },
+        Some(name) => {
+            let explanation = match find(&simulation, state.cluster(), (namespace, name))? {
+                Found::Ours(subject) => explain(&mut state, subject, Depth::Full),
+                Found::NotOurs { pod, scheduler } => explain_not_ours(&state, pod, &scheduler),
+            };
+            Asked::One(Box::new(json(&explanation)))
+        }
         None => {
             let mut all = explain_waiting(&mut state);
             let is_asked =
                 |it: &Explanation| namespace.is_none_or(|name| *it.subject.key.namespace == *name);
             all.retain(is_asked);
-            Asked::All(all)
+            let items: Vec<ExplanationJson> = all.iter().map(json).collect();
+            let as_of = StateSource::File.as_of(state.as_of());
+            Asked::All(ExplanationListJson::new("ExplanationList", as_of, items))
         }
     };
-    Ok(WhyAnswer { asked, owners, problems, is_broken })
+    Ok(WhyAnswer { asked, problems, is_broken })
 }
 
 impl WhyAnswer {
     /// Returns the answer for people.
     pub fn text(&self) -> String {
         match &self.asked {
-            Asked::One(one) => text::of_one(one, &self.owners),
-            Asked::All(all) => text::of_all(all, &self.owners),
+            Asked::One(one) => why_text(one),
+            Asked::All(all) => why_list_text(&all.items),
         }
     }
 
     /// Returns the answer for programs.
-    pub fn json(&self) -> WhyJson<'_> {
-        match &self.asked {
-            Asked::One(one) => WhyJson::one(one, &self.owners),
-            Asked::All(all) => WhyJson::all(all, &self.owners),
-        }
+    pub fn json(&self) -> &impl Serialize {
+        &self.asked
     }
 
     /// True if what was asked about waits for this scheduler.
     pub fn waits(&self) -> bool {
         match &self.asked {
             Asked::One(one) => one.waits(),
-            Asked::All(all) => all.iter().any(Explanation::waits),
+            Asked::All(all) => all.items.iter().any(ExplanationJson::waits),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use vc_answers::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_model::{Cluster, ObjectKey};
+use vc_page::Owner;
 use vc_wire::Kind;
 
 use super::WhyError;
@@ -28,13 +29,13 @@ const SHORT: &[(&str, &str)] = &[
 ];
 
 /// The controllers of PodGroups.
-pub(super) struct OwnerNames(BTreeMap<ObjectKey, Owner>);
+pub(super) struct OwnerNames(BTreeMap<ObjectKey, Controller>);
 
 /// A controller.
-pub(super) struct Owner {
+struct Controller {
     /// In lower case.
-    pub(super) kind: String,
-    pub(super) name: String,
+    kind: String,
+    name: String,
     uid: String,
 }
 
@@ -48,25 +49,18 @@ impl OwnerNames {
     }
 
     /// Returns the controller of a PodGroup. Returns `None` if it has none.
-    pub(super) fn get(&self, group: &ObjectKey) -> Option<&Owner> {
-        self.0.get(group)
-    }
-
-    /// Returns the name of a job as users know it: that of its controller, else of its PodGroup.
-    pub(super) fn name(&self, group: &ObjectKey) -> String {
-        match self.get(group) {
-            Some(owner) => format!("{}/{}", group.namespace, owner.name),
-            None => group.to_string(),
-        }
+    pub(super) fn get(&self, group: &ObjectKey) -> Option<Owner> {
+        let it = self.0.get(group)?;
+        Some(Owner { kind: it.kind.clone(), name: it.name.clone() })
     }
 }
 
-fn controller(object: &Value) -> Option<Owner> {
+fn controller(object: &Value) -> Option<Controller> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let controls = |owner: &&Value| owner["controller"] == true;
     let owner = owners.iter().find(controls).or(owners.first())?;
     let field = |name: &str| owner[name].as_str().unwrap_or_default().to_owned();
-    Some(Owner { kind: field("kind").to_lowercase(), name: field("name"), uid: field("uid") })
+    Some(Controller { kind: field("kind").to_lowercase(), name: field("name"), uid: field("uid") })
 }
 
 /// What a name stands for.
@@ -143,7 +137,7 @@ fn uids(
     if matches!(kind, Some("pod" | "podgroup")) {
         return vec![None];
     }
-    let is_named = |owner: &Owner| {
+    let is_named = |owner: &Controller| {
         let is_own = owner.name == name && kind.is_none_or(|kind| kind == owner.kind);
         let rest = owner.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
         let is_deployed = kind.is_none_or(|kind| kind == "deployment")

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_conf::Config;
-use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, Nomination, Report};
+use vc_engine::{
+    CycleTime, Effect, EffectDigest, Engine, EngineOptions, Evaluator, Nomination, Report,
+};
 use vc_model::*;
 
 pub(crate) use conf::{TA, conf, known, ta, with_arguments};
@@ -33,6 +35,8 @@ pub(crate) struct World {
     pub(crate) engine: Engine,
     /// `None`: it is not compared.
     plain: Option<Engine>,
+    /// A twin of the engine, made in the middle of the story. `None`: nobody follows.
+    twin: Option<Engine>,
     options: EngineOptions,
     nodes: BTreeMap<Arc<str>, NodeRecord>,
     classes: BTreeMap<Arc<str>, PriorityClassRecord>,
@@ -56,6 +60,12 @@ pub(crate) struct Cycle {
 /// whose answers change nothing, so it does not see all failures that the plain one sees.
 fn is_of_service(warning: &str) -> bool {
     warning.starts_with("plugin extender: ")
+}
+
+pub(crate) fn digest(effects: &[Effect]) -> u64 {
+    let mut digest = EffectDigest::default();
+    digest.add(effects);
+    digest.value()
 }
 
 /// The decisions of the first cycle.
@@ -94,6 +104,7 @@ impl World {
         let mut world = Self {
             engine,
             plain: Some(plain),
+            twin: None,
             options,
             nodes: BTreeMap::new(),
             classes: BTreeMap::new(),
@@ -176,6 +187,9 @@ impl World {
         if let Some(plain) = &mut self.plain {
             plain.apply(self.inbox.clone());
         }
+        if let Some(twin) = &mut self.twin {
+            twin.apply(self.inbox.clone());
+        }
         self.engine.apply(std::mem::take(&mut self.inbox));
     }
 
@@ -185,12 +199,16 @@ impl World {
         if let Some(plain) = &mut self.plain {
             plain.follow_up(self.inbox.clone(), now);
         }
-        self.engine.follow_up(std::mem::take(&mut self.inbox), now)
+        let twin = self.twin.as_mut().map(|twin| twin.follow_up(self.inbox.clone(), now));
+        let effects = self.engine.follow_up(std::mem::take(&mut self.inbox), now);
+        assert!(twin.is_none_or(|twin| twin == effects), "the twin follows up differently");
+        effects
     }
 
     /// The API server has claims for devices from now on.
     pub(crate) fn serve_devices(&mut self) {
         self.plain.iter_mut().for_each(Engine::serve_devices);
+        self.twin.iter_mut().for_each(Engine::serve_devices);
         self.engine.serve_devices();
     }
 
@@ -199,7 +217,18 @@ impl World {
         if let Some(plain) = &mut self.plain {
             plain.configure(config);
         }
+        if let Some(twin) = &mut self.twin {
+            twin.configure(config);
+        }
         assert_eq!(self.engine.configure(config), []);
+    }
+
+    /// From now on a twin of the engine follows, and must decide the same.
+    pub(crate) fn follow(&mut self) {
+        // As in the process: only the twin explains.
+        self.engine.explain(false);
+        self.twin = self.engine.twin();
+        assert!(self.twin.is_some());
     }
 
     /// One cycle; its writes are stored and come back through the watches before the next one.
@@ -251,7 +280,13 @@ impl World {
         let now = CycleTime { unix_micros: self.now_micros };
         let plain = self.plain.as_mut();
         let plain = plain.map(|plain| log::quietly(|| plain.cycle(self.inbox.clone(), now)));
+        let twin = self.twin.as_mut().map(|twin| twin.cycle(self.inbox.clone(), now).0);
         let (effects, mut report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
+        if let Some(twin) = twin {
+            let differ = effects.iter().zip(&twin).find(|(engine, twin)| engine != twin);
+            assert_eq!(differ, None, "engine and twin decide differently");
+            assert_eq!(digest(&effects), digest(&twin), "engine and twin decide differently");
+        }
         assert_eq!(self.engine.cluster().check(), Ok(()));
         assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
         report.witnesses.clear();
@@ -468,6 +503,7 @@ impl World {
         let pods = self.pods.values().cloned().map(|pod| Object::Pod(Box::new(pod)));
         let objects = nodes.chain(classes).chain(queues).chain(groups).chain(pods).collect();
         let now_micros = self.now_micros;
+        self.twin = None;
         let options = self.options.clone();
         *self = Self { now_micros, ..Self::with(options, config, objects) };
     }

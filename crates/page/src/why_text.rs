@@ -2,28 +2,27 @@
 
 use std::fmt::Write;
 
-use vc_answers::{
-    BlockingSet, BlockingSets, Explanation, GangNumbers, LineNeighbour, LinePlace, NodeNumbers,
-    RefusedNodes, Remedy, WaitCode,
-};
+use vc_answers::RefusedNodes;
 use vc_text::escape;
 
-use super::names::OwnerNames;
+use crate::explanation::{
+    AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, GangJson, LineJson, NeighbourJson,
+    NodeGroupJson, NodeNumbersJson, RemedyJson,
+};
+use crate::table::Table;
 
 /// Widest phrase before the names of nodes.
 const WIDEST_PHRASE: usize = 60;
 
 /// One job or pod, with all that is known.
-pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
-    let mut out = head(it, owners);
-    let code = it.verdict.code;
-    line(&mut out, "WHY", &format!("{}: {}", code.as_str(), it.verdict.text));
-    if let Some(nodes) = it.nodes.as_ref().filter(|_| code.stage() == "nodes") {
+pub fn why_text(it: &ExplanationJson) -> String {
+    let mut out = head(it);
+    line(&mut out, "WHY", &format!("{}: {}", it.verdict.code, it.verdict.text));
+    if let Some(nodes) = it.nodes.as_ref().filter(|_| it.verdict.stage == "nodes") {
         groups(&mut out, it, nodes);
     }
-    let also: Vec<&str> = it.verdict.also.iter().map(|code| code.as_str()).collect();
-    if !also.is_empty() {
-        line(&mut out, "ALSO", &also.join(", "));
+    if !it.verdict.also.is_empty() {
+        line(&mut out, "ALSO", &it.verdict.also.join(", "));
     }
     if let Some(text) = it.blocking.as_ref().and_then(blocked_text) {
         line(&mut out, "BLOCKED", &text);
@@ -34,79 +33,70 @@ pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
         line(&mut out, "WRITTEN", &text);
     }
     if let Some(place) = &it.line {
-        line(&mut out, "LINE", &line_text(it, place, owners));
+        line(&mut out, "LINE", &line_text(it, place));
     }
-    let time = vc_answers::time_text(it.as_of.time_micros);
-    let _infallible = writeln!(out, "as of {time}, cycle {}, from files", it.as_of.cycle);
+    out.push_str(&as_of_text(&it.as_of));
     out
+}
+
+/// Returns the last line of an answer: the state that it is about.
+pub(crate) fn as_of_text(it: &AsOfJson) -> String {
+    let from = match it.behind_millis {
+        Some(millis) => format!("{millis} ms behind"),
+        None => "from files".to_owned(),
+    };
+    format!("as of {}, cycle {}, {from}\n", escape(&it.time), it.cycle)
 }
 
 /// One line for each job.
-pub(super) fn of_all(all: &[Explanation], owners: &OwnerNames) -> String {
+pub fn why_list_text(all: &[ExplanationJson]) -> String {
     if all.is_empty() {
         return "nothing waits\n".to_owned();
     }
-    let row = |it: &Explanation| {
-        let queue = it.subject.queue.as_deref().unwrap_or("-").to_owned();
-        let waits = it.subject.waiting_seconds.map_or_else(|| "-".to_owned(), duration);
+    let mut table = Table::new(["JOB", "QUEUE", "PLACE", "WAITS", "CODE", "WHY"]);
+    for it in all {
+        let dash = || "-".to_owned();
+        let queue = it.subject.queue.clone().unwrap_or_else(dash);
+        let waits = it.subject.waiting_seconds.map_or_else(dash, duration);
         let place = it.line.as_ref();
         let place = place.map(|place| format!("{}/{}", place.in_queue, place.of_queue));
-        let place = place.unwrap_or_else(|| "-".to_owned());
-        let code = it.verdict.code.as_str().to_owned();
-        [name(it, owners), queue, place, waits, code, it.verdict.text.clone()]
-    };
-    let head = ["JOB", "QUEUE", "PLACE", "WAITS", "CODE", "WHY"].map(str::to_owned);
-    let rows: Vec<[String; 6]> = std::iter::once(head).chain(all.iter().map(row)).collect();
-    let rows: Vec<[String; 6]> =
-        rows.into_iter().map(|row| row.map(|cell| escape(&cell).into_owned())).collect();
-    let widths: Vec<usize> = (0..5)
-        .map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-        .collect();
-    let mut out = String::new();
-    for row in &rows {
-        for (cell, width) in row.iter().zip(&widths) {
-            let _infallible = write!(out, "{cell:<width$}  ");
-        }
-        out.push_str(&row[5]);
-        out.push('\n');
+        let (code, text) = (it.verdict.code.clone(), it.verdict.text.clone());
+        table.row([it.job_name(), queue, place.unwrap_or_else(dash), waits, code, text]);
     }
-    out
+    table.text()
 }
 
-fn head(it: &Explanation, owners: &OwnerNames) -> String {
+fn head(it: &ExplanationJson) -> String {
     let subject = &it.subject;
+    let is_bare = subject.kind == "Pod";
     let mut words = Vec::new();
-    match owners.get(&subject.key) {
-        _ if subject.is_bare => words.push("pod".to_owned()),
-        Some(owner) => {
-            words.push(owner.kind.clone());
-            words.push(format!("PodGroup {}", subject.key.name));
+    match &subject.job_kind {
+        _ if is_bare => words.push("pod".to_owned()),
+        Some(kind) => {
+            words.push(kind.clone());
+            words.push(format!("PodGroup {}", subject.name));
         }
         None => words.push("PodGroup".to_owned()),
     }
     if let Some(queue) = &subject.queue {
         words.push(format!("queue {queue}"));
-        words.push(format!("priority {}", subject.priority));
+        words.push(format!("priority {}", subject.priority.unwrap_or(0)));
     }
-    if let Some(pod) = subject.pod.as_ref().filter(|_| !subject.is_bare) {
-        words.insert(0, format!("pod {}", pod.name));
+    if let Some(pod) = subject.pod.as_ref().filter(|_| !is_bare) {
+        words.insert(0, format!("pod {pod}"));
     }
     let waits = match (it.waits(), subject.waiting_seconds) {
-        _ if it.verdict.code == WaitCode::NotOurs => String::new(),
+        _ if it.verdict.code == "NotOurs" => String::new(),
         (true, Some(seconds)) => format!(" waits for {}", duration(seconds)),
         (true, None) => " waits".to_owned(),
         (false, _) => " does not wait".to_owned(),
     };
     let gang = it.gang.as_ref().filter(|_| it.waits()).map(gang_text).unwrap_or_default();
-    let text = format!("{} ({}){waits}{gang}", name(it, owners), words.join(", "));
+    let text = format!("{} ({}){waits}{gang}", it.job_name(), words.join(", "));
     format!("{}\n", escape(&text))
 }
 
-fn name(it: &Explanation, owners: &OwnerNames) -> String {
-    owners.name(&it.subject.key)
-}
-
-fn gang_text(gang: &GangNumbers) -> String {
+fn gang_text(gang: &GangJson) -> String {
     let total = gang.waiting + gang.ready;
     let pods = if total == 1 { "pod" } else { "pods" };
     let ready = match gang.ready {
@@ -121,23 +111,23 @@ fn line(out: &mut String, word: &str, text: &str) {
 }
 
 /// The groups of nodes, unless the nodes are not what is in the way.
-fn groups(out: &mut String, it: &Explanation, nodes: &NodeNumbers) {
+fn groups(out: &mut String, it: &ExplanationJson, nodes: &NodeNumbersJson) {
     if !it.quota.is_empty() {
         return;
     }
-    let rows: Vec<(String, String, &RefusedNodes)> = nodes
+    let rows: Vec<(String, String, &NodeGroupJson)> = nodes
         .groups
         .iter()
         .map(|group| {
             let noun = if group.count == 1 { "node" } else { "nodes" };
-            (format!("{} {noun}", group.count), group.phrase(), group)
+            (format!("{} {noun}", group.count), phrase(group), group)
         })
         .collect();
     let counts = rows.iter().map(|(count, ..)| count.chars().count()).max().unwrap_or(0);
     let phrases = rows.iter().map(|(_, phrase, _)| phrase.chars().count()).max().unwrap_or(0);
     let phrases = phrases.min(WIDEST_PHRASE);
     for (count, phrase, group) in rows {
-        let mut names: Vec<&str> = group.names.iter().map(|name| &**name).collect();
+        let mut names: Vec<&str> = group.names.iter().map(String::as_str).collect();
         if names.len() < group.count {
             names.push("…");
         }
@@ -146,34 +136,44 @@ fn groups(out: &mut String, it: &Explanation, nodes: &NodeNumbers) {
     }
 }
 
+/// What refuses the nodes, after `6 nodes`.
+fn phrase(group: &NodeGroupJson) -> String {
+    let nodes = RefusedNodes {
+        atoms: group.atoms.clone(),
+        count: group.count,
+        names: Vec::new(),
+        lacks: group.lacks.clone().into_iter().collect(),
+    };
+    nodes.phrase()
+}
+
 /// Who may change what, so that the job starts, and on which nodes it would be.
-fn remedies(out: &mut String, remedies: &[Remedy]) {
-    let is_located = |remedy: &&Remedy| !remedy.nodes.is_empty();
+fn remedies(out: &mut String, remedies: &[RemedyJson]) {
+    let is_located = |remedy: &&RemedyJson| !remedy.nodes.is_empty();
     let widths = remedies.iter().filter(is_located).map(|it| it.text.chars().count());
     let width = widths.max().unwrap_or(0).min(WIDEST_PHRASE);
     for (at, remedy) in remedies.iter().enumerate() {
         let word = if at == 0 { "UNBLOCK" } else { "" };
-        let nodes: Vec<&str> = remedy.nodes.iter().map(|name| &**name).collect();
-        let text =
-            format!("{:<5}  {:<width$}  {}", remedy.who.as_str(), remedy.text, nodes.join(" "));
+        let nodes = remedy.nodes.join(" ");
+        let text = format!("{:<5}  {:<width$}  {nodes}", remedy.who, remedy.text);
         line(out, word, text.trim_end());
     }
 }
 
 /// What would have to be lifted. Returns `None` if it was not found out.
-fn blocked_text(blocking: &BlockingSets) -> Option<String> {
-    let set = |set: &BlockingSet| {
+fn blocked_text(blocking: &BlockingJson) -> Option<String> {
+    let set = |set: &BlockingSetJson| {
         let atoms: Vec<String> =
             set.atoms.iter().map(|atom| atom.atom.replacen('/', " ", 1)).collect();
         atoms.join(" and ")
     };
     let sets: Vec<String> = blocking.sets.iter().map(set).collect();
-    let by_time = match blocking.helps_waiting() {
+    let by_time = match blocking.helps_waiting {
         true => "",
         false => "; waiting alone does not help",
     };
     let text = match sets.as_slice() {
-        [] if !blocking.is_complete => return None,
+        [] if !blocking.complete => return None,
         [] => "not even empty nodes without all other obstacles would do".to_owned(),
         [one] => format!("by  {one}{by_time}"),
         [..] => format!("any one of:  {}{by_time}", sets.join("   |   ")),
@@ -181,16 +181,16 @@ fn blocked_text(blocking: &BlockingSets) -> Option<String> {
     Some(text)
 }
 
-fn line_text(it: &Explanation, place: &LinePlace, owners: &OwnerNames) -> String {
+fn line_text(it: &ExplanationJson, place: &LineJson) -> String {
     let queue = it.subject.queue.as_deref().unwrap_or_default();
     let mut text = format!("{} of {} in queue {queue}", rank(place.in_queue), place.of_queue);
     if let Some(other) = &place.before {
-        let values = other.values.as_ref().map(|(own, other)| (other.as_str(), own.as_str()));
-        text.push_str(&neighbour("behind", other, values, owners));
+        let values = other.values.as_ref().map(|[own, other]| (other.as_str(), own.as_str()));
+        text.push_str(&neighbour("behind", other, values));
     }
     if let Some(other) = &place.behind {
-        let values = other.values.as_ref().map(|(own, other)| (own.as_str(), other.as_str()));
-        text.push_str(&neighbour("before", other, values, owners));
+        let values = other.values.as_ref().map(|[own, other]| (own.as_str(), other.as_str()));
+        text.push_str(&neighbour("before", other, values));
     }
     text.push_str(&format!("; {} queue", rank(place.queue_turn)));
     let ahead = &place.ahead;
@@ -209,13 +209,11 @@ fn line_text(it: &Explanation, place: &LinePlace, owners: &OwnerNames) -> String
     text
 }
 
-fn neighbour(
-    side: &str,
-    other: &LineNeighbour,
-    values: Option<(&str, &str)>,
-    owners: &OwnerNames,
-) -> String {
-    let name = owners.name(&other.job);
+fn neighbour(side: &str, other: &NeighbourJson, values: Option<(&str, &str)>) -> String {
+    let name = match other.hidden {
+        true => "a job of another namespace",
+        false => &other.job,
+    };
     match values.filter(|_| other.decided_by != "name") {
         Some((first, second)) => {
             let (first, second) = short_times(first, second);
@@ -250,7 +248,7 @@ fn rank(number: usize) -> String {
 }
 
 /// The two largest units of a duration: `1h30m`, `45s`.
-fn duration(seconds: i64) -> String {
+pub(crate) fn duration(seconds: i64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let mut left = seconds.max(0);
     let mut parts = Vec::new();

@@ -1,0 +1,139 @@
+//! The command line. Specification: answers.md 13 (ANS-86).
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  kubectl vc why job/train -n ml
+  kubectl vc why -A
+  kubectl vc line research
+  kubectl vc why train --from cluster.yaml";
+
+/// Ask the scheduler why jobs wait, what would let them start, and who is before them.
+#[derive(Parser)]
+#[command(name = "kubectl vc", bin_name = "kubectl vc", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    /// Form of the answer.
+    #[arg(short, long, value_enum, default_value_t = Output::Text, global = true)]
+    pub(crate) output: Output,
+    /// Namespace of the job, or of the jobs that are listed; absent: that of the context.
+    #[arg(short, long, value_name = "NAME", global = true)]
+    pub(crate) namespace: Option<String>,
+    /// Jobs of all namespaces.
+    #[arg(short = 'A', long, global = true)]
+    pub(crate) all_namespaces: bool,
+    /// Kubeconfig; absent: $KUBECONFIG or ~/.kube/config.
+    #[arg(long, value_name = "FILE", global = true)]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig.
+    #[arg(long, value_name = "NAME", global = true)]
+    context: Option<String>,
+    /// Address of the scheduler's port for answers; absent: its Service is asked through the API
+    /// server.
+    #[arg(long, value_name = "URL", global = true)]
+    server: Option<String>,
+    /// Service of the answers.
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "volcano-system/vc-scheduler-answers",
+        value_parser = service,
+        global = true
+    )]
+    service: (String, String),
+    /// CA of --server.
+    #[arg(long, value_name = "FILE", global = true)]
+    certificate_authority: Option<PathBuf>,
+    /// Believe whoever answers at --server.
+    #[arg(long, global = true)]
+    insecure_skip_tls_verify: bool,
+    /// Answer from files with objects of a cluster instead, `-` for standard input.
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) from: Vec<PathBuf>,
+    /// Configuration of the scheduler for --from; absent: that of the chart.
+    #[arg(long, value_name = "FILE", requires = "from", global = true)]
+    pub(crate) scheduler_conf: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Why a job or pod waits; without a name: one line for each job that waits.
+    Why {
+        /// [KIND/]NAME of a job, its PodGroup or a pod.
+        name: Option<String>,
+        /// Exit with 3 if something waits.
+        #[arg(long)]
+        exit_code: bool,
+    },
+    /// Queues with what they hold, deserve and may hold.
+    Queues {
+        /// Only this queue.
+        name: Option<String>,
+    },
+    /// The jobs that wait in a queue, in their order.
+    Line {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Nodes with what is free.
+    Nodes {
+        /// Only this node, with its jobs.
+        name: Option<String>,
+    },
+    /// Sums over the cluster.
+    Top,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Text,
+    Json,
+    Yaml,
+}
+
+fn service(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err("write it like volcano-system/vc-scheduler-answers".to_owned()),
+    }
+}
+
+impl Arguments {
+    /// Returns how the scheduler is reached.
+    pub(crate) fn access(&self) -> vc_kube::AnswersAccess {
+        vc_kube::AnswersAccess {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            server: self.server.clone(),
+            service: self.service.clone(),
+            authority: self.certificate_authority.clone(),
+            is_insecure: self.insecure_skip_tls_verify,
+        }
+    }
+
+    pub(crate) fn wants_exit_code(&self) -> bool {
+        matches!(self.verb, Verb::Why { exit_code: true, .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn ans_86_the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+        assert_eq!(service("a/b"), Ok(("a".to_owned(), "b".to_owned())));
+        for text in ["a", "/b", "a/", ""] {
+            assert!(service(text).is_err(), "{text:?}");
+        }
+    }
+}

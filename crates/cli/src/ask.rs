@@ -1,0 +1,121 @@
+//! Questions to the scheduler that runs. Specification: answers.md 13 (ANS-88).
+
+use vc_kube::AnswersClient;
+use vc_page::{
+    ExplanationJson, ExplanationListJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson,
+    WaitingJobJson, line_text, node_text, nodes_text, queues_text, summary_text, why_list_text,
+    why_text,
+};
+
+use crate::args::{Arguments, Verb};
+use crate::output::show;
+
+/// Asks, and prints the answer. Returns whether what was asked about waits.
+///
+/// # Errors
+/// There is no answer; the text says why.
+pub(crate) fn ask(arguments: &Arguments) -> Result<bool, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(answer(arguments))
+}
+
+async fn answer(arguments: &Arguments) -> Result<bool, String> {
+    let client = AnswersClient::new(&arguments.access()).await;
+    let client = client.map_err(|error| error.to_string())?;
+    let namespace = match (&arguments.namespace, arguments.all_namespaces) {
+        (_, true) => None,
+        (Some(namespace), false) => Some(namespace.as_str()),
+        (None, false) => Some(client.namespace.as_str()),
+    };
+    let path = path(&arguments.verb, namespace)?;
+    let text = client.get(&path).await.map_err(|error| error.to_string())?;
+    let output = arguments.output;
+    match &arguments.verb {
+        Verb::Why { name: Some(_), .. } => {
+            show(output, &text, why_text).map(|it: ExplanationJson| it.waits())
+        }
+        Verb::Why { name: None, .. } => {
+            let list: ExplanationListJson =
+                show(output, &text, |list: &ExplanationListJson| why_list_text(&list.items))?;
+            Ok(list.items.iter().any(ExplanationJson::waits))
+        }
+        Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, &text, queues_text),
+        Verb::Queues { name: Some(_) } => shown(output, &text, |one: &OneJson<QueueJson>| {
+            let items = vec![one.content.clone()];
+            queues_text(&ListJson::new("QueueList", one.as_of.clone(), items))
+        }),
+        Verb::Line { .. } => shown::<ListJson<WaitingJobJson>>(output, &text, line_text),
+        Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, &text, nodes_text),
+        Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, &text, node_text),
+        Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
+    }
+}
+
+/// Prints a document about which nothing waits.
+fn shown<T: serde::de::DeserializeOwned>(
+    output: crate::args::Output,
+    text: &str,
+    for_people: impl Fn(&T) -> String,
+) -> Result<bool, String> {
+    show(output, text, for_people).map(|_: T| false)
+}
+
+/// Returns the path of a question, below that of the version.
+fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
+    Ok(match (verb, namespace) {
+        (Verb::Why { name: Some(name), .. }, Some(namespace)) => {
+            let (kind, name) = match name.split_once('/') {
+                Some((kind, name)) => (Some(kind), name),
+                None => (None, name.as_str()),
+            };
+            let kind = kind.map_or_else(String::new, |kind| format!("?kind={}", part(kind)));
+            format!("namespaces/{}/explanations/{}{kind}", part(namespace), part(name))
+        }
+        (Verb::Why { name: Some(_), .. }, None) => {
+            return Err("a job is in one namespace\nhint: give -n NAMESPACE, not -A".to_owned());
+        }
+        (Verb::Why { name: None, .. }, Some(namespace)) => {
+            format!("namespaces/{}/explanations", part(namespace))
+        }
+        (Verb::Why { name: None, .. }, None) => "explanations".to_owned(),
+        (Verb::Queues { name: None }, _) => "queues".to_owned(),
+        (Verb::Queues { name: Some(name) }, _) => format!("queues/{}", part(name)),
+        (Verb::Line { queue }, _) => format!("queues/{}/line", part(queue)),
+        (Verb::Nodes { name: None }, _) => "nodes".to_owned(),
+        (Verb::Nodes { name: Some(name) }, _) => format!("nodes/{}", part(name)),
+        (Verb::Top, _) => "summary".to_owned(),
+    })
+}
+
+/// Returns a name as part of a path.
+fn part(name: &str) -> String {
+    // Names of Kubernetes have no spaces; whatever else is given must not end the part.
+    form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(name: Option<&str>) -> Verb {
+        Verb::Why { name: name.map(str::to_owned), exit_code: false }
+    }
+
+    #[test]
+    fn ans_88_questions_are_paths() {
+        let cases = [
+            (why(Some("train")), Some("ml"), "namespaces/ml/explanations/train"),
+            (why(Some("job/train")), Some("ml"), "namespaces/ml/explanations/train?kind=job"),
+            (why(Some("pod/a/../b")), Some("ml"), "namespaces/ml/explanations/a%2F..%2Fb?kind=pod"),
+            (why(None), Some("ml"), "namespaces/ml/explanations"),
+            (why(None), None, "explanations"),
+            (Verb::Line { queue: "a b?".to_owned() }, Some("ml"), "queues/a%20b%3F/line"),
+            (Verb::Top, None, "summary"),
+        ];
+        for (verb, namespace, expected) in cases {
+            assert_eq!(path(&verb, namespace).unwrap(), expected);
+        }
+        assert!(path(&why(Some("train")), None).unwrap_err().contains("hint: "));
+    }
+}

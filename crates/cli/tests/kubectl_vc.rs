@@ -1,0 +1,143 @@
+//! `kubectl-vc` as a process, against a server with fixed answers and over files. Specification:
+//! answers.md 13.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::get;
+use vc_conf::AllowMissing;
+use vc_sim::KubeletMode;
+use vc_sim::run::{RunLimit, RunOptions};
+use vc_sim::why::{WhyOptions, why};
+
+const BASE: &str = "/apis/answers.volcano.sh/v1";
+
+fn call(words: &[&str], kubeconfig: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"));
+    command.args(words).env("KUBECONFIG", kubeconfig).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// An answer as the scheduler gives it, by way of files.
+fn explanation() -> String {
+    let answered = why(&WhyOptions {
+        run: run_options(),
+        namespace: Some("ml".to_owned()),
+        name: Some("train".to_owned()),
+    });
+    serde_json::to_string(answered.unwrap().json()).unwrap()
+}
+
+fn examples(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/why").join(file)
+}
+
+fn run_options() -> RunOptions {
+    RunOptions {
+        scheduler_conf: Some(examples("scheduler.conf")),
+        allow_missing: AllowMissing::Nothing,
+        until: RunLimit::Cycles(1),
+        kubelet: KubeletMode::None,
+        paths: vec![examples("taint.yaml")],
+    }
+}
+
+/// A scheduler that knows one job, and lets in whoever has the token `secret`; its URL.
+async fn serve(explanation: String) -> String {
+    let answer = move |headers: HeaderMap| async move {
+        let status = |code: u16, message: &str| {
+            let status = serde_json::json!({"apiVersion": "v1", "kind": "Status", "status": "Failure",
+                "code": code, "reason": "Unauthorized", "message": message});
+            (StatusCode::from_u16(code).unwrap(), status.to_string())
+        };
+        match headers.get("authorization").map(|value| value.to_str().unwrap()) {
+            Some("Bearer secret") => (StatusCode::OK, explanation),
+            Some(_) => status(401, "the token was refused"),
+            None => status(401, "a bearer token is needed\nhint: send one"),
+        }
+    };
+    let path = format!("{BASE}/namespaces/ml/explanations/train");
+    let routes = Router::new().route(&path, get(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    format!("http://{address}")
+}
+
+/// A kubeconfig whose user has this token.
+fn kubeconfig(folder: &Path, token: &str) -> PathBuf {
+    let path = folder.join(token);
+    let config = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ml"}}],
+    });
+    std::fs::write(&path, config.to_string()).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_87_88_a_server_is_asked_with_the_token_of_the_kubeconfig() {
+    let url = serve(explanation()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let secret = kubeconfig(folder.path(), "secret");
+    let wrong = kubeconfig(folder.path(), "wrong");
+    let none = folder.path().join("none");
+    let server = ["--server", url.as_str()];
+    let cases: &[(&[&str], &PathBuf, i32, &str)] = &[
+        (&["why", "train"], &secret, 0, ""),
+        (&["why", "train", "--exit-code"], &secret, 3, ""),
+        (&["why", "train"], &wrong, 1, "error: the token was refused\n"),
+        (
+            &["why", "train", "-n", "ml"],
+            &none,
+            1,
+            "error: a bearer token is needed\nhint: send one\n",
+        ),
+        (&["why", "train", "-A"], &secret, 1, "error: a job is in one namespace\n"),
+        (&["why", "train", "--kind", "x"], &secret, 2, "error: unexpected argument"),
+        (&["sing"], &secret, 2, "error: unrecognized subcommand"),
+    ];
+    for (words, config, code, said) in cases {
+        let called = call(&[*words, &server].concat(), config);
+        let stderr = text(&called.stderr);
+        assert_eq!(called.status.code(), Some(*code), "{words:?}: {stderr}");
+        assert!(stderr.starts_with(said) && stderr.is_empty() == said.is_empty(), "{stderr}");
+        assert_eq!(called.stdout.is_empty(), matches!(code, 1 | 2), "{words:?}");
+    }
+    let of_server = call(&[&["why", "train"][..], &server].concat(), &secret);
+    assert!(text(&of_server.stdout).starts_with("ml/train (job, PodGroup train-7f3c, "));
+    let json = call(&[&["why", "train", "-o", "json"][..], &server].concat(), &secret);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["verdict"]["code"], "Fragmented");
+    let yaml = call(&[&["why", "train", "-o", "yaml"][..], &server].concat(), &secret);
+    assert!(text(&yaml.stdout).contains("code: Fragmented\n"), "{}", text(&yaml.stdout));
+}
+
+#[test]
+fn ans_88_files_are_answered_as_vcsim_does() {
+    let (conf, objects) = (examples("scheduler.conf"), examples("taint.yaml"));
+    let (conf, objects) = (conf.to_str().unwrap(), objects.to_str().unwrap());
+    let files = ["--scheduler-conf", conf, "--from", objects];
+    let nowhere = Path::new("/nonexistent");
+    for name in [Some("train"), None] {
+        let words: Vec<&str> = ["why"].into_iter().chain(name).chain(files).collect();
+        let called = call(&words, nowhere);
+        let options =
+            WhyOptions { run: run_options(), namespace: None, name: name.map(str::to_owned) };
+        assert_eq!(text(&called.stdout), why(&options).unwrap().text());
+        assert_eq!(called.status.code(), Some(0));
+    }
+    let called = call(&[&["queues"], &files[..]].concat(), nowhere);
+    assert_eq!(called.status.code(), Some(1));
+    assert!(text(&called.stderr).starts_with("error: --from answers why alone\nhint: "));
+    let called = call(&["why", "train"], nowhere);
+    assert_eq!(called.status.code(), Some(1));
+    assert!(text(&called.stderr).starts_with("error: kubeconfig: "), "{}", text(&called.stderr));
+}

@@ -1,0 +1,180 @@
+//! The way of a user to the answers of a scheduler: its port, or its Service through the API server.
+//! Specification: answers.md 13 (ANS-88, ANS-89).
+
+use std::path::PathBuf;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, Response, Uri};
+use kube::client::{Body, ConfigExt};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use tower::{BoxError, Layer, ServiceExt, service_fn};
+
+/// Path of the answers at their server.
+const BASE: &str = "/apis/answers.volcano.sh/v1";
+/// Where the token goes if the API server takes `Authorization` away.
+const OWN_AUTHORIZATION: &str = "x-answers-authorization";
+
+/// Where the answers are, and who asks.
+#[derive(Clone, Debug, Default)]
+pub struct AnswersAccess {
+    /// `None`: `$KUBECONFIG`, or that of the home directory.
+    pub kubeconfig: Option<PathBuf>,
+    /// `None`: the current one.
+    pub context: Option<String>,
+    /// URL of the port of a scheduler. `None`: the Service is asked through the API server.
+    pub server: Option<String>,
+    /// Namespace and name of the Service.
+    pub service: (String, String),
+    /// CA of `server`. `None`: that of the system.
+    pub authority: Option<PathBuf>,
+    /// Whoever answers at `server` is believed.
+    pub is_insecure: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswersError {
+    #[error("kubeconfig: {0}\nhint: check --kubeconfig, $KUBECONFIG and --context")]
+    Kubeconfig(#[from] KubeconfigError),
+    #[error("{0:?}: not a URL\nhint: write it like https://127.0.0.1:11253")]
+    Server(String),
+    #[error(
+        "the kubeconfig has no token, and the API server does not pass client certificates on\n\
+         hint: give --server URL, or a context whose user has a token"
+    )]
+    NoToken,
+    #[error("the token cannot be sent: {0}")]
+    Token(String),
+    #[error("client: {0}")]
+    Build(kube::Error),
+    /// The server's own words.
+    #[error("{0}")]
+    Refused(String),
+    #[error("no answer from {place}: {error}\nhint: {hint}")]
+    NoAnswer { place: String, error: String, hint: &'static str },
+}
+
+/// Asks questions.
+pub struct AnswersClient {
+    client: Client,
+    prefix: String,
+    token: Option<HeaderValue>,
+    /// For messages.
+    place: String,
+    /// Namespace of the context.
+    pub namespace: String,
+}
+
+impl AnswersClient {
+    /// Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be used, or there is none.
+    pub async fn new(access: &AnswersAccess) -> Result<Self, AnswersError> {
+        let mut config = match (kubeconfig(access).await, &access.server) {
+            (Ok(config), _) => config,
+            // A server of one's own machine may ask for no token.
+            (Err(_), Some(server)) if access.context.is_none() => Config::new(url(server)?),
+            (Err(error), _) => return Err(error.into()),
+        };
+        let namespace = config.default_namespace.clone();
+        let (prefix, token, place) = match &access.server {
+            Some(server) => {
+                config.cluster_url = url(server)?;
+                (config.root_cert, config.tls_server_name) = (None, None);
+                config.root_cert_file = access.authority.clone();
+                config.accept_invalid_certs = access.is_insecure;
+                (String::new(), None, server.clone())
+            }
+            None => {
+                let token = bearer(&config).await?.ok_or(AnswersError::NoToken)?;
+                let (namespace, name) = &access.service;
+                let service =
+                    format!("/api/v1/namespaces/{namespace}/services/https:{name}:answers/proxy");
+                (service, Some(token), format!("Service {namespace}/{name}"))
+            }
+        };
+        let client = Client::try_from(config).map_err(AnswersError::Build)?;
+        Ok(Self { client, prefix, token, place, namespace })
+    }
+
+    /// Returns the document of a path below that of the version, with its query.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn get(&self, path: &str) -> Result<String, AnswersError> {
+        let uri = format!("{}{BASE}/{path}", self.prefix);
+        let mut request = Request::get(uri);
+        if let Some(token) = &self.token {
+            request = request.header(OWN_AUTHORIZATION, token);
+        }
+        let request = request.body(Vec::new());
+        let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
+        self.client.request_text(request).await.map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: kube::Error) -> AnswersError {
+        let hint = "is the scheduler installed with answers.enabled? Give --service NAMESPACE/NAME \
+            or --server URL";
+        match error {
+            kube::Error::Api(status) if !status.message.is_empty() => match status.code {
+                // Words of the API server about its own Service.
+                404 | 503 if self.token.is_some() && status.message.contains("services") => {
+                    let (place, error) = (self.place.clone(), status.message.clone());
+                    AnswersError::NoAnswer { place, error, hint }
+                }
+                _ => AnswersError::Refused(status.message.clone()),
+            },
+            error => {
+                let (place, error) = (self.place.clone(), chain(&error));
+                AnswersError::NoAnswer { place, error, hint }
+            }
+        }
+    }
+}
+
+/// The error with its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let words = next.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = next.source();
+    }
+    text
+}
+
+async fn kubeconfig(access: &AnswersAccess) -> Result<Config, KubeconfigError> {
+    let context = access.context.clone();
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    match &access.kubeconfig {
+        Some(path) => Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await,
+        None => Config::from_kubeconfig(&options).await,
+    }
+}
+
+fn url(text: &str) -> Result<Uri, AnswersError> {
+    let uri: Uri = text.parse().map_err(|_| AnswersError::Server(text.to_owned()))?;
+    match uri.scheme() {
+        Some(_) => Ok(uri),
+        None => Err(AnswersError::Server(text.to_owned())),
+    }
+}
+
+/// The `Authorization` that kube would send; `None`: it sends none.
+async fn bearer(config: &Config) -> Result<Option<HeaderValue>, AnswersError> {
+    let Some(layer) = config.auth_layer().map_err(AnswersError::Build)? else { return Ok(None) };
+    let seen = service_fn(|request: Request<Body>| async move {
+        let token = request.headers().get(AUTHORIZATION).cloned();
+        Ok::<_, BoxError>(Response::new(token))
+    });
+    let request = Request::new(Body::empty());
+    let seen = layer.layer(seen).oneshot(request).await;
+    let seen = seen.map_err(|error| AnswersError::Token(error.to_string()))?;
+    Ok(seen.into_body())
+}

@@ -1,0 +1,252 @@
+//! Copies of what the engine is given, for a second engine on another thread that decides the same
+//! and answers questions. The engine's thread never waits for it.
+//! Specification: answers.md 10 (ANS-56, ANS-57, ANS-59, ANS-60).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use vc_engine::{CycleTime, EffectDigest, Engine};
+use vc_model::ClusterEvent;
+
+use crate::inbox::EngineCommand;
+
+/// Events that wait for the twin at most.
+pub const MOST_TWIN_EVENTS: usize = 200_000;
+/// How long no new twin is made after the last one.
+const NEXT_TWIN: Duration = Duration::from_secs(60);
+
+/// What the twin is given, in the order of the engine.
+pub enum TwinInput {
+    /// An engine with the state of this moment. It replaces an earlier one.
+    Start(Box<Engine>),
+    /// The engine was given these events.
+    Batch(TwinBatch),
+    /// The engine was changed otherwise.
+    Command(EngineCommand),
+    /// Nothing more comes until the next start.
+    Stop(TwinStop),
+}
+
+/// Why nothing more comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TwinStop {
+    /// More than [`MOST_TWIN_EVENTS`] events wait.
+    Backlog,
+    /// The configuration asks services outside, whose answers cannot be repeated.
+    Services,
+}
+
+/// How the engine was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TwinBatchKind {
+    /// A whole cycle.
+    Cycle,
+    /// What follows from the events without a session.
+    FollowUp,
+}
+
+/// Events that the engine was given at once, and what came of them.
+pub struct TwinBatch {
+    /// How the engine was called.
+    pub kind: TwinBatchKind,
+    /// The events.
+    pub events: Vec<ClusterEvent>,
+    /// The time that the engine was given.
+    pub now: CycleTime,
+    /// Digest of the effects that the engine has returned.
+    pub digest: u64,
+}
+
+impl TwinBatch {
+    /// Gives the batch to another engine. Returns the digest of its effects and, after a cycle, its
+    /// report.
+    pub fn repeat(self, engine: &mut Engine) -> (u64, Option<vc_engine::Report>) {
+        let (mut early, mut digest) = (Vec::new(), EffectDigest::default());
+        let (effects, report) = match self.kind {
+            TwinBatchKind::Cycle => {
+                let keep = &mut |effects: Vec<_>, _: &_| early.extend(effects);
+                let (effects, report) = engine.cycle_with(self.events, self.now, keep);
+                (effects, Some(report))
+            }
+            TwinBatchKind::FollowUp => (engine.follow_up(self.events, self.now), None),
+        };
+        digest.add(&early);
+        digest.add(&effects);
+        (digest.value(), report)
+    }
+}
+
+/// What both sides know.
+#[derive(Debug, Default)]
+pub struct TwinProgress {
+    is_following: AtomicBool,
+    n_waiting: AtomicUsize,
+}
+
+impl TwinProgress {
+    /// False: the twin was given up, or none was made yet.
+    pub fn is_following(&self) -> bool {
+        self.is_following.load(Ordering::Relaxed)
+    }
+
+    /// The twin was given up: nothing is sent until a new one is made.
+    pub fn give_up(&self) {
+        self.is_following.store(false, Ordering::Relaxed);
+    }
+
+    /// The twin has taken so many events.
+    pub fn took(&self, n_events: usize) {
+        self.n_waiting.fetch_sub(n_events, Ordering::Relaxed);
+    }
+
+    /// Returns the number of events that wait for the twin.
+    pub fn n_waiting(&self) -> usize {
+        self.n_waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// The engine's end.
+pub struct TwinFeed {
+    send: Box<dyn Fn(TwinInput) + Send>,
+    progress: Arc<TwinProgress>,
+    most_events: usize,
+    started: Option<Instant>,
+}
+
+impl TwinFeed {
+    /// Returns a feed that hands everything to `send`, which must not block.
+    pub fn new(send: impl Fn(TwinInput) + Send + 'static, progress: Arc<TwinProgress>) -> Self {
+        Self { send: Box::new(send), progress, most_events: MOST_TWIN_EVENTS, started: None }
+    }
+
+    /// Makes a twin of the engine, which is between two cycles.
+    pub(crate) fn start(&mut self, engine: &Engine) {
+        self.started = Some(Instant::now());
+        match engine.twin() {
+            Some(twin) => {
+                // Before it is sent: a twin that is given up meanwhile must not begin with it.
+                self.progress.is_following.store(true, Ordering::Relaxed);
+                (self.send)(TwinInput::Start(Box::new(twin)));
+            }
+            None => (self.send)(TwinInput::Stop(TwinStop::Services)),
+        }
+    }
+
+    /// Nothing happens now: a twin that was given up is made anew, unless that was lately.
+    pub(crate) fn lull(&mut self, engine: &Engine) {
+        let is_due = self.started.is_none_or(|started| NEXT_TWIN <= started.elapsed());
+        if is_due && !self.progress.is_following() {
+            self.start(engine);
+        }
+    }
+
+    /// Returns a copy of what the engine is about to be given. Returns `None` if nobody follows.
+    pub(crate) fn copy(&self, kind: TwinBatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
+        let copy = || BatchCopy { kind, events: events.to_vec(), digest: EffectDigest::default() };
+        self.progress.is_following().then(copy)
+    }
+
+    /// Sends the copy after the engine's call.
+    pub(crate) fn send(&self, copy: BatchCopy, now: CycleTime) {
+        let BatchCopy { kind, events, digest } = copy;
+        let n_events = events.len();
+        let n_waiting = self.progress.n_waiting.fetch_add(n_events, Ordering::Relaxed) + n_events;
+        (self.send)(TwinInput::Batch(TwinBatch { kind, events, now, digest: digest.value() }));
+        if self.most_events < n_waiting {
+            self.stop(TwinStop::Backlog);
+        }
+    }
+
+    /// Sends a command that the engine is about to run.
+    pub(crate) fn command(&self, command: &EngineCommand) {
+        if self.progress.is_following() {
+            (self.send)(TwinInput::Command(command.clone()));
+        }
+    }
+
+    fn stop(&self, why: TwinStop) {
+        self.progress.give_up();
+        (self.send)(TwinInput::Stop(why));
+    }
+}
+
+/// A copy of a batch with the digest of the effects so far.
+pub(crate) struct BatchCopy {
+    kind: TwinBatchKind,
+    events: Vec<ClusterEvent>,
+    pub(crate) digest: EffectDigest,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use vc_engine::{Config, EngineOptions};
+
+    use super::*;
+
+    fn engine() -> Engine {
+        Engine::new(EngineOptions::default(), &Config::default()).0
+    }
+
+    fn feed(most_events: usize) -> (TwinFeed, Arc<TwinProgress>, mpsc::Receiver<TwinInput>) {
+        let (sender, receiver) = mpsc::channel();
+        let progress = Arc::new(TwinProgress::default());
+        let mut feed = TwinFeed::new(move |it| drop(sender.send(it)), progress.clone());
+        feed.most_events = most_events;
+        (feed, progress, receiver)
+    }
+
+    fn words(receiver: &mpsc::Receiver<TwinInput>) -> Vec<String> {
+        let word = |input| match input {
+            TwinInput::Start(_) => "start".to_owned(),
+            TwinInput::Batch(batch) => format!("{:?} {}", batch.kind, batch.events.len()),
+            TwinInput::Command(_) => "command".to_owned(),
+            TwinInput::Stop(why) => format!("stop {why:?}"),
+        };
+        receiver.try_iter().map(word).collect()
+    }
+
+    fn send(feed: &TwinFeed, n_events: usize) -> bool {
+        let events = vec![ClusterEvent::NodeDeleted { name: "n".into() }; n_events];
+        let copy = feed.copy(TwinBatchKind::Cycle, &events);
+        let is_copied = copy.is_some();
+        copy.into_iter().for_each(|copy| feed.send(copy, CycleTime { unix_micros: 1 }));
+        is_copied
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_56_what_the_engine_gets_is_sent_in_its_order() {
+        let (mut feed, progress, receiver) = feed(10);
+        assert!(!send(&feed, 1), "nothing is copied before the start");
+        feed.command(&EngineCommand::ServeDevices);
+        feed.start(&engine());
+        assert!(send(&feed, 2));
+        feed.command(&EngineCommand::ServeDevices);
+        assert!(send(&feed, 0));
+        assert_eq!(words(&receiver), ["start", "Cycle 2", "command", "Cycle 0"]);
+        assert_eq!(progress.n_waiting(), 2);
+        progress.took(2);
+        assert_eq!(progress.n_waiting(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_60_a_twin_that_is_given_up_is_made_anew_in_a_later_lull() {
+        let (mut feed, progress, receiver) = feed(3);
+        let engine = engine();
+        feed.start(&engine);
+        assert!(send(&feed, 3) && send(&feed, 1) && !send(&feed, 1));
+        assert_eq!(words(&receiver), ["start", "Cycle 3", "Cycle 1", "stop Backlog"]);
+        feed.lull(&engine);
+        assert_eq!(words(&receiver), [""; 0], "not at once");
+        tokio::time::advance(NEXT_TWIN).await;
+        progress.took(4);
+        feed.lull(&engine);
+        feed.lull(&engine);
+        assert_eq!(words(&receiver), ["start"]);
+        progress.give_up();
+        assert!(!send(&feed, 1));
+    }
+}

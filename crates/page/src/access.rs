@@ -1,0 +1,324 @@
+//! Who may ask: a token belongs to a user, and a user has a right or not. Both are answered by
+//! somebody else and kept for a while. Specification: answers.md 12 (ANS-77, ANS-78, ANS-81).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+use tokio::time::Instant;
+
+use crate::limits::TokenBucket;
+
+/// API group of the rights.
+pub const GROUP: &str = "answers.volcano.sh";
+
+/// How long a known user is kept, and how long a token that nobody knows.
+const USER: Duration = Duration::from_secs(120);
+const NO_USER: Duration = Duration::from_secs(10);
+/// How long a right is kept, and how long a refusal.
+const GRANTED: Duration = Duration::from_secs(30);
+const REFUSED: Duration = Duration::from_secs(5);
+/// Answers that are kept; beyond it all are forgotten.
+const MOST_KEPT: usize = 4_096;
+/// Reviews of tokens in a second: whoever invents tokens must not take the API server's time.
+const TOKEN_REVIEWS: u32 = 10;
+
+/// Who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct User {
+    /// Name.
+    pub name: String,
+    /// Uid.
+    pub uid: Option<String>,
+    /// Groups.
+    pub groups: Vec<String>,
+    /// What else authorisers read.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+/// What somebody may do: verb and resource of [`GROUP`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Right {
+    /// `get`, `list`.
+    pub verb: &'static str,
+    /// Plural name.
+    pub resource: &'static str,
+    /// Namespace. `None`: all.
+    pub namespace: Option<String>,
+    /// Name of the object. `None`: any.
+    pub name: Option<String>,
+}
+
+/// Who is asked about tokens and rights.
+pub trait Access: Send + Sync + 'static {
+    /// Returns true if nobody has to say who he is: all may all.
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    /// Returns the user of a token. Returns `None` if nobody knows it.
+    ///
+    /// # Errors
+    /// It cannot be found out; the text says why.
+    fn user(&self, token: &str) -> impl Future<Output = Result<Option<User>, String>> + Send;
+
+    /// Returns true if the user has the right.
+    ///
+    /// # Errors
+    /// It cannot be found out; the text says why.
+    fn may(&self, user: &User, right: &Right) -> impl Future<Output = Result<bool, String>> + Send;
+}
+
+/// Everybody may all. For a server that only listens to its own machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Everybody;
+
+impl Access for Everybody {
+    fn is_open(&self) -> bool {
+        true
+    }
+
+    async fn user(&self, _token: &str) -> Result<Option<User>, String> {
+        Ok(Some(User::default()))
+    }
+
+    async fn may(&self, _user: &User, _right: &Right) -> Result<bool, String> {
+        Ok(true)
+    }
+}
+
+/// Why somebody is not let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AccessError {
+    /// Too many tokens are asked about.
+    Busy,
+    /// It cannot be found out.
+    Unknown(String),
+}
+
+/// Answers with the time until which they hold.
+struct Kept<K, V>(Mutex<BTreeMap<K, (V, Instant)>>);
+
+impl<K: Ord + Hash, V: Clone> Kept<K, V> {
+    fn get(&self, key: &K) -> Option<V> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (value, until) = kept.get(key)?;
+        (Instant::now() < *until).then(|| value.clone())
+    }
+
+    fn put(&self, key: K, value: V, lasts: Duration) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if MOST_KEPT <= kept.len() {
+            kept.clear();
+        }
+        kept.insert(key, (value, Instant::now() + lasts));
+    }
+}
+
+/// An [`Access`] with a memory. Tokens are kept as digests.
+pub(crate) struct KeptAccess<A> {
+    access: A,
+    users: Kept<Vec<u8>, Option<User>>,
+    rights: Kept<(User, Right), bool>,
+    reviews: Mutex<TokenBucket>,
+}
+
+impl<A: Access> KeptAccess<A> {
+    pub(crate) fn new(access: A) -> Self {
+        Self {
+            access,
+            users: Kept(Mutex::default()),
+            rights: Kept(Mutex::default()),
+            reviews: Mutex::new(TokenBucket::full(TOKEN_REVIEWS)),
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.access.is_open()
+    }
+
+    /// Returns the user of a token. Returns `None` if nobody knows it.
+    pub(crate) async fn user(&self, token: &str) -> Result<Option<User>, AccessError> {
+        let key = digest(&SHA256, token.as_bytes()).as_ref().to_vec();
+        if let Some(known) = self.users.get(&key) {
+            return Ok(known);
+        }
+        let is_allowed = {
+            let mut reviews = self.reviews.lock().unwrap_or_else(PoisonError::into_inner);
+            reviews.take(Instant::now(), TOKEN_REVIEWS, TOKEN_REVIEWS)
+        };
+        if !is_allowed {
+            return Err(AccessError::Busy);
+        }
+        let user = self.access.user(token).await.map_err(AccessError::Unknown)?;
+        let lasts = if user.is_some() { USER } else { NO_USER };
+        self.users.put(key, user.clone(), lasts);
+        Ok(user)
+    }
+
+    /// Returns true if the user has the right.
+    pub(crate) async fn may(&self, user: &User, right: &Right) -> Result<bool, AccessError> {
+        let key = (user.clone(), right.clone());
+        if let Some(known) = self.rights.get(&key) {
+            return Ok(known);
+        }
+        let may = self.access.may(user, right).await.map_err(AccessError::Unknown)?;
+        self.rights.put(key, may, if may { GRANTED } else { REFUSED });
+        Ok(may)
+    }
+
+    /// Returns what the user may see of an answer that names these namespaces and queues.
+    pub(crate) async fn visible(
+        &self,
+        user: &User,
+        namespaces: &BTreeSet<String>,
+        queues: &BTreeSet<String>,
+    ) -> Result<Visible, AccessError> {
+        let get = |resource, namespace: Option<&String>, name: Option<&String>| Right {
+            verb: "get",
+            resource,
+            namespace: namespace.cloned(),
+            name: name.cloned(),
+        };
+        let list = Right { verb: "list", resource: "nodes", namespace: None, name: None };
+        let mut visible = Visible { nodes: self.may(user, &list).await?, ..Visible::default() };
+        if !namespaces.is_empty() {
+            visible.all_namespaces = self.may(user, &get("explanations", None, None)).await?;
+        }
+        let asked = namespaces.iter().filter(|_| !visible.all_namespaces);
+        for namespace in asked.take(MOST_NAMESPACES) {
+            if self.may(user, &get("explanations", Some(namespace), None)).await? {
+                visible.namespaces.insert(namespace.clone());
+            }
+        }
+        for queue in queues {
+            if self.may(user, &get("queues", None, Some(queue))).await? {
+                visible.queues.insert(queue.clone());
+            }
+        }
+        Ok(visible)
+    }
+}
+
+/// Namespaces that are asked about for one answer; further ones are hidden.
+const MOST_NAMESPACES: usize = 20;
+
+/// What a user may see of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Visible {
+    /// True if jobs of all namespaces have names.
+    pub all_namespaces: bool,
+    /// Namespaces whose jobs have names.
+    pub namespaces: BTreeSet<String>,
+    /// True if nodes have names.
+    pub nodes: bool,
+    /// Queues whose numbers are shown.
+    pub queues: BTreeSet<String>,
+}
+
+impl Visible {
+    /// True if jobs of this namespace have names.
+    pub(crate) fn shows(&self, namespace: &str) -> bool {
+        self.all_namespaces || self.namespaces.contains(namespace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counted {
+        n_tokens: AtomicUsize,
+        n_rights: AtomicUsize,
+    }
+
+    impl Access for Counted {
+        async fn user(&self, token: &str) -> Result<Option<User>, String> {
+            self.n_tokens.fetch_add(1, Ordering::Relaxed);
+            match token {
+                "down" => Err("refused".to_owned()),
+                "jo" => Ok(Some(User { name: "jo".to_owned(), ..User::default() })),
+                _ => Ok(None),
+            }
+        }
+
+        async fn may(&self, _user: &User, right: &Right) -> Result<bool, String> {
+            self.n_rights.fetch_add(1, Ordering::Relaxed);
+            Ok(right.namespace.as_deref() == Some("ml"))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_77_answers_about_tokens_are_kept_for_a_while() {
+        let access = KeptAccess::new(Counted::default());
+        let n_asked = || access.access.n_tokens.load(Ordering::Relaxed);
+        for (token, lasts) in [("jo", USER), ("nobody", NO_USER)] {
+            let before = n_asked();
+            for wait in [Duration::ZERO, lasts - Duration::from_millis(1)] {
+                tokio::time::advance(wait).await;
+                assert_eq!(access.user(token).await.unwrap().is_some(), token == "jo");
+            }
+            assert_eq!(n_asked(), before + 1, "{token}");
+            tokio::time::advance(Duration::from_millis(1)).await;
+            access.user(token).await.unwrap();
+            assert_eq!(n_asked(), before + 2, "{token}");
+        }
+        for _ in 0..2 {
+            assert_eq!(access.user("down").await, Err(AccessError::Unknown("refused".to_owned())));
+        }
+        assert_eq!(n_asked(), 6, "a failure is not kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_77_invented_tokens_are_reviewed_ten_times_a_second() {
+        let access = KeptAccess::new(Counted::default());
+        for number in 0..TOKEN_REVIEWS {
+            assert_eq!(access.user(&number.to_string()).await, Ok(None));
+        }
+        assert_eq!(access.user("one more").await, Err(AccessError::Busy));
+        assert_eq!(access.user("0").await, Ok(None), "what is known needs no review");
+        tokio::time::advance(Duration::from_millis(100)).await;
+        assert_eq!(access.user("one more").await, Ok(None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_78_rights_are_kept_shorter_and_refusals_shortest() {
+        let access = KeptAccess::new(Counted::default());
+        let jo = User { name: "jo".to_owned(), ..User::default() };
+        for (namespace, lasts) in [("ml", GRANTED), ("prod", REFUSED)] {
+            let namespace = Some(namespace.to_owned());
+            let right = Right { verb: "get", resource: "explanations", namespace, name: None };
+            let before = access.access.n_rights.load(Ordering::Relaxed);
+            for wait in [Duration::ZERO, lasts - Duration::from_millis(1), Duration::from_millis(1)]
+            {
+                tokio::time::advance(wait).await;
+                access.may(&jo, &right).await.unwrap();
+            }
+            assert_eq!(access.access.n_rights.load(Ordering::Relaxed), before + 2);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_79_one_review_for_all_namespaces_then_twenty() {
+        let access = KeptAccess::new(Counted::default());
+        let names = |from: usize| -> BTreeSet<String> {
+            let many = (from..40).map(|number| format!("a{number:02}"));
+            many.chain(["ml".to_owned()]).collect()
+        };
+        let jo = User { name: "jo".to_owned(), ..User::default() };
+        let visible = access.visible(&jo, &names(30), &BTreeSet::new()).await.unwrap();
+        assert!(visible.shows("ml") && !visible.shows("a30") && !visible.nodes);
+        let before = access.access.n_rights.load(Ordering::Relaxed);
+        assert_eq!(before, 1 + 1 + 11);
+        let jo = User { name: "jo2".to_owned(), ..User::default() };
+        let visible = access.visible(&jo, &names(0), &BTreeSet::new()).await.unwrap();
+        assert!(!visible.shows("ml"), "the twenty-first namespace is hidden");
+        let after = access.access.n_rights.load(Ordering::Relaxed);
+        assert_eq!(after - before, 1 + 1 + MOST_NAMESPACES);
+    }
+}

@@ -1,0 +1,136 @@
+//! Queues, lines, nodes and sums for people. Specification: answers.md 13.
+
+use std::fmt::Write;
+
+use vc_text::escape;
+
+use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::explanation::AmountsJson;
+use crate::table::Table;
+use crate::why_text::{as_of_text, duration};
+
+/// Resources that have a column: these, and all with a domain in their name.
+const PLAIN: [&str; 2] = ["cpu", "memory"];
+
+/// Returns the queues as a tree, one line each.
+pub fn queues_text(list: &ListJson<QueueJson>) -> String {
+    let head = ["QUEUE", "STATE", "WAITING", "SHARE", "USED/DESERVED/LIMIT"];
+    let mut table = Table::new(head);
+    for queue in &list.items {
+        let share = queue.share.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}"));
+        let waiting = format!("{} of {}", queue.waiting, queue.jobs);
+        let name = format!("{}{}", "  ".repeat(depth(&list.items, queue)), queue.name);
+        table.row([name, queue.state.clone(), waiting, share, amounts_of(queue)]);
+    }
+    table.text() + &as_of_text(&list.as_of)
+}
+
+/// Returns the number of queues above this one.
+fn depth(all: &[QueueJson], queue: &QueueJson) -> usize {
+    let mut above = queue;
+    // A queue cannot be below more queues than there are: a circle of parents ends.
+    for depth in 0..all.len() {
+        let parent = above.parent.as_ref();
+        match parent.and_then(|parent| all.iter().find(|it| it.name == *parent)) {
+            Some(parent) => above = parent,
+            None => return depth,
+        }
+    }
+    0
+}
+
+fn amounts_of(queue: &QueueJson) -> String {
+    let maps = [&queue.allocated, &queue.deserved, &queue.capability];
+    let names = maps.iter().flat_map(|map| map.keys()).filter(|name| is_shown(name));
+    let names: std::collections::BTreeSet<&String> = names.collect();
+    let amount =
+        |map: &AmountsJson, name: &String| map.get(name).cloned().unwrap_or_else(|| "-".to_owned());
+    let cell = |name: &&String| {
+        let amounts = maps.map(|map| amount(map, name));
+        format!("{} {name}", amounts.join("/"))
+    };
+    names.iter().map(cell).collect::<Vec<_>>().join(", ")
+}
+
+fn is_shown(name: &str) -> bool {
+    PLAIN.contains(&name) || name.contains('/')
+}
+
+/// Returns the jobs that wait in a queue, one line each.
+pub fn line_text(list: &ListJson<WaitingJobJson>) -> String {
+    let mut table = Table::new(["PLACE", "JOB", "PRIORITY", "PODS", "WAITS", "CODE"]);
+    for it in &list.items {
+        let dash = || "-".to_owned();
+        let job = if it.hidden { "(of another namespace)".to_owned() } else { it.job.clone() };
+        let priority = it.priority.map_or_else(dash, |priority| priority.to_string());
+        let waits = it.waiting_seconds.map_or_else(dash, duration);
+        table.row([
+            it.place.to_string(),
+            job,
+            priority,
+            it.pods.to_string(),
+            waits,
+            it.code.clone(),
+        ]);
+    }
+    let text = if list.items.is_empty() { "nothing waits\n".to_owned() } else { table.text() };
+    text + &as_of_text(&list.as_of)
+}
+
+/// Returns the nodes, one line each.
+pub fn nodes_text(list: &ListJson<NodeJson>) -> String {
+    let mut table = Table::new(["NODE", "PODS", "FREE/ALLOCATABLE", "TAINTS"]);
+    for node in &list.items {
+        let shown = node.allocatable.iter().filter(|(name, _)| is_shown(name));
+        let cell = |(name, all): (&String, &String)| {
+            let free = node.free.get(name).map_or("0", String::as_str);
+            format!("{free}/{all} {name}")
+        };
+        let amounts: Vec<String> = shown.map(cell).collect();
+        let cordon = node.cordoned.then(|| "cordoned".to_owned());
+        let taints: Vec<String> = cordon.into_iter().chain(node.taints.clone()).collect();
+        let pods = node.pods.to_string();
+        table.row([node.name.clone(), pods, amounts.join(", "), taints.join(" ")]);
+    }
+    table.text() + &as_of_text(&list.as_of)
+}
+
+/// Returns one node with its jobs.
+pub fn node_text(one: &OneJson<NodeJson>) -> String {
+    let list = ListJson::new("NodeList", one.as_of.clone(), vec![one.content.clone()]);
+    let text = nodes_text(&list);
+    let (node, as_of) = text.split_at(text.rfind("as of ").unwrap_or(text.len()));
+    let mut jobs = Table::new(["JOB", "PODS"]);
+    for it in &one.content.jobs {
+        let job = if it.hidden { "(of another namespace)".to_owned() } else { it.job.clone() };
+        jobs.row([job, it.pods.to_string()]);
+    }
+    let jobs = if one.content.jobs.is_empty() { String::new() } else { jobs.text() };
+    format!("{node}{jobs}{as_of}")
+}
+
+/// Returns the sums over the cluster.
+pub fn summary_text(one: &OneJson<SummaryJson>) -> String {
+    let it = &one.content;
+    let counts = |map: &std::collections::BTreeMap<String, usize>| {
+        let parts = map.iter().map(|(name, count)| format!("{count} {name}"));
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let used = it.allocatable.iter().filter(|(name, _)| is_shown(name)).map(|(name, all)| {
+        format!("{}/{all} {name}", it.used.get(name).map_or("0", String::as_str))
+    });
+    let used = used.collect::<Vec<_>>().join(", ");
+    let rows = [
+        ("NODES", it.nodes.to_string()),
+        ("QUEUES", it.queues.to_string()),
+        ("JOBS", it.jobs.to_string()),
+        ("PODS", counts(&it.pods)),
+        ("WAITING", counts(&it.waiting)),
+        ("USED", used),
+    ];
+    let mut out = String::new();
+    for (word, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
+        let _infallible = writeln!(out, "{word:<8} {}", escape(text));
+    }
+    out + &as_of_text(&one.as_of)
+}

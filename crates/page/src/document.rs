@@ -1,0 +1,136 @@
+//! Questions, and the documents that answer them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::explanation::{API_VERSION, AsOfJson, ExplanationJson};
+
+/// Explanations of jobs that wait.
+pub type ExplanationListJson = ListJson<ExplanationJson>;
+
+/// Items of a list if nobody says how many.
+const PAGE: usize = 500;
+/// Items of a list at most.
+const LONGEST_PAGE: usize = 5_000;
+
+/// Which part of a list is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    /// Items that are left out at the beginning.
+    pub offset: usize,
+    /// Items at most.
+    pub limit: usize,
+}
+
+impl Default for PageRange {
+    /// The first page.
+    fn default() -> Self {
+        Self { offset: 0, limit: PAGE }
+    }
+}
+
+impl PageRange {
+    /// Returns this part of a list.
+    pub fn of<T>(self, all: &[T]) -> &[T] {
+        let from = self.offset.min(all.len());
+        let to = from.saturating_add(self.limit.min(LONGEST_PAGE)).min(all.len());
+        &all[from..to]
+    }
+}
+
+/// What an explanation is wanted of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AskedJob {
+    /// Namespace.
+    pub namespace: String,
+    /// Name of a PodGroup, of its controller, or of a pod.
+    pub name: String,
+    /// What the name may stand for. `None`: anything.
+    pub kind: Option<String>,
+    /// Uid of the controller.
+    pub controller_uid: Option<String>,
+    /// True if blocking sets and remedies are not wanted.
+    pub quick: bool,
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Why one job waits.
+    Explanation(AskedJob),
+    /// Which jobs wait, and why.
+    Explanations {
+        /// Only jobs of this namespace.
+        namespace: Option<String>,
+        /// Only jobs of this queue.
+        queue: Option<String>,
+        /// Only jobs with this code.
+        code: Option<String>,
+        /// Part of the list.
+        range: PageRange,
+    },
+    /// All queues.
+    Queues,
+    /// One queue.
+    Queue {
+        /// Its name.
+        name: String,
+    },
+    /// The jobs that wait in a queue.
+    Line {
+        /// Name of the queue.
+        queue: String,
+        /// Part of the list.
+        range: PageRange,
+    },
+    /// All nodes.
+    Nodes {
+        /// Part of the list.
+        range: PageRange,
+    },
+    /// One node.
+    Node {
+        /// Its name.
+        name: String,
+    },
+    /// Sums over the cluster.
+    Summary,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Document {
+    /// Why one job waits.
+    Explanation(Box<ExplanationJson>),
+    /// Which jobs wait, and why.
+    Explanations(ListJson<ExplanationJson>),
+    /// All queues, each behind its parent.
+    Queues(ListJson<QueueJson>),
+    /// One queue.
+    Queue(OneJson<QueueJson>),
+    /// The jobs that wait in a queue, the first one first.
+    Line(ListJson<WaitingJobJson>),
+    /// All nodes.
+    Nodes(ListJson<NodeJson>),
+    /// One node.
+    Node(OneJson<NodeJson>),
+    /// Sums over the cluster.
+    Summary(OneJson<SummaryJson>),
+}
+
+impl<T> ListJson<T> {
+    /// Returns a list of all items.
+    pub fn new(kind: &str, as_of: AsOfJson, items: Vec<T>) -> Self {
+        let (api_version, kind) = (API_VERSION.to_owned(), kind.to_owned());
+        Self { api_version, kind, as_of, total: items.len(), items }
+    }
+}
+
+impl<T> OneJson<T> {
+    /// Returns one thing as a document.
+    pub fn new(kind: &str, as_of: AsOfJson, content: T) -> Self {
+        Self { api_version: API_VERSION.to_owned(), kind: kind.to_owned(), as_of, content }
+    }
+}

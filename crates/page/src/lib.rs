@@ -1,0 +1,45 @@
+//! Answers about jobs that wait for people and programs: JSON types, texts, and the routes that
+//! serve them over HTTP with rights, limits and redaction. Specification: answers.md 11, 12, 13, 16.
+
+#![deny(missing_docs)]
+
+mod access;
+mod cluster;
+mod cluster_text;
+mod convert;
+mod discovery;
+mod document;
+mod explanation;
+mod limits;
+mod openapi;
+mod problem;
+mod redaction;
+mod routes;
+mod server;
+mod table;
+mod tables_of_cluster;
+mod view;
+mod why_text;
+
+pub use access::{Access, Everybody, GROUP, Right, User, Visible};
+pub use cluster::{
+    ListJson, NodeJobJson, NodeJson, OneJson, QueueJson, QueueQuotaJson, SummaryJson,
+    WaitingJobJson,
+};
+pub use cluster_text::{line_text, node_text, nodes_text, queues_text, summary_text};
+pub use convert::{Owner, OwnerOf, StateSource};
+pub use document::{AskedJob, Document, ExplanationListJson, PageRange, Question};
+pub use explanation::{
+    API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
+    ConditionJson, ExplanationJson, GangJson, LineJson, NearestNodeJson, NeighbourJson,
+    NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson, ShortJson,
+    SubjectJson, VerdictJson,
+};
+pub use openapi::document as openapi;
+pub use problem::{Problem, StatusJson};
+pub use redaction::ClusterNames;
+pub use routes::{BASE, ROUTES, Route, RouteAnswer};
+pub use server::{AnswerSource, Answered, RequestObserver, Uncounted, routes};
+pub use vc_answers::time_text;
+pub use view::AnswerView;
+pub use why_text::{why_list_text, why_text};

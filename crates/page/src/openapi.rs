@@ -1,0 +1,81 @@
+//! The OpenAPI document, out of the table of routes and the types. Specification: answers.md 11
+//! (ANS-71).
+
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::explanation::ExplanationJson;
+use crate::problem::StatusJson;
+use crate::routes::{BASE, ROUTES, Route};
+
+/// Returns the document.
+pub fn document() -> Value {
+    let mut generator = SchemaSettings::openapi3().into_generator();
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let operation = json!({"get": operation(route, &mut generator)});
+        paths.insert(format!("{BASE}{}", route.path), operation);
+    }
+    let schemas = generator.take_definitions(true);
+    json!({
+        "openapi": "3.0.3",
+        "info": {
+            "title": "Answers of vc-scheduler",
+            "description": "Why jobs wait, what would let them start, and who is before them.",
+            "version": "v1",
+            "license": {"name": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    })
+}
+
+/// Returns the reference to the schema of an answer.
+fn schema_of(name: &str, generator: &mut SchemaGenerator) -> Value {
+    fn reference<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+        generator.subschema_for::<T>().to_value()
+    }
+    match name {
+        "Explanation" => reference::<ExplanationJson>(generator),
+        "ExplanationList" => reference::<ListJson<ExplanationJson>>(generator),
+        "QueueList" => reference::<ListJson<QueueJson>>(generator),
+        "Queue" => reference::<OneJson<QueueJson>>(generator),
+        "Line" => reference::<ListJson<WaitingJobJson>>(generator),
+        "NodeList" => reference::<ListJson<NodeJson>>(generator),
+        "Node" => reference::<OneJson<NodeJson>>(generator),
+        "Summary" => reference::<OneJson<SummaryJson>>(generator),
+        _ => reference::<StatusJson>(generator),
+    }
+}
+
+fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+    let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{'));
+    let in_path = in_path.map(|part| part.trim_end_matches('}'));
+    let parameter = |name: &str, place: &str| {
+        let kind = if matches!(name, "offset" | "limit") { "integer" } else { "string" };
+        json!({"name": name, "in": place, "required": place == "path", "schema": {"type": kind}})
+    };
+    let parameters: Vec<Value> = in_path
+        .map(|name| parameter(name, "path"))
+        .chain(route.query.iter().map(|name| parameter(name, "query")))
+        .collect();
+    let content = |schema: Value| json!({"application/json": {"schema": schema}});
+    let answer = content(schema_of(route.schema, generator));
+    let status = content(schema_of("Status", generator));
+    json!({
+        "summary": route.about,
+        "description": format!("Needs the right to {} {}.", route.verb, route.resource),
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": route.about, "content": answer},
+            "304": {"description": "What `If-None-Match` names is still the answer."},
+            "default": {"description": "Why there is no answer.", "content": status},
+        },
+    })
+}

@@ -1,0 +1,115 @@
+//! Errors as Kubernetes `Status` objects, so that `kubectl get --raw` prints them. Specification:
+//! answers.md 11 (ANS-73), 16.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// HTTP status code.
+    pub code: u16,
+    /// One sentence, and a hint in a second line.
+    pub message: String,
+    /// Seconds after which another attempt makes sense.
+    pub retry_after: Option<u32>,
+}
+
+impl Problem {
+    pub(crate) fn new(code: u16, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), retry_after: None }
+    }
+
+    /// A value of the request cannot be used.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(400, message)
+    }
+
+    /// Nobody knows who asks.
+    pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
+        Self::new(401, message)
+    }
+
+    /// The reader lacks a right.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, message)
+    }
+
+    /// Nothing has the name.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(404, message)
+    }
+
+    /// Several jobs have the name.
+    pub(crate) fn several(message: impl Into<String>) -> Self {
+        Self::new(409, message)
+    }
+
+    /// Too much is asked at once.
+    pub(crate) fn too_many(message: impl Into<String>) -> Self {
+        Self { retry_after: Some(1), ..Self::new(429, message) }
+    }
+
+    /// A question has failed: a fault of the program. The log has the same `id`.
+    pub fn failed(id: u64) -> Self {
+        Self::new(
+            500,
+            format!("the question failed, the log of the scheduler says why: answer {id}"),
+        )
+    }
+
+    /// Nobody can answer now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self { retry_after: Some(2), ..Self::new(503, message) }
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl AsRef<str>) -> Self {
+        self.message.push_str("\nhint: ");
+        self.message.push_str(hint.as_ref());
+        self
+    }
+
+    /// Returns the object.
+    pub fn status(&self) -> StatusJson {
+        let reason = match self.code {
+            400 => "BadRequest",
+            401 => "Unauthorized",
+            403 => "Forbidden",
+            404 => "NotFound",
+            405 => "MethodNotAllowed",
+            409 => "Conflict",
+            429 => "TooManyRequests",
+            503 => "ServiceUnavailable",
+            504 => "Timeout",
+            _ => "InternalError",
+        };
+        StatusJson {
+            api_version: "v1".to_owned(),
+            kind: "Status".to_owned(),
+            status: "Failure".to_owned(),
+            code: self.code,
+            reason: reason.to_owned(),
+            message: self.message.clone(),
+        }
+    }
+}
+
+/// A Kubernetes `Status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusJson {
+    /// `v1`.
+    pub api_version: String,
+    /// `Status`.
+    pub kind: String,
+    /// `Failure`.
+    pub status: String,
+    /// HTTP status code.
+    pub code: u16,
+    /// One word.
+    pub reason: String,
+    /// One sentence, and a hint in a second line.
+    pub message: String,
+}

@@ -1,0 +1,227 @@
+//! Takes out of a finished answer what its reader may not see: names of jobs of other namespaces,
+//! names of nodes, numbers of queues. Amounts, counts and codes stay. Specification: answers.md 12
+//! (ANS-79).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::access::Visible;
+use crate::document::Document;
+use crate::explanation::{ExplanationJson, LineJson, NodeNumbersJson, QuotaJson};
+
+/// Names of the cluster, by which they are found in sentences.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterNames {
+    /// Namespaces that have jobs or pods.
+    pub namespaces: BTreeSet<Arc<str>>,
+    /// Nodes.
+    pub nodes: BTreeSet<Arc<str>>,
+}
+
+/// A name of a job, with the mark that says whether it is hidden.
+struct JobName<'a> {
+    job: &'a mut String,
+    hidden: Option<&'a mut bool>,
+}
+
+impl Document {
+    /// Returns the namespaces and queues that the answer says something about.
+    pub fn mentions(&mut self, names: &ClusterNames) -> (BTreeSet<String>, BTreeSet<String>) {
+        let (mut namespaces, mut queues) = (BTreeSet::new(), BTreeSet::new());
+        self.visit_jobs(&mut |name| {
+            namespaces.extend(name.job.split_once('/').map(|(namespace, _)| namespace.to_owned()));
+        });
+        self.visit_texts(&mut |text| {
+            for word in words(text) {
+                let namespace = word.split_once('/').map(|(namespace, _)| namespace);
+                let known = namespace.filter(|it| names.namespaces.contains(*it));
+                namespaces.extend(known.map(str::to_owned));
+            }
+        });
+        self.visit_explanations(&mut |it| {
+            namespaces.insert(it.subject.namespace.clone());
+            queues.extend(it.quota.iter().filter_map(|row| row.queue.clone()));
+        });
+        (namespaces, queues)
+    }
+
+    /// Takes out what is not visible. Equal jobs stay equal within the answer.
+    pub fn redact(&mut self, names: &ClusterNames, visible: &Visible) {
+        let mut aliases = Aliases::default();
+        self.visit_jobs(&mut |name| {
+            let namespace = name.job.split_once('/').map_or("", |(namespace, _)| namespace);
+            if !visible.shows(namespace) {
+                *name.job = aliases.of(name.job);
+                name.hidden.into_iter().for_each(|hidden| *hidden = true);
+            }
+        });
+        self.visit_explanations(&mut |it| {
+            hide_queue_numbers(it, visible);
+            if !visible.shows(&it.subject.namespace) {
+                let subject = &mut it.subject;
+                subject.name = aliases.of(&format!("{}/{}", subject.namespace, subject.name));
+                subject.namespace.clear();
+                (subject.job, subject.job_kind, subject.pod) = (None, None, None);
+            }
+            if !visible.nodes {
+                it.nodes.iter_mut().for_each(hide_nodes);
+                it.unblock.iter_mut().for_each(|remedy| remedy.nodes.clear());
+            }
+        });
+        self.visit_texts(&mut |text| *text = redacted(text, names, visible, &mut aliases));
+    }
+
+    fn visit_explanations(&mut self, visit: &mut dyn FnMut(&mut ExplanationJson)) {
+        match self {
+            Self::Explanation(one) => visit(one),
+            Self::Explanations(list) => list.items.iter_mut().for_each(visit),
+            Self::Queues(_)
+            | Self::Queue(_)
+            | Self::Line(_)
+            | Self::Nodes(_)
+            | Self::Node(_)
+            | Self::Summary(_) => {}
+        }
+    }
+
+    /// Visits every name of a job that is a field of its own, but for those of subjects.
+    fn visit_jobs(&mut self, visit: &mut dyn FnMut(JobName<'_>)) {
+        let mut neighbours = |line: &mut LineJson| {
+            for other in line.before.iter_mut().chain(line.behind.iter_mut()) {
+                visit(JobName { job: &mut other.job, hidden: Some(&mut other.hidden) });
+            }
+        };
+        self.visit_explanations(&mut |it| it.line.iter_mut().for_each(&mut neighbours));
+        match self {
+            Self::Line(list) => {
+                for it in &mut list.items {
+                    visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
+                }
+            }
+            Self::Node(node) => {
+                for it in &mut node.content.jobs {
+                    visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Visits every sentence.
+    fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        self.visit_explanations(&mut |it| {
+            visit(&mut it.verdict.text);
+            it.last_condition.iter_mut().for_each(|condition| visit(&mut condition.message));
+            it.unblock.iter_mut().for_each(|remedy| visit(&mut remedy.text));
+            let line = it.line.iter_mut();
+            let neighbours = line.flat_map(|line| line.before.iter_mut().chain(&mut line.behind));
+            neighbours.filter_map(|it| it.values.as_mut()).flatten().for_each(&mut *visit);
+        });
+    }
+}
+
+/// Names in place of hidden ones.
+#[derive(Default)]
+struct Aliases(BTreeMap<String, usize>);
+
+impl Aliases {
+    fn of(&mut self, name: &str) -> String {
+        let next = self.0.len() + 1;
+        format!("other-{}", self.0.entry(name.to_owned()).or_insert(next))
+    }
+}
+
+/// True for what names of Kubernetes objects are made of, and for the slash behind a namespace.
+fn is_of_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '/' | '_')
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter| !is_of_name(letter)).map(|word| word.trim_end_matches('.'))
+}
+
+/// Returns a sentence without hidden names.
+fn redacted(text: &str, names: &ClusterNames, visible: &Visible, aliases: &mut Aliases) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(|letter| !is_of_name(letter)).unwrap_or(rest.len());
+        let word = rest[..end].trim_end_matches('.');
+        let is_hidden_job = word.split_once('/').is_some_and(|(namespace, _)| {
+            names.namespaces.contains(namespace) && !visible.shows(namespace)
+        });
+        if is_hidden_job {
+            out.push_str(&aliases.of(word));
+        } else if !visible.nodes && names.nodes.contains(word) {
+            out.push_str("hidden");
+        } else {
+            out.push_str(word);
+        }
+        out.push_str(&rest[word.len()..end]);
+        rest = &rest[end..];
+        let gap = rest.find(is_of_name).unwrap_or(rest.len());
+        out.push_str(&rest[..gap]);
+        rest = &rest[gap..];
+    }
+    out
+}
+
+fn hide_nodes(nodes: &mut NodeNumbersJson) {
+    nodes.groups.iter_mut().for_each(|group| group.names.clear());
+    nodes.nearest.iter_mut().for_each(|node| node.name = "hidden".to_owned());
+}
+
+/// Leaves of a limit what is short, if its queue is not visible.
+fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
+    let is_hidden = |row: &&mut QuotaJson| {
+        row.queue.as_ref().is_some_and(|queue| !visible.queues.contains(queue))
+    };
+    let mut has_hidden = false;
+    for row in it.quota.iter_mut().filter(is_hidden) {
+        (row.amount, row.used, has_hidden) = (None, None, true);
+        let QuotaJson { plugin, resource, short, .. } = &*row;
+        let queue = row.queue.as_deref().unwrap_or_default();
+        if let Some(at) = it.verdict.text.find(&format!("{plugin}: ")) {
+            it.verdict.text.truncate(at);
+            let said = format!("{plugin}: queue {queue} has no room: {short} {resource} short");
+            it.verdict.text.push_str(&said);
+        }
+    }
+    if has_hidden {
+        let raised = it.unblock.iter_mut().filter(|remedy| remedy.kind == "raiseQuota");
+        raised.for_each(|remedy| remedy.text = "raise the limit of the queue".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> ClusterNames {
+        let of = |names: &[&str]| names.iter().map(|name| Arc::from(*name)).collect();
+        ClusterNames { namespaces: of(&["ml", "prod"]), nodes: of(&["g1", "g2.example.org"]) }
+    }
+
+    #[test]
+    fn ans_79_names_in_sentences_are_hidden_and_words_stay() {
+        let cases = [
+            ("prod/web is first: claim", "other-1 is first: claim"),
+            ("behind (prod/web, ml/a), then prod/web.", "behind (other-1, ml/a), then other-1."),
+            ("room on g1, g2.example.org.", "room on hidden, hidden."),
+            ("4 nvidia.com/gpu short on g10", "4 nvidia.com/gpu short on g10"),
+            ("prods/web", "prods/web"),
+            ("übrig: prod/x", "übrig: other-1"),
+            ("", ""),
+        ];
+        let visible =
+            Visible { namespaces: BTreeSet::from(["ml".to_owned()]), ..Visible::default() };
+        for (text, expected) in cases {
+            let found = redacted(text, &names(), &visible, &mut Aliases::default());
+            assert_eq!(found, expected);
+        }
+        let all = Visible { all_namespaces: true, nodes: true, ..Visible::default() };
+        for (text, _) in cases {
+            assert_eq!(redacted(text, &names(), &all, &mut Aliases::default()), text);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The table of routes. Router, rights and OpenAPI document follow from it. Specification:
+//! answers.md 11.
+
+use crate::access::Right;
+use crate::document::{AskedJob, PageRange, Question};
+use crate::problem::Problem;
+
+/// Path of the version.
+pub const BASE: &str = "/apis/answers.volcano.sh/v1";
+
+/// What a route answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteAnswer {
+    /// Why one job waits.
+    Explanation,
+    /// Which jobs wait, in one namespace or in all.
+    Explanations,
+    /// All queues.
+    Queues,
+    /// One queue.
+    Queue,
+    /// The jobs that wait in a queue.
+    Line,
+    /// All nodes.
+    Nodes,
+    /// One node.
+    Node,
+    /// Sums over the cluster.
+    Summary,
+}
+
+/// A route below [`BASE`].
+#[derive(Debug)]
+pub struct Route {
+    /// Path with `{namespace}` and `{name}`.
+    pub path: &'static str,
+    /// What it answers.
+    pub answer: RouteAnswer,
+    /// Verb of the right.
+    pub verb: &'static str,
+    /// Resource of the right.
+    pub resource: &'static str,
+    /// Name of the schema of the answer.
+    pub schema: &'static str,
+    /// Parameters of the query.
+    pub query: &'static [&'static str],
+    /// What it says.
+    pub about: &'static str,
+}
+
+const RANGE: &[&str] = &["offset", "limit"];
+const LIST: &[&str] = &["queue", "code", "offset", "limit"];
+
+/// Every route that answers about the cluster.
+#[rustfmt::skip] // a table is read by its rows
+pub const ROUTES: &[Route] = &[
+    Route { path: "/namespaces/{namespace}/explanations/{name}", answer: RouteAnswer::Explanation,
+        verb: "get", resource: "explanations", schema: "Explanation",
+        query: &["kind", "controllerUid", "depth"], about: "Why a job waits" },
+    Route { path: "/namespaces/{namespace}/explanations", answer: RouteAnswer::Explanations,
+        verb: "list", resource: "explanations", schema: "ExplanationList", query: LIST,
+        about: "Jobs of a namespace that wait" },
+    Route { path: "/explanations", answer: RouteAnswer::Explanations,
+        verb: "list", resource: "explanations", schema: "ExplanationList", query: LIST,
+        about: "Jobs that wait" },
+    Route { path: "/queues", answer: RouteAnswer::Queues,
+        verb: "list", resource: "queues", schema: "QueueList", query: &[], about: "All queues" },
+    Route { path: "/queues/{name}", answer: RouteAnswer::Queue,
+        verb: "get", resource: "queues", schema: "Queue", query: &[], about: "One queue" },
+    Route { path: "/queues/{name}/line", answer: RouteAnswer::Line,
+        verb: "get", resource: "queues", schema: "Line", query: RANGE,
+        about: "The jobs that wait in a queue, in their order" },
+    Route { path: "/nodes", answer: RouteAnswer::Nodes,
+        verb: "list", resource: "nodes", schema: "NodeList", query: RANGE, about: "All nodes" },
+    Route { path: "/nodes/{name}", answer: RouteAnswer::Node,
+        verb: "get", resource: "nodes", schema: "Node", query: &[], about: "One node" },
+    Route { path: "/summary", answer: RouteAnswer::Summary,
+        verb: "list", resource: "summaries", schema: "Summary", query: &[],
+        about: "Sums over the cluster" },
+];
+
+/// What the path and the query of a request say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RouteValues {
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) query: Vec<(String, String)>,
+}
+
+impl RouteValues {
+    fn value(&self, name: &str) -> Option<String> {
+        let found = self.query.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    }
+
+    fn number(&self, name: &str) -> Result<Option<usize>, Problem> {
+        let parse = |text: String| {
+            let invalid = || Problem::invalid(format!("{name}: {text:?} is no number"));
+            text.parse().map_err(|_| invalid())
+        };
+        self.value(name).map(parse).transpose()
+    }
+
+    fn range(&self) -> Result<PageRange, Problem> {
+        let first = PageRange::default();
+        Ok(PageRange {
+            offset: self.number("offset")?.unwrap_or(first.offset),
+            limit: self.number("limit")?.unwrap_or(first.limit),
+        })
+    }
+}
+
+impl Route {
+    /// Returns the right that a reader needs.
+    pub(crate) fn right(&self, values: &RouteValues) -> Right {
+        Right {
+            verb: self.verb,
+            resource: self.resource,
+            namespace: values.namespace.clone(),
+            name: values.name.clone(),
+        }
+    }
+
+    /// Returns the question of a request.
+    pub(crate) fn question(&self, values: &RouteValues) -> Result<Question, Problem> {
+        if let Some((unknown, _)) =
+            values.query.iter().find(|(key, _)| !self.query.contains(&key.as_str()))
+        {
+            let known = match self.query {
+                [] => "there are no parameters".to_owned(),
+                known => format!("known are {}", known.join(", ")),
+            };
+            return Err(Problem::invalid(format!("{unknown}: unknown parameter")).hint(known));
+        }
+        let name = values.name.clone().unwrap_or_default();
+        Ok(match self.answer {
+            RouteAnswer::Explanation => Question::Explanation(AskedJob {
+                namespace: values.namespace.clone().unwrap_or_default(),
+                name,
+                kind: values.value("kind").map(|kind| kind.to_lowercase()),
+                controller_uid: values.value("controllerUid"),
+                quick: match values.value("depth").as_deref() {
+                    None | Some("full") => false,
+                    Some("quick") => true,
+                    Some(other) => {
+                        let problem = format!("depth: quick or full wanted, not {other:?}");
+                        return Err(Problem::invalid(problem));
+                    }
+                },
+            }),
+            RouteAnswer::Explanations => Question::Explanations {
+                namespace: values.namespace.clone(),
+                queue: values.value("queue"),
+                code: values.value("code"),
+                range: values.range()?,
+            },
+            RouteAnswer::Queues => Question::Queues,
+            RouteAnswer::Queue => Question::Queue { name },
+            RouteAnswer::Line => Question::Line { queue: name, range: values.range()? },
+            RouteAnswer::Nodes => Question::Nodes { range: values.range()? },
+            RouteAnswer::Node => Question::Node { name },
+            RouteAnswer::Summary => Question::Summary,
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! The routes as a router: who asks, whether he may, the answer, what of it he may see.
+//! Specification: answers.md 11, 12, 16.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, RETRY_AFTER,
+    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use serde::Serialize;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
+use tower_http::compression::CompressionLayer;
+
+use crate::access::{Access, AccessError, KeptAccess, User};
+use crate::discovery;
+use crate::document::{Document, Question};
+use crate::limits::UserLimits;
+use crate::openapi;
+use crate::problem::Problem;
+use crate::redaction::ClusterNames;
+use crate::routes::{BASE, ROUTES, Route, RouteValues};
+
+/// Questions that may wait at once.
+const MOST_WAITING: usize = 32;
+/// How long a request waits for its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The token for a request that goes through the API server, which takes `Authorization` away.
+const OWN_AUTHORIZATION: HeaderName = HeaderName::from_static("x-answers-authorization");
+
+/// An answer, with the names by which hidden ones are found in it.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The whole answer.
+    pub document: Document,
+    /// Names of the cluster.
+    pub names: Arc<ClusterNames>,
+}
+
+/// Who answers.
+pub trait AnswerSource: Send + Sync + 'static {
+    /// Returns a text that changes whenever answers may change.
+    ///
+    /// # Errors
+    /// Nobody can answer now.
+    fn revision(&self) -> Result<String, Problem>;
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// Nobody can answer now, or the question has no answer.
+    fn ask(&self, question: Question) -> impl Future<Output = Result<Answered, Problem>> + Send;
+}
+
+/// Somebody who counts requests.
+pub trait RequestObserver: Send + Sync + 'static {
+    /// A request was answered. `user` is empty if nobody knows it.
+    fn answered(&self, _route: &'static str, _user: &str, _code: u16, _took: Duration) {}
+}
+
+/// Nobody counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Uncounted;
+
+impl RequestObserver for Uncounted {}
+
+/// What all routes share.
+struct Shared<A, S> {
+    access: KeptAccess<A>,
+    source: S,
+    limits: UserLimits,
+    waiting: Semaphore,
+    observer: Arc<dyn RequestObserver>,
+}
+
+/// Returns the routes. Requests about the cluster are answered by `source`, for whom `access` lets.
+pub fn routes<A: Access, S: AnswerSource>(
+    access: A,
+    source: S,
+    observer: Arc<dyn RequestObserver>,
+) -> Router {
+    let shared = Arc::new(Shared {
+        access: KeptAccess::new(access),
+        source,
+        limits: UserLimits::default(),
+        waiting: Semaphore::new(MOST_WAITING),
+        observer,
+    });
+    let mut router = Router::new().route("/healthz", get(|| async { "ok" }));
+    for (path, document) in discovery::documents() {
+        router = router.route(path, fixed(document));
+    }
+    router = router.route(&format!("{BASE}/openapi.json"), fixed(openapi::document()));
+    for route in ROUTES {
+        let answer = get(handle::<A, S>).with_state((shared.clone(), route));
+        router = router.route(&format!("{BASE}{}", route.path), answer);
+    }
+    router.fallback(unknown).layer(CompressionLayer::new())
+}
+
+/// A document that has no data of the cluster.
+fn fixed(document: serde_json::Value) -> MethodRouter {
+    let document = Arc::new(document);
+    get(move || {
+        let document = document.clone();
+        async move { json(StatusCode::OK, &*document) }
+    })
+}
+
+async fn unknown() -> Response {
+    refuse(&Problem::not_found("no such path").hint(format!("{BASE}/openapi.json lists them")))
+}
+
+fn json(code: StatusCode, content: &impl Serialize) -> Response {
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    match serde_json::to_vec(content) {
+        Ok(text) => (code, headers, text).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn refuse(problem: &Problem) -> Response {
+    let code = StatusCode::from_u16(problem.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(code, &problem.status());
+    if let Some(seconds) = problem.retry_after {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if problem.code == 401 {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+type RouteState<A, S> = (Arc<Shared<A, S>>, &'static Route);
+
+async fn handle<A: Access, S: AnswerSource>(
+    State((shared, route)): State<RouteState<A, S>>,
+    Path(path): Path<Vec<(String, String)>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let start = Instant::now();
+    let part = |name: &str| path.iter().find(|(key, _)| key == name).map(|(_, it)| it.clone());
+    let pairs = form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
+    let values = RouteValues {
+        namespace: part("namespace"),
+        name: part("name"),
+        query: pairs.into_owned().collect(),
+    };
+    let mut user = String::new();
+    let answered = timeout(PATIENCE, shared.answer(route, &values, &headers, &mut user)).await;
+    let late = || Err(Problem::unavailable(format!("no answer within {} s", PATIENCE.as_secs())));
+    let response = match answered.unwrap_or_else(|_| late()) {
+        Ok(response) => response,
+        Err(problem) => refuse(&problem),
+    };
+    let code = response.status().as_u16();
+    shared.observer.answered(route.path, &user, code, start.elapsed());
+    response
+}
+
+impl<A: Access, S: AnswerSource> Shared<A, S> {
+    async fn answer(
+        &self,
+        route: &'static Route,
+        values: &RouteValues,
+        headers: &HeaderMap,
+        user_name: &mut String,
+    ) -> Result<Response, Problem> {
+        let user = self.user(headers).await?;
+        user_name.clone_from(&user.name);
+        if !self.limits.allow(&user.name) {
+            return Err(Problem::too_many("too many questions: 20 a second, 50 at once"));
+        }
+        self.check(&user, route, values).await?;
+        let tag = format!("\"{}\"", self.source.revision()?);
+        let tag = HeaderValue::from_str(&tag).map_err(|_| Problem::failed(0))?;
+        if headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == tag) {
+            let not_modified = Response::builder().status(StatusCode::NOT_MODIFIED);
+            let not_modified = not_modified.header(ETAG, tag).body(Body::empty());
+            return not_modified.map_err(|_| Problem::failed(0));
+        }
+        let question = route.question(values)?;
+        let waiting = self.waiting.try_acquire();
+        let _waiting = waiting.map_err(|_| Problem::too_many("busy: 32 questions wait"))?;
+        let Answered { mut document, names } = self.source.ask(question).await?;
+        let (namespaces, queues) = document.mentions(&names);
+        let visible = self.access.visible(&user, &namespaces, &queues).await.map_err(unreviewed)?;
+        document.redact(&names, &visible);
+        let mut response = json(StatusCode::OK, &document);
+        response.headers_mut().insert(ETAG, tag);
+        Ok(response)
+    }
+
+    /// Returns who asks.
+    async fn user(&self, headers: &HeaderMap) -> Result<User, Problem> {
+        let token = match token(headers) {
+            _ if self.access.is_open() => "",
+            Some(token) => token,
+            None => {
+                let hint = "send Authorization: Bearer TOKEN, through the API server \
+                    X-Answers-Authorization: Bearer TOKEN";
+                return Err(Problem::unauthenticated("a bearer token is needed").hint(hint));
+            }
+        };
+        let user = self.access.user(token).await.map_err(|error| match error {
+            AccessError::Busy => Problem::too_many("too many unknown tokens"),
+            AccessError::Unknown(why) => {
+                Problem::unavailable(format!("the API server did not review the token: {why}"))
+            }
+        })?;
+        user.ok_or_else(|| Problem::unauthenticated("the token was refused"))
+    }
+
+    /// Refuses whoever lacks the right of the route.
+    async fn check(
+        &self,
+        user: &User,
+        route: &'static Route,
+        values: &RouteValues,
+    ) -> Result<(), Problem> {
+        let right = route.right(values);
+        if self.access.may(user, &right).await.map_err(unreviewed)? {
+            return Ok(());
+        }
+        let place = match &right.namespace {
+            Some(namespace) => format!(" in namespace {namespace}"),
+            None => String::new(),
+        };
+        let what = format!("{} {}.{}{place}", right.verb, right.resource, crate::access::GROUP);
+        let hint = "bind ClusterRole vc-scheduler-answers-view or vc-scheduler-answers-admin";
+        Err(Problem::forbidden(format!("user {} may not {what}", user.name)).hint(hint))
+    }
+}
+
+fn unreviewed(error: AccessError) -> Problem {
+    match error {
+        AccessError::Busy => Problem::too_many("too many questions about rights"),
+        AccessError::Unknown(why) => {
+            Problem::unavailable(format!("the API server did not review the right: {why}"))
+        }
+    }
+}
+
+/// Returns the bearer token of a request.
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let bearer = |name| {
+        let (scheme, token) = headers.get(name)?.to_str().ok()?.split_once(' ')?;
+        let token = token.trim();
+        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+    };
+    bearer(OWN_AUTHORIZATION).or_else(|| bearer(AUTHORIZATION))
+}

@@ -1,0 +1,153 @@
+//! Queues, nodes and sums of a state as JSON types.
+
+use std::collections::BTreeMap;
+
+use vc_answers::Explanation;
+use vc_engine::effect_text;
+use vc_model::{Cluster, Job, NodeId, PodGroupPhase, QueueId, Taint, TaskStatus};
+use vc_resource::Resource;
+
+use crate::cluster::{NodeJobJson, NodeJson, QueueJson, QueueQuotaJson, SummaryJson};
+use crate::convert::{job_name, map};
+use crate::explanation::AmountsJson;
+use crate::view::AnswerView;
+
+/// The queue above all others.
+const ROOT: &str = "root";
+
+/// Returns the queues, each behind its parent, by name.
+pub(crate) fn queues(view: &AnswerView) -> Vec<QueueJson> {
+    let cluster = view.cluster();
+    let mut jobs: BTreeMap<QueueId, (usize, usize)> = BTreeMap::new();
+    for job in cluster.jobs_by_key().map(|job| &cluster.jobs[job]) {
+        let (all, waiting) = jobs.entry(job.queue).or_default();
+        *all += 1;
+        *waiting += usize::from(waits(job));
+    }
+    let mut children: BTreeMap<String, Vec<QueueJson>> = BTreeMap::new();
+    for id in cluster.queues_by_name().filter(|&id| cluster.queues[id].present) {
+        let row = queue(view, id, jobs.get(&id).copied().unwrap_or_default());
+        children.entry(row.parent.clone().unwrap_or_default()).or_default().push(row);
+    }
+    let mut ordered = Vec::new();
+    let mut open: Vec<QueueJson> = children.remove("").unwrap_or_default();
+    open.reverse();
+    while let Some(next) = open.pop() {
+        let below = children.remove(&next.name).unwrap_or_default();
+        open.extend(below.into_iter().rev());
+        ordered.push(next);
+    }
+    // Queues whose parent does not exist.
+    ordered.extend(children.into_values().flatten());
+    ordered
+}
+
+/// True if something of the job waits.
+fn waits(job: &Job) -> bool {
+    let begins = matches!(job.phase(), PodGroupPhase::Pending | PodGroupPhase::Inqueue);
+    let awaits_pods = job.tasks.is_empty() && begins && job.pod_group.is_some();
+    awaits_pods || 0 < job.counts.of(TaskStatus::Pending)
+}
+
+fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> QueueJson {
+    let cluster = view.cluster();
+    let row = &cluster.queues[id];
+    let used = view.queues.iter().find(|it| it.queue == row.name);
+    let quota = view.quotas.iter().find(|it| it.queue == row.name);
+    let parent = if row.parent.is_empty() { ROOT } else { &row.parent };
+    let own = |amounts: &Resource| map(&amounts.to_quantities(&cluster.dims));
+    QueueJson {
+        name: row.name.to_string(),
+        parent: (&*row.name != ROOT).then(|| parent.to_owned()),
+        state: row.state.as_str().to_owned(),
+        weight: row.weight,
+        priority: row.priority,
+        jobs,
+        waiting,
+        allocated: used.map(|it| map(&it.allocated)).unwrap_or_default(),
+        deserved: match used.and_then(|it| it.deserved.as_ref()) {
+            Some(deserved) => map(deserved),
+            None => own(&row.deserved),
+        },
+        guarantee: own(&row.guarantee),
+        capability: own(&row.capability),
+        share: used.and_then(|it| it.share).filter(|share| share.is_finite()),
+        quota: quota.map(|it| it.amounts.iter().map(quota_row).collect()).unwrap_or_default(),
+    }
+}
+
+fn quota_row(it: &vc_engine::QuotaAmounts) -> QueueQuotaJson {
+    QueueQuotaJson {
+        resource: it.resource.clone(),
+        nominal: it.nominal.clone(),
+        used: it.used.clone(),
+        borrowed: it.borrowed.clone(),
+        lent: it.lent.clone(),
+        available: it.available.clone(),
+    }
+}
+
+fn amounts(of: &Resource, cluster: &Cluster) -> AmountsJson {
+    map(&of.to_quantities(&cluster.dims))
+}
+
+/// Returns a node. `is_whole`: with its jobs and labels.
+pub(crate) fn node(view: &AnswerView, id: NodeId, is_whole: bool) -> NodeJson {
+    let cluster = view.cluster();
+    let row = &cluster.nodes[id];
+    let mut jobs: BTreeMap<String, usize> = BTreeMap::new();
+    for &task in row.tasks.iter().filter(|_| is_whole) {
+        let task = &cluster.tasks[task];
+        let name = match task.job.map(|job| &cluster.jobs[job]).filter(|job| !job.bare) {
+            Some(job) => job_name(&job.key, &|key| view.owner(key)),
+            None => task.key.to_string(),
+        };
+        *jobs.entry(name).or_default() += 1;
+    }
+    let label = |(key, value): (&std::sync::Arc<str>, &std::sync::Arc<str>)| {
+        (key.to_string(), value.to_string())
+    };
+    NodeJson {
+        name: row.name.to_string(),
+        cordoned: row.unschedulable,
+        taints: row.taints.iter().map(taint_text).collect(),
+        allocatable: amounts(&row.allocatable, cluster),
+        used: amounts(&row.used, cluster),
+        free: amounts(&row.future_idle(), cluster),
+        pods: row.tasks.len(),
+        jobs: jobs
+            .into_iter()
+            .map(|(job, pods)| NodeJobJson { job, hidden: false, pods })
+            .collect(),
+        labels: row.labels.iter().filter(|_| is_whole).map(label).collect(),
+    }
+}
+
+fn taint_text(taint: &Taint) -> String {
+    let Taint { key, value, effect } = taint;
+    let value = if value.is_empty() { String::new() } else { format!("={value}") };
+    format!("{key}{value}:{}", effect_text(*effect))
+}
+
+/// Returns the sums over the cluster.
+pub(crate) fn summary(view: &AnswerView, waiting: &[Explanation]) -> SummaryJson {
+    let cluster = view.cluster();
+    let mut summary = SummaryJson::default();
+    let (mut allocatable, mut used) = (Resource::default(), Resource::default());
+    for (_, node) in cluster.nodes.iter().filter(|(_, node)| node.present) {
+        summary.nodes += 1;
+        allocatable.add(&node.allocatable);
+        used.add(&node.used);
+    }
+    summary.queues = cluster.queues.iter().filter(|(_, queue)| queue.present).count();
+    summary.jobs = cluster.jobs.iter().filter(|(_, job)| job.pod_group.is_some()).count();
+    for (_, task) in cluster.tasks.iter() {
+        *summary.pods.entry(task.status.as_str().to_owned()).or_default() += 1;
+    }
+    for it in waiting {
+        *summary.waiting.entry(it.verdict.code.as_str().to_owned()).or_default() += 1;
+    }
+    summary.allocatable = amounts(&allocatable, cluster);
+    summary.used = amounts(&used, cluster);
+    summary
+}

@@ -1,0 +1,206 @@
+//! What questions are asked of: a copy of the state after a cycle, with what the cycle recorded.
+//! Specification: answers.md 1 (ANS-1), 11.
+
+use std::sync::Arc;
+
+use vc_answers::{
+    AnswerState, Depth, Explanation, SubjectError, SubjectKind, SubjectQuery, explain,
+    explain_waiting, find_subject,
+};
+use vc_engine::{Engine, QueueUse, QuotaUse, Report};
+use vc_model::{Cluster, ObjectKey};
+
+use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
+use crate::convert::{Owner, StateSource, job_name};
+use crate::document::{Document, PageRange, Question};
+use crate::explanation::{AsOfJson, ExplanationJson};
+use crate::problem::Problem;
+use crate::redaction::ClusterNames;
+use crate::tables_of_cluster::{node, queues, summary};
+
+/// A copy of the state after a cycle.
+pub struct AnswerView {
+    state: AnswerState,
+    pub(crate) queues: Vec<QueueUse>,
+    pub(crate) quotas: Vec<QuotaUse>,
+    source: StateSource,
+    /// All jobs that wait, once somebody has asked about them.
+    waiting: Option<Arc<Vec<Explanation>>>,
+    names: Option<Arc<ClusterNames>>,
+}
+
+impl AnswerView {
+    /// Copies the state of the engine. `report` is that of its last cycle; the engine must explain.
+    pub fn new(engine: &Engine, report: &Report, source: StateSource) -> Self {
+        Self {
+            state: AnswerState::new(engine, report),
+            queues: report.queues.clone(),
+            quotas: report.quotas.clone(),
+            source,
+            waiting: None,
+            names: None,
+        }
+    }
+
+    /// Sets how far the copy is behind the process that decides.
+    pub fn set_behind(&mut self, behind_millis: u64) {
+        self.source = StateSource::Daemon { behind_millis };
+    }
+
+    /// Returns the cluster.
+    pub fn cluster(&self) -> &Cluster {
+        self.state.cluster()
+    }
+
+    /// Returns the names by which hidden ones are found in sentences.
+    pub fn names(&mut self) -> Arc<ClusterNames> {
+        let cluster = self.state.cluster();
+        let find = || {
+            let jobs = cluster.jobs_by_key().map(|job| &cluster.jobs[job].key.namespace);
+            let pods = cluster.tasks.iter().map(|(_, task)| &task.key.namespace);
+            let nodes = cluster.nodes.iter().map(|(_, node)| node.name.clone());
+            let namespaces = jobs.chain(pods).cloned().collect();
+            Arc::new(ClusterNames { namespaces, nodes: nodes.collect() })
+        };
+        self.names.get_or_insert_with(find).clone()
+    }
+
+    fn as_of(&self) -> AsOfJson {
+        self.source.as_of(self.state.as_of())
+    }
+
+    fn waiting(&mut self) -> Arc<Vec<Explanation>> {
+        let state = &mut self.state;
+        self.waiting.get_or_insert_with(|| Arc::new(explain_waiting(state))).clone()
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// Nothing has the name, or several do.
+    pub fn answer(&mut self, question: &Question) -> Result<Document, Problem> {
+        let as_of = self.as_of();
+        Ok(match question {
+            Question::Explanation(asked) => {
+                let query = SubjectQuery {
+                    namespace: &asked.namespace,
+                    name: &asked.name,
+                    controller_uid: asked.controller_uid.as_deref(),
+                    kind: subject_kind(asked.kind.as_deref()),
+                };
+                let found = find_subject(self.cluster(), query);
+                let subject = found.map_err(|error| not_found(error, query))?;
+                let depth = if asked.quick { Depth::Quick } else { Depth::Full };
+                let found = explain(&mut self.state, subject, depth);
+                Document::Explanation(Box::new(self.json(&found)))
+            }
+            Question::Explanations { namespace, queue, code, range } => {
+                let all = self.waiting();
+                let of = |it: &&Explanation| {
+                    let is_code = |code: &String| it.verdict.code.as_str() == code;
+                    namespace.as_ref().is_none_or(|name| *it.subject.key.namespace == **name)
+                        && queue
+                            .as_ref()
+                            .is_none_or(|it_is| it.subject.queue.as_deref() == Some(it_is))
+                        && code.as_ref().is_none_or(is_code)
+                };
+                let asked: Vec<&Explanation> = all.iter().filter(of).collect();
+                let items = range.of(&asked).iter().map(|it| self.json(it)).collect();
+                let list = ListJson::new("ExplanationList", as_of, items);
+                Document::Explanations(ListJson { total: asked.len(), ..list })
+            }
+            Question::Queues => Document::Queues(ListJson::new("QueueList", as_of, queues(self))),
+            Question::Queue { name } => {
+                let found = queues(self).into_iter().find(|queue| queue.name == *name);
+                let queue = found.ok_or_else(|| Problem::not_found(format!("no queue {name}")))?;
+                Document::Queue(OneJson::new("Queue", as_of, queue))
+            }
+            Question::Line { queue, range } => {
+                let cluster = self.cluster();
+                if cluster.queue(queue).is_none_or(|id| !cluster.queues[id].present) {
+                    return Err(Problem::not_found(format!("no queue {queue}")));
+                }
+                let line = self.line(queue);
+                let list = ListJson::new("Line", as_of, range.of(&line).to_vec());
+                Document::Line(ListJson { total: line.len(), ..list })
+            }
+            Question::Nodes { range } => Document::Nodes(self.nodes(*range, as_of)),
+            Question::Node { name } => {
+                let cluster = self.cluster();
+                let found = cluster.node(name).filter(|&id| cluster.nodes[id].present);
+                let id = found.ok_or_else(|| Problem::not_found(format!("no node {name}")))?;
+                Document::Node(OneJson::new("Node", as_of, node(self, id, true)))
+            }
+            Question::Summary => {
+                let waiting = self.waiting();
+                Document::Summary(OneJson::new("Summary", as_of, summary(self, &waiting)))
+            }
+        })
+    }
+
+    /// Returns the controller of a PodGroup, as far as names tell: `<name>-<uid>` is that of a
+    /// Volcano Job.
+    pub(crate) fn owner(&self, key: &ObjectKey) -> Option<Owner> {
+        let cluster = self.cluster();
+        let group = cluster.jobs[cluster.job(key)?].pod_group.as_ref()?;
+        let name = key.name.strip_suffix(&**group.controller_uid.as_ref()?)?.strip_suffix('-')?;
+        (name != "podgroup").then(|| Owner { kind: "job".to_owned(), name: name.to_owned() })
+    }
+
+    fn json(&self, it: &Explanation) -> ExplanationJson {
+        ExplanationJson::new(it, &|key| self.owner(key), self.source)
+    }
+
+    /// Returns the jobs that wait in a queue, the first one first.
+    fn line(&mut self, queue: &str) -> Vec<WaitingJobJson> {
+        let all = self.waiting();
+        let of_queue = all.iter().filter(|it| it.subject.queue.as_deref() == Some(queue));
+        let row = |it: &Explanation| {
+            Some(WaitingJobJson {
+                place: it.line.as_ref()?.in_queue,
+                job: job_name(&it.subject.key, &|key| self.owner(key)),
+                hidden: false,
+                priority: Some(it.subject.priority),
+                pods: it.gang.as_ref().map_or(0, |gang| gang.waiting),
+                waiting_seconds: it.subject.waiting_seconds,
+                code: it.verdict.code.as_str().to_owned(),
+            })
+        };
+        let mut line: Vec<WaitingJobJson> = of_queue.filter_map(row).collect();
+        line.sort_by_key(|it| it.place);
+        line
+    }
+
+    fn nodes(&self, range: PageRange, as_of: AsOfJson) -> ListJson<NodeJson> {
+        let cluster = self.cluster();
+        let present = cluster.nodes_by_name().iter().filter(|&&id| cluster.nodes[id].present);
+        let present: Vec<_> = present.copied().collect();
+        let items = range.of(&present).iter().map(|&id| node(self, id, false)).collect();
+        ListJson { total: present.len(), ..ListJson::new("NodeList", as_of, items) }
+    }
+}
+
+fn subject_kind(kind: Option<&str>) -> SubjectKind {
+    match kind {
+        None => SubjectKind::Any,
+        Some("pod" | "pods" | "po") => SubjectKind::Pod,
+        Some(_) => SubjectKind::Group,
+    }
+}
+
+fn not_found(error: SubjectError, query: SubjectQuery<'_>) -> Problem {
+    let SubjectQuery { namespace, name, .. } = query;
+    match error {
+        SubjectError::Unknown(close) => {
+            let problem = Problem::not_found(format!("no job, PodGroup or pod {namespace}/{name}"));
+            match close.is_empty() {
+                true => problem,
+                false => problem.hint(format!("did you mean {}?", close.join(", "))),
+            }
+        }
+        SubjectError::Several(names) => {
+            Problem::several(format!("{name} means several: {}", names.join(", ")))
+                .hint("give the name of the PodGroup")
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What the routes answer, and what is wrong with a request. Specification: answers.md 11, 16.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use vc_page::{ExplanationJson, ListJson, QueueJson};
+
+use crate::support::Page;
+
+#[tokio::test]
+async fn ans_18_a_job_is_explained() {
+    let page = Page::new();
+    let reply = page.get("admin", "namespaces/ml/explanations/train").await;
+    let it = reply.json();
+    assert_eq!(it["kind"], "Explanation");
+    let as_of = &it["asOf"];
+    assert_eq!((&as_of["source"], &as_of["behindMillis"]), (&"daemon".into(), &7.into()));
+    assert_eq!((&as_of["cycle"], &as_of["time"]).0, &1);
+    assert_eq!(it["verdict"]["code"], "NoRoom");
+    assert_eq!(it["nodes"]["total"], 4);
+    assert_eq!(it["line"]["behind"]["job"], "prod/serve");
+    assert!(!it["blocking"]["sets"].as_array().unwrap().is_empty());
+    assert!(!it["unblock"].as_array().unwrap().is_empty());
+    let typed: ExplanationJson = serde_json::from_value(it.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&typed).unwrap(), it, "clients read what is written");
+    let quick = page.get("admin", "namespaces/ml/explanations/train?depth=quick").await.json();
+    assert_eq!((quick.get("blocking"), quick.get("unblock")), (None, None));
+    assert_eq!(quick["verdict"], it["verdict"]);
+    let pod = page.get("admin", "namespaces/ml/explanations/train-a-0?kind=Pod").await.json();
+    assert_eq!(
+        (&pod["subject"]["pod"], &pod["subject"]["name"]),
+        (&"train-a-0".into(), &"train".into())
+    );
+}
+
+#[tokio::test]
+async fn ans_11_lists_are_filtered_and_have_pages() {
+    let page = Page::new();
+    let cases = [
+        ("explanations", 3, vec!["held", "train", "serve"]),
+        ("namespaces/ml/explanations", 2, vec!["held", "train"]),
+        ("explanations?queue=research", 2, vec!["train", "serve"]),
+        ("explanations?code=Fragmented", 1, vec!["serve"]),
+        ("explanations?queue=research&offset=1", 2, vec!["serve"]),
+        ("explanations?limit=1", 3, vec!["held"]),
+        ("explanations?offset=9", 3, vec![]),
+        ("explanations?queue=nothing", 0, vec![]),
+    ];
+    for (path, total, names) in cases {
+        let list = page.get("admin", path).await.json();
+        let items = list["items"].as_array().unwrap();
+        let found: Vec<&str> =
+            items.iter().map(|it| it["subject"]["name"].as_str().unwrap()).collect();
+        assert_eq!((&list["kind"], &list["total"]), (&"ExplanationList".into(), &total.into()));
+        assert_eq!(found, names, "{path}");
+    }
+    let line = page.get("admin", "queues/research/line").await.json();
+    let row = |it: &Value| format!("{} {} {}", it["place"], it["job"], it["pods"]);
+    let rows: Vec<String> = line["items"].as_array().unwrap().iter().map(row).collect();
+    assert_eq!(rows, ["1 \"ml/train\" 2", "2 \"prod/serve\" 1"]);
+}
+
+#[tokio::test]
+async fn ans_11_queues_nodes_and_sums() {
+    let page = Page::new();
+    let queues: ListJson<QueueJson> =
+        serde_json::from_value(page.get("admin", "queues").await.json()).unwrap();
+    let queue = |name: &str| queues.items.iter().find(|it| it.name == name).unwrap();
+    let research = queue("research");
+    assert_eq!((research.jobs, research.waiting), (4, 2));
+    assert_eq!(research.allocated["nvidia.com/gpu"], "10");
+    assert_eq!(queue("small").capability["nvidia.com/gpu"], "4");
+    let one = page.get("admin", "queues/small").await.json();
+    assert_eq!((&one["kind"], &one["waiting"]), (&"Queue".into(), &1.into()));
+    let nodes = page.get("admin", "nodes?limit=2").await.json();
+    assert_eq!((&nodes["total"], nodes["items"].as_array().unwrap().len()), (&4.into(), 2));
+    let node = page.get("admin", "nodes/g1").await.json();
+    assert_eq!(node["jobs"], json!([{"job": "ml/on-g1", "pods": 1}]));
+    assert_eq!(
+        (&node["free"]["nvidia.com/gpu"], &node["allocatable"]["nvidia.com/gpu"]),
+        (&"3".into(), &"8".into())
+    );
+    let tainted = page.get("admin", "nodes/g4").await.json();
+    assert_eq!(tainted["taints"], json!(["team=vision:NoSchedule"]));
+    let sums = page.get("admin", "summary").await.json();
+    assert_eq!((&sums["nodes"], &sums["pods"]["Running"]), (&4.into(), &2.into()));
+    let waiting: u64 =
+        sums["waiting"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(waiting, 3);
+}
+
+#[tokio::test]
+async fn ans_16_bad_requests_are_told_what_is_wrong() {
+    let page = Page::new();
+    let cases = [
+        (
+            "namespaces/ml/explanations/trian",
+            404,
+            "no job, PodGroup or pod ml/trian\nhint: did you mean train?",
+        ),
+        ("namespaces/ml/explanations/serve", 404, "no job, PodGroup or pod ml/serve"),
+        ("namespaces/ml/explanations/train?depth=deep", 400, "depth: quick or full wanted"),
+        (
+            "namespaces/ml/explanations/train?deep=1",
+            400,
+            "deep: unknown parameter\nhint: known are ",
+        ),
+        ("queues?limit=1", 400, "limit: unknown parameter\nhint: there are no parameters"),
+        ("nodes?limit=many", 400, "limit: \"many\" is no number"),
+        ("nodes?offset=-1", 400, "offset: \"-1\" is no number"),
+        ("queues/nothing", 404, "no queue nothing"),
+        ("queues/nothing/line", 404, "no queue nothing"),
+        ("nodes/nothing", 404, "no node nothing"),
+        ("bundles/now", 404, "no such path\nhint: "),
+        ("/", 404, "no such path\nhint: "),
+    ];
+    for (path, code, text) in cases {
+        let reply = page.get("admin", path).await;
+        assert_eq!(reply.code, code, "{path}: {}", reply.text);
+        assert!(reply.message().starts_with(text), "{path}: {}", reply.text);
+    }
+}
+
+#[tokio::test]
+async fn ans_72_what_has_not_changed_is_not_sent_again() {
+    let page = Page::new();
+    let first = page.get("admin", "summary").await;
+    let tag = first.headers["etag"].to_str().unwrap().to_owned();
+    assert_eq!(first.headers["cache-control"], "no-store");
+    assert_eq!(first.headers["x-content-type-options"], "nosniff");
+    let cases = [("admin", tag.as_str(), 304), ("admin", "\"other\"", 200), ("jo", &tag, 403)];
+    for (user, tag, code) in cases {
+        let token = format!("Bearer {user}");
+        let headers = [("authorization", token.as_str()), ("if-none-match", tag)];
+        let reply = page.ask("summary", &headers).await;
+        assert_eq!(reply.code, code, "{user} {tag}");
+        assert_eq!(reply.text.is_empty(), code == 304);
+    }
+    let headers = [("authorization", "Bearer admin"), ("accept-encoding", "gzip")];
+    assert_eq!(page.ask("summary", &headers).await.headers["content-encoding"], "gzip");
+}
+
+#[test]
+fn ans_71_the_document_of_the_routes_is_up_to_date() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/answers.openapi.json");
+    let text = serde_json::to_string_pretty(&vc_page::openapi()).unwrap() + "\n";
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == text, "UPDATE_DOCS=1 cargo test -p vc-page writes docs/answers.openapi.json");
+    let schemas = vc_page::openapi()["components"]["schemas"].clone();
+    // Every reference leads somewhere.
+    let references = text.split("\"#/components/schemas/").skip(1);
+    for name in references.map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schemas.get(name).is_some(), "{name}");
+    }
+}

@@ -1,0 +1,97 @@
+//! Who may ask what, and what somebody is told who may not. Specification: answers.md 12, 16.
+
+use vc_page::{Problem, ROUTES};
+
+use crate::support::{Page, Source};
+
+#[tokio::test]
+async fn ans_77_without_a_good_token_nothing_is_answered() {
+    let page = Page::new();
+    let path = "namespaces/ml/explanations/train";
+    let cases: &[(&[(&str, &str)], u16, &str)] = &[
+        (&[], 401, "a bearer token is needed\nhint: "),
+        (&[("authorization", "Basic am86")], 401, "a bearer token is needed\nhint: "),
+        (&[("authorization", "Bearer ")], 401, "a bearer token is needed\nhint: "),
+        (&[("authorization", "Bearer nobody")], 401, "the token was refused"),
+        (
+            &[("authorization", "Bearer broken")],
+            503,
+            "the API server did not review the token: no answer within 10 s",
+        ),
+        // The API server takes the first header away.
+        (
+            &[("x-answers-authorization", "Bearer nobody"), ("authorization", "Bearer jo")],
+            401,
+            "the",
+        ),
+    ];
+    for (headers, code, text) in cases {
+        let reply = page.ask(path, headers).await;
+        assert_eq!(reply.code, *code, "{headers:?}: {}", reply.text);
+        assert!(reply.message().starts_with(text), "{headers:?}: {}", reply.text);
+        assert_eq!(reply.headers.contains_key("www-authenticate"), *code == 401);
+        assert_eq!(reply.headers.contains_key("retry-after"), *code == 503);
+    }
+    assert_eq!(page.ask(path, &[("x-answers-authorization", "bearer jo")]).await.code, 200);
+}
+
+#[tokio::test]
+async fn ans_78_each_route_needs_its_right() {
+    let page = Page::new();
+    let in_ml = |path: &str| path.replace("{namespace}", "ml");
+    for route in ROUTES {
+        let name = match route.resource {
+            "queues" => "research",
+            "nodes" => "g1",
+            _ => "train",
+        };
+        let path = in_ml(route.path).replace("{name}", name);
+        let path = path.trim_start_matches('/');
+        assert_eq!(page.get("admin", path).await.code, 200, "{path}");
+        let refused = page.get("stranger", path).await;
+        assert_eq!(refused.code, 403, "{path}");
+        let place = if route.path.contains("{namespace}") { " in namespace ml" } else { "" };
+        let expected = format!(
+            "user stranger may not {} {}.answers.volcano.sh{place}\nhint: ",
+            route.verb, route.resource
+        );
+        assert!(refused.message().starts_with(&expected), "{path}: {}", refused.text);
+        let is_of_jo = route.path.starts_with("/namespaces/");
+        assert_eq!(page.get("jo", path).await.code == 200, is_of_jo, "{path}");
+    }
+    let other = page.get("jo", "namespaces/prod/explanations/serve").await;
+    let expected = "user jo may not get explanations.answers.volcano.sh in namespace prod\n";
+    assert!(other.code == 403 && other.message().starts_with(expected), "{}", other.text);
+}
+
+#[tokio::test]
+async fn ans_12_documents_without_data_need_no_token() {
+    let page = Page::of(Source(Err(Problem::unavailable("vc-scheduler-abc leads"))));
+    for path in ["/healthz", "/apis", "/apis/answers.volcano.sh", "openapi.json"] {
+        assert_eq!(page.ask(path, &[]).await.code, 200, "{path}");
+    }
+    let resources = page.ask("/apis/answers.volcano.sh/v1", &[]).await.json();
+    let row = |name: &str| {
+        let rows = resources["resources"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap().clone()
+    };
+    assert_eq!(row("explanations")["namespaced"], true);
+    assert_eq!(row("queues")["verbs"], serde_json::json!(["list", "get"]));
+    let standby = page.get("admin", "summary").await;
+    assert_eq!((standby.code, standby.message()), (503, "vc-scheduler-abc leads".to_owned()));
+    assert!(standby.headers.contains_key("retry-after"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ans_74_a_user_who_asks_too_much_waits() {
+    let page = Page::new();
+    let mut codes = Vec::new();
+    for _ in 0..51 {
+        codes.push(page.get("jo", "namespaces/ml/explanations/nothing").await.code);
+    }
+    assert!(codes[..50].iter().all(|code| *code == 404));
+    assert_eq!(codes[50], 429);
+    assert_eq!(page.get("admin", "summary").await.code, 200, "others are not held up");
+    tokio::time::advance(std::time::Duration::from_millis(50)).await;
+    assert_eq!(page.get("jo", "namespaces/ml/explanations/nothing").await.code, 404);
+}

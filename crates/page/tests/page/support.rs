@@ -1,0 +1,141 @@
+//! A cluster as text behind the routes, and users with the rights of a table.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use serde_json::Value;
+use tower::ServiceExt;
+use vc_conf::Config;
+use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN};
+use vc_model::fixture::{START_MICROS, events_of};
+use vc_page::{
+    Access, AnswerSource, AnswerView, Answered, BASE, Problem, Question, Right, StateSource,
+    Uncounted, User, routes,
+};
+
+const CONF: &str = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n  - name: \
+    priority\n  - name: predicates\n  - name: capacity\n  - name: nodeorder\n";
+
+/// Example A, a job of another namespace behind it, and a queue at its limit.
+pub(crate) const CLUSTER: &str = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8
+    node g4 cpu=64 gpu=8 taint=team=vision:NoSchedule\nnode c1 cpu=64
+    queue research\nqueue small cap.gpu=4
+    job ml/train queue=research min=2\n task a cpu=8 gpu=4 x2
+    job prod/serve queue=research min=1 created=2400\n task a cpu=8 gpu=4
+    job ml/on-g1 queue=research min=1 running\n task a gpu=5 @g1 running
+    job prod/on-g2 queue=research min=1 running\n task a gpu=5 @g2 running
+    job ml/held queue=small min=2\n task a gpu=3 x2";
+
+/// Returns the answers about a cluster after one cycle.
+pub(crate) fn view(text: &str) -> AnswerView {
+    let config: Config = vc_conf::parse("test.conf", CONF, &KNOWN).unwrap().config;
+    let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config);
+    engine.explain(true);
+    let now = CycleTime { unix_micros: START_MICROS + 5_400_000_000 };
+    let (_effects, report) = engine.cycle(events_of(&format!("queue default\n{text}")), now);
+    AnswerView::new(&engine, &report, StateSource::Daemon { behind_millis: 7 })
+}
+
+/// Answers from a view, or with a problem.
+pub(crate) struct Source(pub(crate) Result<Mutex<AnswerView>, Problem>);
+
+impl AnswerSource for Source {
+    fn revision(&self) -> Result<String, Problem> {
+        self.0.as_ref().map(|_| "1-2".to_owned()).map_err(Clone::clone)
+    }
+
+    async fn ask(&self, question: Question) -> Result<Answered, Problem> {
+        let mut view = self.0.as_ref().map_err(Clone::clone)?.lock().unwrap();
+        Ok(Answered { document: view.answer(&question)?, names: view.names() })
+    }
+}
+
+/// The token is the name of the user. A right is `verb resource namespace`; `*` stands for any.
+pub(crate) struct Table(pub(crate) &'static [(&'static str, &'static str)]);
+
+impl Access for Table {
+    async fn user(&self, token: &str) -> Result<Option<User>, String> {
+        match token {
+            "broken" => Err("no answer within 10 s".to_owned()),
+            "nobody" => Ok(None),
+            name => Ok(Some(User { name: name.to_owned(), ..User::default() })),
+        }
+    }
+
+    async fn may(&self, user: &User, right: &Right) -> Result<bool, String> {
+        let namespace = right.namespace.as_deref().unwrap_or("-");
+        let asked = [right.verb, right.resource, namespace];
+        Ok(self.0.iter().any(|(name, granted)| {
+            let words = granted.split(' ').zip(asked);
+            *name == user.name && { words }
+                .all(|(granted, asked)| granted == "*" || granted == asked)
+        }))
+    }
+}
+
+/// An administrator, and a user of namespace ml.
+pub(crate) const USERS: &[(&str, &str)] = &[
+    ("admin", "* * *"),
+    ("jo", "get explanations ml"),
+    ("jo", "list explanations ml"),
+    ("lister", "list explanations *"),
+    ("viewer", "get queues *"),
+    ("viewer", "list nodes *"),
+    ("viewer", "get nodes *"),
+];
+
+/// What was answered.
+pub(crate) struct Reply {
+    pub(crate) code: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// Returns the sentence of a `Status`.
+    pub(crate) fn message(&self) -> String {
+        let status = self.json();
+        assert_eq!((&status["kind"], &status["code"]), (&"Status".into(), &self.code.into()));
+        status["message"].as_str().unwrap().to_owned()
+    }
+}
+
+/// The routes.
+pub(crate) struct Page(Router);
+
+impl Page {
+    pub(crate) fn new() -> Self {
+        Self::of(Source(Ok(Mutex::new(view(CLUSTER)))))
+    }
+
+    pub(crate) fn of(source: Source) -> Self {
+        Self(routes(Table(USERS), source, Arc::new(Uncounted)))
+    }
+
+    /// Asks with these headers. The path is below that of the version if it does not begin with `/`.
+    pub(crate) async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        let path = match path.starts_with('/') {
+            true => path.to_owned(),
+            false => format!("{BASE}/{path}"),
+        };
+        let mut request = http::Request::get(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.0.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = to_bytes(body, usize::MAX).await.unwrap();
+        let text = String::from_utf8_lossy(&body).into_owned();
+        Reply { code: parts.status.as_u16(), headers: parts.headers, text }
+    }
+
+    /// Asks as this user.
+    pub(crate) async fn get(&self, user: &str, path: &str) -> Reply {
+        self.ask(path, &[("authorization", &format!("Bearer {user}"))]).await
+    }
+}

@@ -1,0 +1,56 @@
+//! Answers for people. Specification: answers.md 13.
+
+use vc_page::{
+    AskedJob, Document, PageRange, Question, line_text, nodes_text, queues_text, summary_text,
+    why_list_text, why_text,
+};
+
+use crate::support::{CLUSTER, view};
+
+fn text(question: &Question) -> String {
+    match view(CLUSTER).answer(question).unwrap() {
+        Document::Explanation(one) => why_text(&one),
+        Document::Explanations(list) => why_list_text(&list.items),
+        Document::Queues(list) => queues_text(&list),
+        Document::Line(list) => line_text(&list),
+        Document::Nodes(list) => nodes_text(&list),
+        Document::Summary(one) => summary_text(&one),
+        other => panic!("no text for {other:?}"),
+    }
+}
+
+fn lines(question: &Question) -> Vec<String> {
+    text(question).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn ans_13_a_job_is_explained_in_lines() {
+    let (namespace, name) = ("ml".to_owned(), "train".to_owned());
+    let asked = AskedJob { namespace, name, ..AskedJob::default() };
+    let lines = lines(&Question::Explanation(asked));
+    assert!(lines[0].starts_with("ml/train (PodGroup, queue research, priority 0) waits"));
+    assert!(lines[1].starts_with("WHY      NoRoom: 2 nvidia.com/gpu short: "), "{lines:#?}");
+    assert!(lines.last().unwrap().ends_with(", cycle 1, 7 ms behind"), "{lines:#?}");
+}
+
+#[test]
+fn ans_13_lists_are_tables() {
+    let range = PageRange::default();
+    let queues = lines(&Question::Queues);
+    assert!(queues[0].starts_with("QUEUE"), "{queues:#?}");
+    let research = queues.iter().find(|line| line.trim_start().starts_with("research")).unwrap();
+    assert!(research.contains("2 of 4") && research.contains("10/"), "{research}");
+    let line = lines(&Question::Line { queue: "research".to_owned(), range });
+    assert_eq!(line[0], "PLACE  JOB         PRIORITY  PODS  WAITS  CODE");
+    assert!(line[1].starts_with("1      ml/train    0         2     "), "{line:#?}");
+    let empty = lines(&Question::Line { queue: "default".to_owned(), range });
+    assert_eq!(empty[0], "nothing waits");
+    let nodes = lines(&Question::Nodes { range });
+    let tainted = nodes.iter().find(|line| line.starts_with("g4")).unwrap();
+    assert!(tainted.contains("8/8 nvidia.com/gpu"), "{tainted}");
+    assert!(tainted.ends_with("team=vision:NoSchedule"), "{tainted}");
+    let sums = lines(&Question::Summary);
+    assert_eq!(sums[0], "NODES    4");
+    let all = Question::Explanations { namespace: None, queue: None, code: None, range };
+    assert_eq!(lines(&all).len(), 4, "a head and three jobs");
+}

@@ -1,0 +1,107 @@
+//! Answers about jobs that wait, over HTTP: a second engine beside the one that decides, and the
+//! port. Without `--enable-answers` there is neither. Specification: answers.md 10 to 12.
+
+mod access;
+mod certificate;
+mod handle;
+mod label;
+mod twin;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use vc_kube::{Clients, Reviewer, TwinFeed, TwinProgress};
+use vc_page::{Everybody, RequestObserver};
+
+use crate::flags::AnswerFlags;
+use crate::meter::Meter;
+use crate::threads::spawn;
+
+pub(crate) use certificate::own_certificate;
+pub use handle::AnswerHandle;
+use handle::TwinMessage;
+pub(crate) use label::{mark, unmark};
+
+/// Starts the thread of the twin. Returns what the engine's thread feeds it with.
+///
+/// # Errors
+/// There is no thread.
+pub(crate) fn start(handle: &AnswerHandle, meter: &Arc<Meter>) -> std::io::Result<TwinFeed> {
+    let progress = Arc::new(TwinProgress::default());
+    let (sender, receiver) = handle.lead(progress.clone());
+    let twin = twin::Twin::new(handle.clone(), progress.clone(), meter.clone());
+    let _ends_with_the_process = spawn("answers", move || {
+        calm_thread();
+        twin.run(receiver);
+    })?;
+    let send = move |input| {
+        // Nobody takes it only when the process ends.
+        drop(sender.send(TwinMessage::Input(input)));
+    };
+    Ok(TwinFeed::new(send, progress))
+}
+
+/// Gives the thread the lowest priority.
+fn calm_thread() {
+    if let Err(error) = rustix::process::nice(19) {
+        tracing::debug!("the thread of the answers keeps its priority: {error}");
+    }
+}
+
+/// Returns the routes of the port.
+pub(crate) fn routes(
+    flags: &AnswerFlags,
+    handle: &AnswerHandle,
+    clients: &Clients,
+    meter: &Arc<Meter>,
+) -> Router {
+    let observer = Arc::new(RequestLog(meter.clone()));
+    match flags.needs_token {
+        true => {
+            let access = access::ReviewedAccess::new(Reviewer::new(clients.core.clone()));
+            vc_page::routes(access, handle.clone(), observer)
+        }
+        false => vc_page::routes(Everybody, handle.clone(), observer),
+    }
+}
+
+/// Counts requests and logs each.
+struct RequestLog(Arc<Meter>);
+
+impl RequestObserver for RequestLog {
+    fn answered(&self, route: &'static str, user: &str, code: u16, took: Duration) {
+        self.0.metrics.answer(route, code, took.as_secs_f64());
+        tracing::debug!(v = 4, route, user, code, micros = took.as_micros(), "answer");
+    }
+}
+
+/// True if nobody but this machine reaches the address.
+pub(crate) fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ans_16_only_addresses_of_this_machine_are_loopback() {
+        let cases = [
+            ("127.0.0.1:11253", true),
+            ("[::1]:11253", true),
+            ("localhost:0", true),
+            (":11253", false),
+            ("0.0.0.0:11253", false),
+            ("[::]:11253", false),
+            ("10.0.0.1:11253", false),
+            ("localhost.example.org:1", false),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(is_loopback(address), expected, "{address}");
+        }
+    }
+}

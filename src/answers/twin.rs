@@ -1,0 +1,199 @@
+//! A second engine that is given what the first one is given, decides the same, and answers
+//! questions between two batches. Its effects are dropped. Specification: answers.md 10.1.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::mpsc;
+use vc_engine::{EffectDigest, Engine, Report};
+use vc_kube::{EngineCommand, TwinBatch, TwinInput, TwinProgress, TwinStop};
+use vc_page::{AnswerView, Answered, Problem, StateSource};
+
+use super::handle::{AnswerHandle, TwinMessage, TwinQuestion};
+use crate::meter::Meter;
+
+/// An answer holds so long even if nothing changes: how long a job waits is part of it.
+const MINUTE_MICROS: i64 = 60_000_000;
+
+/// What the thread owns.
+pub(super) struct Twin {
+    handle: AnswerHandle,
+    progress: Arc<TwinProgress>,
+    meter: Arc<Meter>,
+    /// `None`: it was given up, or is not made yet.
+    engine: Option<Box<Engine>>,
+    /// That of its last cycle.
+    report: Option<Report>,
+    minute: i64,
+    /// A copy of the state, once somebody has asked since the last change.
+    view: Option<AnswerView>,
+}
+
+impl Twin {
+    pub(super) fn new(
+        handle: AnswerHandle,
+        progress: Arc<TwinProgress>,
+        meter: Arc<Meter>,
+    ) -> Self {
+        Self { handle, progress, meter, engine: None, report: None, minute: 0, view: None }
+    }
+
+    /// Runs until nobody sends any more.
+    pub(super) fn run(mut self, mut receiver: mpsc::UnboundedReceiver<TwinMessage>) {
+        while let Some(message) = receiver.blocking_recv() {
+            match message {
+                TwinMessage::Input(input) => self.take(input),
+                TwinMessage::Question(question) => self.answer(question),
+            }
+        }
+    }
+
+    fn take(&mut self, input: TwinInput) {
+        match input {
+            // An earlier one was given up after this one was made: nothing follows.
+            TwinInput::Start(_) if !self.progress.is_following() => {}
+            TwinInput::Start(engine) => {
+                tracing::debug!(v = 3, "answers: a copy of the state is followed");
+                (self.engine, self.report) = (Some(engine), None);
+                self.changed();
+            }
+            TwinInput::Batch(batch) => self.follow(batch),
+            TwinInput::Command(command) => self.command(command),
+            TwinInput::Stop(why) => self.give_up(match why {
+                TwinStop::Backlog => GiveUp::Backlog,
+                TwinStop::Services => GiveUp::Services,
+            }),
+        }
+    }
+
+    fn changed(&mut self) {
+        self.view = None;
+        self.handle.changed();
+    }
+
+    /// Repeats what the engine did, and compares what came of it.
+    fn follow(&mut self, batch: TwinBatch) {
+        self.progress.took(batch.events.len());
+        self.meter.metrics.answers_backlog(self.progress.n_waiting());
+        let Some(engine) = &mut self.engine else { return };
+        let (is_empty, expected) = (batch.events.is_empty(), batch.digest);
+        let minute = batch.now.unix_micros.div_euclid(MINUTE_MICROS);
+        let Ok((digest, report)) = catch_unwind(AssertUnwindSafe(|| batch.repeat(engine))) else {
+            return self.give_up(GiveUp::Panic);
+        };
+        if digest != expected {
+            return self.give_up(GiveUp::Divergence);
+        }
+        let is_first = self.report.is_none();
+        if let Some(report) = report {
+            self.report = Some(report);
+            self.handle.serves();
+        }
+        let has_decided = digest != EffectDigest::default().value();
+        if !is_empty || has_decided || is_first || minute != self.minute {
+            self.minute = minute;
+            self.changed();
+        }
+    }
+
+    fn command(&mut self, command: EngineCommand) {
+        let Some(engine) = &mut self.engine else { return };
+        let Ok(_warnings) = catch_unwind(AssertUnwindSafe(|| command.run(engine))) else {
+            return self.give_up(GiveUp::Panic);
+        };
+        match engine.is_repeatable() {
+            true => self.changed(),
+            false => self.give_up(GiveUp::Services),
+        }
+    }
+
+    fn give_up(&mut self, cause: GiveUp) {
+        (self.engine, self.report) = (None, None);
+        self.changed();
+        self.progress.give_up();
+        self.handle.given_up(cause.text());
+        self.meter.metrics.answers_given_up(cause.label());
+        match cause {
+            GiveUp::Divergence => tracing::error!(
+                "the copy that answers questions has decided otherwise than the scheduler\n\
+                 hint: this is a fault of the scheduler, please report it; scheduling goes on"
+            ),
+            _ => tracing::warn!("answers are off: {}", cause.text()),
+        }
+    }
+
+    fn answer(&mut self, question: TwinQuestion) {
+        let TwinQuestion { question, asked, reply } = question;
+        if reply.is_closed() {
+            return;
+        }
+        let late = asked.elapsed();
+        let behind = if self.progress.n_waiting() == 0 { 0 } else { late.as_millis() };
+        let behind = u64::try_from(behind).unwrap_or(u64::MAX);
+        let Some(view) = self.view(behind) else {
+            let problem = Problem::unavailable("the first cycle is not over");
+            return drop(reply.send(Err(problem)));
+        };
+        view.set_behind(behind);
+        let answered = catch_unwind(AssertUnwindSafe(|| {
+            let document = view.answer(&question)?;
+            Ok(Answered { document, names: view.names() })
+        }));
+        let answered = answered.unwrap_or_else(|_| {
+            // What the question was asked of may be half changed.
+            self.view = None;
+            Err(Problem::failed(log_panic(&question)))
+        });
+        // Whoever has asked may be gone.
+        drop(reply.send(answered));
+    }
+
+    /// Returns a copy of the state to ask. Returns `None` if there is none yet.
+    fn view(&mut self, behind_millis: u64) -> Option<&mut AnswerView> {
+        let (Some(engine), Some(report)) = (&self.engine, &self.report) else { return None };
+        let source = StateSource::Daemon { behind_millis };
+        Some(self.view.get_or_insert_with(|| AnswerView::new(engine, report, source)))
+    }
+}
+
+/// Logs that a question has failed. Returns the number by which the client finds the line.
+fn log_panic(question: &vc_page::Question) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    tracing::error!(
+        "answer {id} has failed: {question:?}\nhint: this is a fault of the scheduler, please \
+         report it; scheduling goes on"
+    );
+    id
+}
+
+/// Why there is no twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GiveUp {
+    Backlog,
+    Divergence,
+    Panic,
+    Services,
+}
+
+impl GiveUp {
+    /// Label of the metric.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Backlog => "backlog",
+            Self::Divergence => "divergence",
+            Self::Panic => "panic",
+            Self::Services => "services",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Self::Backlog => "more changes came than could be followed",
+            Self::Divergence => "the copy of the state has decided otherwise than the scheduler",
+            Self::Panic => "the copy of the state has failed",
+            Self::Services => "the configuration has the plugin extender",
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Answers of the whole process: the twin follows what the engine is given. Specification:
+//! answers.md 10.1, 11.
+
+use serde_json::{Value, json};
+use vc_page::{AnswerSource, AskedJob, Problem, Question};
+use vc_scheduler::environment::OwnPod;
+use vc_scheduler::meter::State;
+use vc_sim::serve::PODS;
+
+use crate::cluster::{Cluster, HANG, Replica, gang, no_fault, pod, poll, serve};
+use crate::reload::{FILE, Mounted};
+
+/// The port is opened by the machine; this test asks past it.
+const ON: [&str; 3] = ["--enable-answers", "--answers-auth=off", "--answers-address=127.0.0.1:0"];
+
+async fn ask(replica: &Replica, question: Question) -> Result<Value, Problem> {
+    let answered = replica.answers.ask(question).await?;
+    Ok(serde_json::to_value(&answered.document).unwrap())
+}
+
+async fn why(replica: &Replica, name: &str) -> Result<Value, Problem> {
+    let (namespace, name) = ("default".to_owned(), name.to_owned());
+    ask(replica, Question::Explanation(AskedJob { namespace, name, ..AskedJob::default() })).await
+}
+
+/// Waits for an explanation of the job with this code.
+async fn explained(replica: &Replica, name: &str, code: &str) -> Value {
+    poll(code, async || why(replica, name).await.ok().filter(|it| it["verdict"]["code"] == code))
+        .await
+}
+
+fn metric(replica: &Replica, name: &str) -> Option<String> {
+    let text = replica.meter.metrics.encode();
+    text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned))
+}
+
+fn conf(actions: &str, plugin: &str) -> String {
+    format!(
+        "actions: \"{actions}\"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n  \
+         - name: proportion\n{plugin}"
+    )
+}
+
+#[tokio::test]
+async fn ans_57_the_twin_follows_the_engine() {
+    let mounted = Mounted::new(&conf("enqueue, allocate", ""));
+    let path = format!("--scheduler-conf={}", mounted.0.join(FILE).display());
+    let args = [&ON[..], &[path.as_str()]].concat();
+    let cluster = Cluster::start(gang("large", 1, "1000"), &args, no_fault).await;
+    let replica = &cluster.replica;
+    let large = explained(replica, "large", "NeverFits").await;
+    assert_eq!(large["asOf"]["source"], "daemon");
+    assert_eq!(large["subject"]["queue"], "default");
+    // What comes later, and what the engine decided about it.
+    cluster.create(gang("train", 2, "1")).await;
+    cluster.bound("train-1").await;
+    explained(replica, "train", "Placed").await;
+    let revision = replica.answers.revision().unwrap();
+    cluster.create(gang("more", 1, "2000")).await;
+    explained(replica, "more", "NeverFits").await;
+    assert_ne!(replica.answers.revision().unwrap(), revision);
+    // Another configuration, which knows no pod of a size: the twin has it, too.
+    mounted.write("..v2", &conf("enqueue, allocate, backfill", ""));
+    let mut idle = gang("idle", 1, "1");
+    idle[1]["spec"]["containers"][0]["resources"] = Value::Null;
+    cluster.create(idle).await;
+    // Only backfill places it, so the configuration is in force by then.
+    cluster.bound("idle-0").await;
+    explained(replica, "idle", "Placed").await;
+    let given_up = metric(replica, "volcano_answers_divergences_total");
+    assert_eq!(given_up.as_deref(), Some("0"));
+    assert_eq!(metric(replica, "volcano_answers_backlog_events").as_deref(), Some("0"));
+    // Answers of services outside cannot be repeated.
+    let extender =
+        "  - name: extender\n    arguments:\n      extender.urlPrefix: http://127.0.0.1:1\n";
+    mounted.write("..v3", &conf("enqueue, allocate", extender));
+    let problem = poll("it gives up", async || replica.answers.revision().err()).await;
+    assert!(
+        problem.message.ends_with(": the configuration has the plugin extender"),
+        "{problem:?}"
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn ans_04_without_the_flag_there_is_no_twin() {
+    let cluster = Cluster::start(gang("train", 1, "1"), &[], no_fault).await;
+    cluster.bound("train-0").await;
+    let problem = cluster.replica.answers.revision().unwrap_err();
+    assert_eq!((problem.code, problem.message.as_str()), (503, "lists are being read"));
+    assert!(why(&cluster.replica, "train").await.is_err());
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn ans_63_a_standby_names_the_leader() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "volcano-system"}});
+    let server = serve(vec![namespace]).await;
+    let args = [&ON[..], &["--leader-elect-retry-period=100ms"]].concat();
+    let first = Replica::start(&server, &args, no_fault);
+    first.reaches(State::Leading { synced: true }).await;
+    poll("it answers", async || ask(&first, Question::Queues).await.ok()).await;
+    let second = Replica::start(&server, &args, no_fault);
+    second.reaches(State::Standby { connected: true }).await;
+    let leads =
+        async || second.answers.revision().err().filter(|it| it.message.ends_with(" leads"));
+    let problem = poll("the leader is known", leads).await;
+    assert_eq!(problem.code, 503);
+    assert_ne!(problem.message, "another process leads");
+    second.stop().await;
+    first.stop().await;
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn ans_83_the_leader_marks_its_pod_for_the_service() {
+    let mut me = pod("me", "nothing", "1");
+    me["metadata"]["labels"] = json!({"scheduling.volcano.sh/answers": "true", "app": "x"});
+    me["spec"]["schedulerName"] = "other".into();
+    let server = serve(vec![me]).await;
+    let own = OwnPod { namespace: "default".to_owned(), name: "me".to_owned() };
+    let args = [&ON[..], &["--leader-elect=false"]].concat();
+    let mut changes = server.store.subscribe(&PODS);
+    let replica = Replica::start_in(Some(own), &server, &args, no_fault);
+    let mut marks = Vec::new();
+    while marks.last() != Some(&Value::from("true")) {
+        let events = tokio::time::timeout(HANG, changes.next()).await.unwrap().unwrap();
+        let labels = events.iter().map(|event| event.object.value["metadata"]["labels"].clone());
+        for labels in labels {
+            assert_eq!(labels["app"], "x", "other labels stay");
+            marks.push(labels["scheduling.volcano.sh/answers"].clone());
+        }
+    }
+    assert_eq!(marks, [Value::Null, Value::from("true")], "an earlier mark goes first");
+    assert!(replica.answers.revision().is_ok());
+    replica.stop().await;
+    server.stop().await;
+}
