@@ -278,6 +278,55 @@ impl Engine {
         Fork::new(configuration, state, (self.n_cycles, self.last_micros))
     }
 
+    /// Returns a second engine with this state, configuration and memory of plugins, on which
+    /// questions are answered with whole cycles. Its caches are empty, it asks no extender, and its
+    /// reports say why tasks wait. Conditions and events of this engine count as not written. The
+    /// next decisions of this engine do not depend on it.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let is_fast = self.caches.is_fast();
+        let options = EngineOptions {
+            settings: self.cluster.settings.clone(),
+            seed: self.seed,
+            stopwatch: None,
+            evaluator: if is_fast { Evaluator::Fast } else { Evaluator::Plain },
+            plugins: self.plugins,
+            extender: None,
+        };
+        let (mut copy, _warnings) = Self::new(options, &self.config);
+        copy.cluster = self.cluster.clone();
+        copy.plugin_set.copy_memory(&self.plugin_set);
+        copy.eviction_holds.clone_from(&self.eviction_holds);
+        (copy.n_cycles, copy.last_micros) = (self.n_cycles, self.last_micros);
+        copy.previous_micros = self.previous_micros;
+        copy.pending.clone_from(&self.pending);
+        copy.not_written.clone_from(&self.not_written);
+        copy.refusals.clone_from(&self.refusals);
+        copy.explain = true;
+        copy
+    }
+
+    /// Changes the state otherwise than by events, and drops all caches. It is for copies.
+    pub fn suppose<T>(&mut self, change: impl FnOnce(&mut Cluster) -> T) -> T {
+        self.forget();
+        change(&mut self.cluster)
+    }
+
+    /// Returns the time of the last cycle, in microseconds since 1970.
+    pub fn last_micros(&self) -> i64 {
+        self.last_micros
+    }
+
+    /// Returns the number of cycles that were run.
+    pub fn n_cycles(&self) -> u64 {
+        self.n_cycles
+    }
+
+    /// Returns the configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Returns what accounts have used, by queue and account, at the time of the last cycle. Empty if no
     /// plugin remembers usage; otherwise it costs a copy of the state and a session on it.
     pub fn account_use(&self) -> Vec<AccountUse> {

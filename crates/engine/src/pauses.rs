@@ -19,7 +19,7 @@ const LONGEST_SECONDS: i64 = 60;
 const REMEMBERED_MICROS: i64 = 600 * MICROS_PER_SECOND;
 
 /// Consecutive refusals of one pod.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RefusalRow {
     /// The chosen node. `None` if an eviction was refused.
     node: Option<Arc<str>>,
@@ -31,7 +31,7 @@ struct RefusalRow {
 }
 
 /// The pods whose writes were refused, by uid.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PodPauses {
     rows: BTreeMap<Arc<str>, RefusalRow>,
     /// The pods that pause now, by the end of the pause.

@@ -11,14 +11,14 @@ use crate::pauses::PodPauses;
 use crate::pre_bind;
 
 /// Refusals that wait for the time of the next cycle, and the pauses of earlier ones.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct WriteRefusals {
     news: Vec<WriteRefusal>,
     pauses: PodPauses,
 }
 
 /// A refused write of the pod with this uid.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum WriteRefusal {
     /// The bind to this node was refused, with the answer of the API server.
     Bind {

@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value;
 use vc_answers::{BlockingAtom, Explanation, LineNeighbour, Remedy, time_text};
 
 use super::names::OwnerNames;
+use super::start_json::{EvictJson, StartJson, change_json};
 
 const API_VERSION: &str = "answers.volcano.sh/v1";
 
@@ -49,6 +51,10 @@ pub struct ExplanationJson<'a> {
     unblock: Vec<RemedyJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<LineJson<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<StartJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evict: Option<EvictJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -197,6 +203,10 @@ struct RemedyJson<'a> {
     text: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     nodes: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -273,6 +283,8 @@ impl<'a> ExplanationJson<'a> {
             blocking: blocking(it),
             unblock: it.unblock.iter().map(remedy).collect(),
             line: line(it, owners),
+            start: it.start.as_ref().map(|start| StartJson::of(start, owners)),
+            evict: it.evict.as_ref().map(EvictJson::of),
         }
     }
 }
@@ -385,6 +397,8 @@ fn remedy(remedy: &Remedy) -> RemedyJson<'_> {
         who: remedy.who.as_str(),
         text: &remedy.text,
         nodes: remedy.nodes.iter().map(|name| &**name).collect(),
+        at: remedy.at_micros.map(time_text),
+        change: remedy.change.as_ref().map(change_json),
     }
 }
 

@@ -3,14 +3,17 @@
 
 mod json;
 mod names;
+mod start;
+mod start_json;
 mod text;
 
-use vc_answers::{Depth, Explanation, explain, explain_not_ours, explain_waiting};
+use vc_answers::{Depth, Explanation, add_start, explain, explain_not_ours, explain_waiting};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
-use names::{Found, OwnerNames, find};
+use names::{Found, find};
 
 pub use json::WhyJson;
+pub(crate) use names::{OwnerNames, group_named};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -65,7 +68,11 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let namespace = options.namespace.as_deref();
     let asked = match &options.name {
         Some(name) => match find(&simulation, state.cluster(), (namespace, name))? {
-            Found::Ours(subject) => Asked::One(Box::new(explain(&mut state, subject, Depth::Full))),
+            Found::Ours(subject) => {
+                let mut one = explain(&mut state, subject, Depth::Full);
+                add_start(simulation.engine_after_cycle(), &state, subject, &mut one);
+                Asked::One(Box::new(one))
+            }
             Found::NotOurs { pod, scheduler } => {
                 Asked::One(Box::new(explain_not_ours(&state, pod, &scheduler)))
             }

@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use vc_answers::{
     BlockingSet, BlockingSets, Explanation, GangNumbers, LineNeighbour, LinePlace, NodeNumbers,
-    RefusedNodes, Remedy, WaitCode,
+    RefusedNodes, Remedy, RemedyKind, WaitCode,
 };
 use vc_text::escape;
 
 use super::names::OwnerNames;
+use super::start::{eviction_lines, start_text};
 
 /// Widest phrase before the names of nodes.
 const WIDEST_PHRASE: usize = 60;
@@ -28,13 +29,23 @@ pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
     if let Some(text) = it.blocking.as_ref().and_then(blocked_text) {
         line(&mut out, "BLOCKED", &text);
     }
-    remedies(&mut out, &it.unblock);
+    // The line START says what waiting brings.
+    let remedies: Vec<&Remedy> =
+        it.unblock.iter().filter(|remedy| remedy.kind != RemedyKind::Wait).collect();
+    remedy_lines(&mut out, &remedies);
     if let Some(condition) = &it.last_condition {
         let text = format!("{}: {}", condition.reason, condition.message);
         line(&mut out, "WRITTEN", &text);
     }
     if let Some(place) = &it.line {
         line(&mut out, "LINE", &line_text(it, place, owners));
+    }
+    if let Some(start) = &it.start {
+        line(&mut out, "START", &start_text(start, it.as_of.time_micros, owners));
+    }
+    let evict = it.evict.iter().flat_map(eviction_lines);
+    for (at, text) in evict.enumerate() {
+        line(&mut out, if at == 0 { "EVICT" } else { "" }, &text);
     }
     let time = vc_answers::time_text(it.as_of.time_micros);
     let _infallible = writeln!(out, "as of {time}, cycle {}, from files", it.as_of.cycle);
@@ -147,8 +158,8 @@ fn groups(out: &mut String, it: &Explanation, nodes: &NodeNumbers) {
 }
 
 /// Who may change what, so that the job starts, and on which nodes it would be.
-fn remedies(out: &mut String, remedies: &[Remedy]) {
-    let is_located = |remedy: &&Remedy| !remedy.nodes.is_empty();
+fn remedy_lines(out: &mut String, remedies: &[&Remedy]) {
+    let is_located = |remedy: &&&Remedy| !remedy.nodes.is_empty();
     let widths = remedies.iter().filter(is_located).map(|it| it.text.chars().count());
     let width = widths.max().unwrap_or(0).min(WIDEST_PHRASE);
     for (at, remedy) in remedies.iter().enumerate() {

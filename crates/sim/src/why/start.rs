@@ -1,0 +1,68 @@
+//! The lines START and EVICT of an answer. Specification: answers.md 13.
+
+use vc_answers::{AwaitedJob, EvictionAnswer, StartAnswer, time_text};
+
+use super::names::OwnerNames;
+
+/// Returns when a job starts, in one line. `now_micros` is the time of the state.
+pub(super) fn start_text(it: &StartAnswer, now_micros: i64, owners: &OwnerNames) -> String {
+    let time = |micros: i64| short_time(&time_text(micros), &time_text(now_micros));
+    let mut parts = Vec::new();
+    if let Some(at) = it.expected_micros {
+        parts.push(format!("expected {} if nothing arrives", time(at)));
+    }
+    if let Some(at) = it.earliest_micros.filter(|&at| it.expected_micros != Some(at)) {
+        parts.push(format!("not before {}", time(at)));
+    }
+    if let Some(reason) = &it.unknown {
+        parts.push(format!(
+            "{}{}",
+            if parts.is_empty() { "not known: " } else { "" },
+            reason.text()
+        ));
+    }
+    let awaited = |job: &AwaitedJob| {
+        let name = owners.name(&job.job);
+        let pods = if job.pods == 1 { String::new() } else { format!("{} pods of ", job.pods) };
+        format!("{pods}{name} on {} ({})", job.nodes.join(" "), job.end.source.as_str())
+    };
+    let ends: Vec<String> = it.waits_for.iter().map(awaited).collect();
+    if !ends.is_empty() {
+        let verb =
+            if it.waits_for.len() == 1 && it.waits_for[0].pods == 1 { "ends" } else { "end" };
+        parts.push(format!("when {} {verb}", ends.join(" and ")));
+    }
+    parts.join(", ")
+}
+
+/// Returns why nobody was evicted, in lines.
+pub(super) fn eviction_lines(it: &EvictionAnswer) -> Vec<String> {
+    let mut lines = vec![it.text.clone()];
+    lines.extend(it.compared.iter().cloned());
+    lines.extend(it.remedy.map(str::to_owned));
+    lines
+}
+
+/// A time without its day, if that is the day of `now`, and without seconds if there are none.
+fn short_time(time: &str, now: &str) -> String {
+    match (time.split_once('T'), now.split_once('T')) {
+        (Some((day, time)), Some((today, _))) if day == today => {
+            let time = time.trim_end_matches('Z');
+            time.strip_suffix(":00").unwrap_or(time).to_owned()
+        }
+        _ => time.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_today_have_no_day() {
+        let now = "2026-11-23T10:00:00Z";
+        assert_eq!(short_time("2026-11-23T10:40:00Z", now), "10:40");
+        assert_eq!(short_time("2026-11-23T10:40:05Z", now), "10:40:05");
+        assert_eq!(short_time("2026-11-24T10:40:00Z", now), "2026-11-24T10:40:00Z");
+    }
+}
