@@ -131,13 +131,16 @@ impl Twin {
         let late = asked.elapsed();
         let behind = if self.progress.n_waiting() == 0 { 0 } else { late.as_millis() };
         let behind = u64::try_from(behind).unwrap_or(u64::MAX);
-        let Some(view) = self.view(behind) else {
+        let (Some(engine), Some(report)) = (&self.engine, &self.report) else {
             let problem = Problem::unavailable("the first cycle is not over");
             return drop(reply.send(Err(problem)));
         };
+        let source = StateSource::Daemon { behind_millis: behind };
+        let copied = || AnswerView::new(engine, report, source);
+        let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
         let answered = catch_unwind(AssertUnwindSafe(|| {
-            let document = view.answer(&question)?;
+            let document = view.answer(engine, &question)?;
             Ok(Answered { document, names: view.names() })
         }));
         let answered = answered.unwrap_or_else(|_| {
@@ -147,13 +150,6 @@ impl Twin {
         });
         // Whoever has asked may be gone.
         drop(reply.send(answered));
-    }
-
-    /// Returns a copy of the state to ask. Returns `None` if there is none yet.
-    fn view(&mut self, behind_millis: u64) -> Option<&mut AnswerView> {
-        let (Some(engine), Some(report)) = (&self.engine, &self.report) else { return None };
-        let source = StateSource::Daemon { behind_millis };
-        Some(self.view.get_or_insert_with(|| AnswerView::new(engine, report, source)))
     }
 }
 

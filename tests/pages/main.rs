@@ -33,6 +33,7 @@ const FOLDERS: &[&str] =
 const HELPS: &[&[&str]] = &[
     &["vcsim", "run"],
     &["vcsim", "why"],
+    &["vcsim", "what-if"],
     &["vcsim", "test"],
     &["vcsim", "serve"],
     &["vcsim", "load"],

@@ -15,7 +15,7 @@ pub(crate) struct Known {
     makefile: String,
 }
 
-const SUBCOMMANDS: [&str; 7] = ["run", "why", "fuzz", "test", "serve", "load", "demo"];
+const SUBCOMMANDS: [&str; 8] = ["run", "why", "what-if", "fuzz", "test", "serve", "load", "demo"];
 
 impl Known {
     pub(crate) fn ask() -> Known {

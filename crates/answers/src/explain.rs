@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_engine::{Engine, Fork, Report};
+use vc_engine::{Engine, Fork, Report, SkippedCycle};
 use vc_framework::{Atom, Session, WaitCause, quantity};
 use vc_model::{Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 use vc_resource::Dim;
@@ -12,6 +12,7 @@ use vc_resource::Dim;
 use crate::amounts::{count, positive};
 use crate::blocking::{FoundSets, find_sets};
 use crate::code::WaitCode;
+use crate::evict::{EvictionAnswer, eviction_answer};
 use crate::explanation::{
     AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
     RoleNumbers, Verdict,
@@ -32,6 +33,18 @@ pub struct AnswerState {
     recorded: RecordedCycle,
 }
 
+impl AnswerState {
+    /// Returns the time of the last cycle, in microseconds since 1970.
+    pub(crate) fn time_micros(&self) -> i64 {
+        self.recorded.as_of.time_micros
+    }
+
+    /// Returns a copy of the state, to be changed.
+    pub(crate) fn copy_fork(&self) -> Fork {
+        self.fork.copy()
+    }
+}
+
 /// What a cycle has recorded.
 struct RecordedCycle {
     as_of: AnswerTime,
@@ -41,6 +54,10 @@ struct RecordedCycle {
     turns: Vec<ObjectKey>,
     /// PodGroups whose queue stood still for an earlier job.
     behind_head: BTreeSet<ObjectKey>,
+    /// PodGroups that starve and for which nothing was evicted.
+    skipped: BTreeMap<ObjectKey, SkippedCycle>,
+    /// The configured actions.
+    actions: Vec<&'static str>,
 }
 
 impl AnswerState {
@@ -48,12 +65,15 @@ impl AnswerState {
     pub fn new(engine: &Engine, report: &Report) -> Self {
         let behind = report.waiting.iter().filter(|task| task.cause == WaitCause::BehindHead);
         let pipelined = report.pipelined.iter();
+        let skipped = report.skipped.iter();
         let fork = engine.fork();
         let recorded = RecordedCycle {
             as_of: AnswerTime { time_micros: fork.now_micros(), cycle: fork.n_cycles() },
             pipelined: pipelined.map(|task| (task.pod.clone(), task.node.clone())).collect(),
             turns: report.turns.clone(),
             behind_head: behind.map(|task| task.pod_group.clone()).collect(),
+            skipped: skipped.map(|it| (it.pod_group.clone(), it.clone())).collect(),
+            actions: fork.actions().to_vec(),
         };
         Self { fork, recorded }
     }
@@ -78,6 +98,11 @@ struct CycleRecord<'a> {
 }
 
 impl RecordedCycle {
+    fn eviction_answer(&self, session: &Session<'_>, job: JobId) -> EvictionAnswer {
+        let skipped = self.skipped.get(&session.jobs[job].key);
+        eviction_answer(session, &self.actions, (job, skipped))
+    }
+
     fn in_session(&self, session: &Session<'_>) -> CycleRecord<'_> {
         let lines = WaitingLines::find(session);
         CycleRecord { recorded: self, turns: self.turns.iter().zip(0..).collect(), lines }
@@ -145,6 +170,18 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     explanations
 }
 
+/// Explains these jobs as [`explain_waiting`] does.
+pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
+    let AnswerState { fork, recorded } = state;
+    let mut session = fork.session();
+    let record = recorded.in_session(&session);
+    let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
+    let explain = |subject| explain_in(&mut session, &record, subject, Scope::List).0;
+    let explanations = subjects.map(explain).collect();
+    session.finish();
+    explanations
+}
+
 /// Explains that another scheduler decides about a pod.
 pub fn explain_not_ours(state: &AnswerState, pod: ObjectKey, scheduler: &str) -> Explanation {
     let text = format!("scheduler {scheduler} decides about it");
@@ -198,6 +235,10 @@ fn explain_in(
     let turn = record.turns.get(&session.jobs[job].key).copied();
     let line = record.lines.place_of(session, job, turn);
     let line = line.map(|place| with_blocked(session, record, (job, place), scope));
+    let stage = judged.verdict.code.stage();
+    let is_about_room = matches!(stage, "admission" | "share" | "order" | "nodes");
+    let evict = found.as_ref().filter(|_| is_about_room);
+    let evict = evict.map(|_| record.recorded.eviction_answer(session, job));
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed } = judged;
     let explanation = Explanation {
@@ -213,6 +254,8 @@ fn explain_in(
         blocking: found.map(|found| found.blocking),
         unblock: unblock.unwrap_or_default(),
         line,
+        start: None,
+        evict,
     };
     (explanation, question)
 }
@@ -230,6 +273,8 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         blocking: None,
         unblock: Vec::new(),
         line: None,
+        start: None,
+        evict: None,
     }
 }
 

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use vc_model::ObjectKey;
 
 use crate::code::WaitCode;
+use crate::evict::EvictionAnswer;
+use crate::remedy_change::RemedyChange;
+use crate::when::StartAnswer;
 
 /// The state that an answer is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,6 +293,8 @@ pub struct BlockingAtom {
 /// What a remedy changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RemedyKind {
+    /// Nothing: other pods end.
+    Wait,
     /// The pods tolerate a taint.
     Tolerate,
     /// The pods do not ask for a label.
@@ -300,23 +305,30 @@ pub enum RemedyKind {
     AskLess,
     /// Fewer pods must start together.
     LowerMinimum,
+    /// The job may evict others.
+    RaisePriority,
     /// A queue may hold more.
     RaiseQuota,
     /// The cluster has more nodes.
     AddNodes,
+    /// Several things at once, or one and then an end.
+    Together,
 }
 
 impl RemedyKind {
     /// Returns the word in answers.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Wait => "wait",
             Self::Tolerate => "tolerate",
             Self::Selector => "selector",
             Self::Filter => "filter",
             Self::AskLess => "askLess",
             Self::LowerMinimum => "lowerMinimum",
+            Self::RaisePriority => "raisePriority",
             Self::RaiseQuota => "raiseQuota",
             Self::AddNodes => "addNodes",
+            Self::Together => "together",
         }
     }
 }
@@ -332,6 +344,10 @@ pub struct Remedy {
     pub text: String,
     /// Up to five nodes that the job gets. Empty if they are not known.
     pub nodes: Vec<Arc<str>>,
+    /// When it happens by itself, in microseconds since 1970. `None` if somebody has to act.
+    pub at_micros: Option<i64>,
+    /// The change as data. `None` if it cannot be asked about.
+    pub change: Option<RemedyChange>,
 }
 
 /// The answer to "why does it wait".
@@ -359,6 +375,12 @@ pub struct Explanation {
     pub unblock: Vec<Remedy>,
     /// Its place in the line. `None` if it is in none.
     pub line: Option<LinePlace>,
+    /// When it starts. `None` unless [`crate::add_start`] was asked, and if it starts in the next
+    /// cycle.
+    pub start: Option<StartAnswer>,
+    /// Why nobody was evicted for it. `None` in a quick explanation, and if it has its room or lacks
+    /// something else than room.
+    pub evict: Option<EvictionAnswer>,
 }
 
 impl Explanation {

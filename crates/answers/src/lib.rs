@@ -1,5 +1,5 @@
-//! Answers about jobs that wait: why, by how much, and who is before them. Everything is a function
-//! of the engine's state and the question; nothing is changed.
+//! Answers about jobs that wait: why, by how much, who is before them, and what would happen if.
+//! Everything is a function of the engine's state and the question; nothing is changed.
 //! Specification: answers.md.
 
 #![deny(missing_docs)]
@@ -7,19 +7,27 @@
 mod amounts;
 mod blocking;
 mod code;
+mod ends;
+mod evict;
 mod explain;
 mod explanation;
 mod line;
 mod nodes;
 mod obstacles;
 mod quota;
+mod remedy_change;
 mod shortage;
 mod subject;
+mod supposed_remedies;
 mod trials;
 mod unblock;
 mod verdict;
+mod what_if;
+mod when;
 
 pub use code::WaitCode;
+pub use ends::{EndSource, ExpectedEnd, expected_end};
+pub use evict::EvictionAnswer;
 pub use explain::{AnswerState, Depth, explain, explain_not_ours, explain_waiting, try_lifted};
 pub use explanation::{
     AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, Explanation, GangNumbers,
@@ -27,4 +35,12 @@ pub use explanation::{
     QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers, ShortResource, Verdict,
     time_text,
 };
-pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
+pub use remedy_change::RemedyChange;
+pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
+pub use what_if::{
+    Change, CycleLimit, EvictedPod, LiveObject, MOST_CHANGES, MOST_CYCLES, MOST_NEW_NODES,
+    MOST_NEW_PODS, MovedPod, NewNodes, NodePatch, NodeSelection, PlacedPod, PodChange,
+    PodGroupChange, QueueChange, QueueDifference, SupposedKubelet, WaitingJob, WhatIf, WhatIfError,
+    WhatIfResult, what_if,
+};
+pub use when::{AwaitedJob, StartAnswer, StartUnknown, add_start};

@@ -130,6 +130,14 @@ fn close_names(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<String> {
     names.map(|(_, name)| name.to_string()).take(MOST_NAMES).collect()
 }
 
+/// Returns the known words that differ little from a word, the nearest ones.
+pub fn close_texts<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
+    let near = known.iter().map(|known| (edit_distance(word, known), *known));
+    let near: Vec<(usize, &str)> = near.filter(|(distance, _)| *distance <= MOST_EDITS).collect();
+    let nearest = near.iter().map(|(distance, _)| *distance).min();
+    near.into_iter().filter(|(distance, _)| Some(*distance) == nearest).map(|it| it.1).collect()
+}
+
 /// Returns the number of characters to insert, remove or replace (Levenshtein). Distances beyond
 /// [`MOST_EDITS`] may be returned as any larger number.
 fn edit_distance(left: &str, right: &str) -> usize {

@@ -7,16 +7,18 @@ use std::sync::Arc;
 use vc_actions::needed;
 use vc_engine::Fork;
 use vc_framework::{Atom, JobChange, LimitOwner, QueueLimit, Session};
-use vc_model::{ClusterEvent, JobId, Labels, NodeId, NodeRecord, ResourceList, Taint, TaskId};
-use vc_resource::{Dim, Dims, Quantity, Resource};
+use vc_model::{ClusterEvent, JobId, Labels, NodeId, ObjectKey, Taint, TaskId};
+use vc_resource::{Dim, Dims};
 
 use crate::amounts::quantity_of;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::nodes::NodeRefusals;
+use crate::remedy_change::RemedyChange;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
+use crate::what_if::changes::numbered;
 
 /// Remedies that are listed.
-const MOST_REMEDIES: usize = 8;
+pub(crate) const MOST_REMEDIES: usize = 8;
 /// Shapes of nodes that are tried.
 const MOST_SHAPES: usize = 8;
 /// Names of nodes beside a remedy.
@@ -101,8 +103,33 @@ fn lift_single(trials: &mut JobTrials<'_, '_>, set: &AtomSet) -> Option<Remedy> 
         Atom::Need(rule) => format!("create what {rule} lacks"),
         taint => format!("tolerate {}", taint.taint_text()),
     };
+    let change = lift_change(trials, atom);
     let answer = trials.run(set);
-    Some(Remedy { kind, who, text, nodes: nodes_of(trials, &answer) })
+    Some(Remedy { kind, who, text, nodes: nodes_of(trials, &answer), at_micros: None, change })
+}
+
+/// Returns the change that lifts an atom. Returns `None` if it is no change of a what-if.
+fn lift_change(trials: &JobTrials<'_, '_>, atom: &Atom) -> Option<RemedyChange> {
+    match atom {
+        Atom::Taint(key, value, effect) => {
+            let taints = vec![(key.clone(), value.clone(), *effect)];
+            Some(RemedyChange::Tolerate { job: group_key(trials)?, taints })
+        }
+        Atom::Cordon => {
+            let session = trials.session();
+            let nodes = session.info().nodes.iter().map(|&node| &session.nodes[node]);
+            let cordoned = nodes.filter(|node| node.unschedulable);
+            let nodes = cordoned.map(|node| node.name.clone()).collect();
+            Some(RemedyChange::Uncordon { nodes })
+        }
+        _ => None,
+    }
+}
+
+/// Returns the PodGroup of the job. Returns `None` if it has none of its own.
+fn group_key(trials: &JobTrials<'_, '_>) -> Option<ObjectKey> {
+    let row = trials.row();
+    (!row.bare).then(|| row.key.clone())
 }
 
 /// Returns the names of the nodes that the members get.
@@ -150,6 +177,7 @@ fn ask_less(trials: &mut JobTrials<'_, '_>, present: &AtomSet) -> Option<Remedy>
         }
     }
     let (amount, answer) = best;
+    let job = group_key(trials);
     let dims = &trials.session().dims;
     let (amount, name) = (quantity_of(amount.into(), dim, dims), dims.name(dim).to_owned());
     Some(Remedy {
@@ -157,6 +185,8 @@ fn ask_less(trials: &mut JobTrials<'_, '_>, present: &AtomSet) -> Option<Remedy>
         who: Responsible::You,
         text: format!("ask for at most {amount} {name} a pod"),
         nodes: nodes_of(trials, &answer),
+        at_micros: None,
+        change: job.map(|job| RemedyChange::Request { job, resource: name, amount }),
     })
 }
 
@@ -225,6 +255,8 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
         who: Responsible::You,
         text: format!("lower the minimum from {present} to {minimum}"),
         nodes: nodes_of(trials, &answer),
+        at_micros: None,
+        change: group_key(trials).map(|job| RemedyChange::Minimum { job, minimum }),
     })
 }
 
@@ -264,14 +296,18 @@ fn raise_quota(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
     is_placed(&mut copy, question).then(|| {
         let dims = &fork.cluster().dims;
         let amount = |it: &RaisedLimit| {
-            format!("{} {}", quantity_of(it.amount.into(), it.dim, dims), dims.name(it.dim))
+            (dims.name(it.dim).to_owned(), quantity_of(it.amount.into(), it.dim, dims))
         };
-        let amounts: Vec<String> = question.raised.iter().map(amount).collect();
+        let amounts: Vec<(String, String)> = question.raised.iter().map(amount).collect();
+        let texts = amounts.iter().map(|(name, amount)| format!("{amount} {name}"));
+        let texts: Vec<String> = texts.collect();
         Remedy {
             kind: RemedyKind::RaiseQuota,
             who: Responsible::Admin,
-            text: format!("raise spec.capability of Queue {queue} to {}", amounts.join(", ")),
+            text: format!("raise spec.capability of Queue {queue} to {}", texts.join(", ")),
             nodes: Vec::new(),
+            at_micros: None,
+            change: Some(RemedyChange::Capability { queue: queue.clone(), amounts }),
         }
     })
 }
@@ -333,8 +369,9 @@ fn add_nodes(fork: &Fork, question: &ClusterQuestion, like: NodeId) -> Option<Re
     let most = question.n_needed;
     let fits = |count: usize| {
         let mut copy = fork.copy();
-        for number in 1..=count {
-            let record = record_like(copy.cluster(), like, number);
+        let record = copy.cluster().node_record(like);
+        for _ in 0..count {
+            let record = numbered(copy.cluster(), &record, false);
             copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
         }
         is_placed(&mut copy, question)
@@ -361,30 +398,7 @@ fn add_nodes(fork: &Fork, question: &ClusterQuestion, like: NodeId) -> Option<Re
         who: Responsible::Admin,
         text: format!("{high} more {nodes} like {name}"),
         nodes: Vec::new(),
+        at_micros: None,
+        change: Some(RemedyChange::AddNodes { like: name.clone(), count: high }),
     })
-}
-
-/// Returns an empty node like this one.
-fn record_like(cluster: &vc_model::Cluster, like: NodeId, number: usize) -> NodeRecord {
-    let row = &cluster.nodes[like];
-    let name: Arc<str> = format!("{}-whatif-{number}", row.name).into();
-    let renamed = |(key, value): (&Arc<str>, &Arc<str>)| {
-        let is_name = **key == *HOSTNAME || **value == *row.name;
-        (key.clone(), if is_name { name.clone() } else { value.clone() })
-    };
-    let list = |amounts: &Resource| -> ResourceList {
-        let quantities = amounts.to_quantities(&cluster.dims).into_iter();
-        let parsed = quantities.filter_map(|(name, text)| {
-            Some((name.as_str().into(), text.parse::<Quantity>().ok()?))
-        });
-        parsed.collect()
-    };
-    NodeRecord {
-        labels: row.labels.iter().map(renamed).collect(),
-        taints: row.taints.clone(),
-        allocatable: list(&row.allocatable),
-        capacity: list(&row.capacity),
-        name,
-        ..NodeRecord::default()
-    }
 }

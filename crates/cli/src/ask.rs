@@ -69,8 +69,9 @@ fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
                 Some((kind, name)) => (Some(kind), name),
                 None => (None, name.as_str()),
             };
-            let kind = kind.map_or_else(String::new, |kind| format!("?kind={}", part(kind)));
-            format!("namespaces/{}/explanations/{}{kind}", part(namespace), part(name))
+            let kind = kind.map_or_else(String::new, |kind| format!("kind={}&", part(kind)));
+            let (namespace, name) = (part(namespace), part(name));
+            format!("namespaces/{namespace}/explanations/{name}?{kind}when=true")
         }
         (Verb::Why { name: Some(_), .. }, None) => {
             return Err("a job is in one namespace\nhint: give -n NAMESPACE, not -A".to_owned());
@@ -105,9 +106,17 @@ mod tests {
     #[test]
     fn ans_88_questions_are_paths() {
         let cases = [
-            (why(Some("train")), Some("ml"), "namespaces/ml/explanations/train"),
-            (why(Some("job/train")), Some("ml"), "namespaces/ml/explanations/train?kind=job"),
-            (why(Some("pod/a/../b")), Some("ml"), "namespaces/ml/explanations/a%2F..%2Fb?kind=pod"),
+            (why(Some("train")), Some("ml"), "namespaces/ml/explanations/train?when=true"),
+            (
+                why(Some("job/train")),
+                Some("ml"),
+                "namespaces/ml/explanations/train?kind=job&when=true",
+            ),
+            (
+                why(Some("pod/a/../b")),
+                Some("ml"),
+                "namespaces/ml/explanations/a%2F..%2Fb?kind=pod&when=true",
+            ),
             (why(None), Some("ml"), "namespaces/ml/explanations"),
             (why(None), None, "explanations"),
             (Verb::Line { queue: "a b?".to_owned() }, Some("ml"), "queues/a%20b%3F/line"),

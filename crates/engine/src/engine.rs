@@ -1,6 +1,8 @@
 //! The engine: it owns the cluster state, the plugins and the actions, and runs cycles.
 //! Specification: core.md 5.1, architecture "One cycle".
 
+mod copies;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,7 +14,6 @@ use vc_framework::{
 };
 use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
-use crate::fork::{Fork, ForkConfiguration};
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
 use crate::load_source::interval_warning;
@@ -261,69 +262,19 @@ impl Engine {
         faults
     }
 
-    /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
-    /// of it use the plain evaluator, and ask no extender. The next decisions of the engine do not
-    /// depend on it.
-    pub fn fork(&self) -> Fork {
-        let eviction_holds = self.eviction_holds.clone();
-        let eviction_holds =
-            eviction_holds.unwrap_or_else(|| EvictionHolds::rebuilt(&self.cluster));
-        let configuration = ForkConfiguration {
-            config: self.config.clone(),
-            settings: self.settings.clone(),
-            actions: self.actions.iter().map(|action| action.name()).collect(),
-            plugins: self.plugins,
-        };
-        let state = (&self.cluster, &self.plugin_set, eviction_holds);
-        Fork::new(configuration, state, (self.n_cycles, self.last_micros))
+    /// Returns the time of the last cycle, in microseconds since 1970.
+    pub fn last_micros(&self) -> i64 {
+        self.last_micros
     }
 
-    /// Returns an engine that decides the same from now on, if it is given the same. It explains,
-    /// and starts without caches; decisions do not depend on them. Returns `None` if the
-    /// configuration asks services outside, whose answers cannot be repeated.
-    pub fn twin(&self) -> Option<Self> {
-        if !self.is_repeatable() {
-            return None;
-        }
-        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
-        plugin_set.copy_memory(&self.plugin_set);
-        let is_fast = self.caches.is_fast();
-        Some(Self {
-            cluster: self.cluster.clone(),
-            plugins: self.plugins,
-            extender: None,
-            plugin_set,
-            actions: self.actions.clone(),
-            config: self.config.clone(),
-            settings: self.settings.clone(),
-            seed: self.seed,
-            n_cycles: self.n_cycles,
-            last_micros: self.last_micros,
-            previous_micros: self.previous_micros,
-            explain: true,
-            witness: false,
-            victim_index_bytes: self.victim_index_bytes,
-            eviction_holds: self.eviction_holds.clone(),
-            caches: Caches::new(if is_fast { Evaluator::Fast } else { Evaluator::Plain }),
-            active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
-            memory: self.memory.clone(),
-            idle_cycle: None,
-            stopwatch: None,
-            cache_stats: CacheStats::default(),
-            metric_samples: self.metric_samples.clone(),
-            pending: self.pending.clone(),
-            not_written: self.not_written.clone(),
-            refusals: self.refusals.clone(),
-            hyper_node_problems: self.hyper_node_problems.clone(),
-            topology_problems: self.topology_problems.clone(),
-            overwrites: self.overwrites.clone(),
-        })
+    /// Returns the number of cycles that were run.
+    pub fn n_cycles(&self) -> u64 {
+        self.n_cycles
     }
 
-    /// True if the decisions follow from what the engine is given alone. False if the configuration
-    /// asks services outside.
-    pub fn is_repeatable(&self) -> bool {
-        !vc_plugins::asks_services(&self.config)
+    /// Returns the configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Returns what accounts have used, by queue and account, at the time of the last cycle. Empty if no

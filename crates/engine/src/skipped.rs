@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_framework::{About, Cause, Effect, Session, SkippedCycle, Tally, histogram};
+use vc_framework::{
+    About, Cause, Effect, Session, SkippedAction, SkippedCause, SkippedCycle, Tally, histogram,
+};
 use vc_model::JobId;
 
 use crate::report_throttle::{ReportKind, ReportThrottle};
@@ -43,7 +45,25 @@ fn skipped_job(
     actions: &[(&'static str, Tally)],
 ) -> SkippedCycle {
     let pod_group = session.jobs[job].key.clone();
-    SkippedCycle { pod_group, message: message(session, actions), remedy: remedy(actions) }
+    let of_action = |(action, tally): &(&'static str, Tally)| SkippedAction {
+        action,
+        causes: tally.iter().map(|(cause, &count)| skipped_cause(session, cause, count)).collect(),
+    };
+    SkippedCycle {
+        pod_group,
+        message: message(session, actions),
+        actions: actions.iter().map(of_action).collect(),
+        remedy: remedy(actions),
+    }
+}
+
+fn skipped_cause(session: &Session<'_>, cause: &Cause, count: u32) -> SkippedCause {
+    let plugin = match cause {
+        Cause::Refused(plugin) => *plugin,
+        Cause::NotAdmitted(plugin) => Some(*plugin),
+        _ => None,
+    };
+    SkippedCause { count, text: cause.text(session), plugin }
 }
 
 fn starving(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {

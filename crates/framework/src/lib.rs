@@ -93,7 +93,7 @@ pub use recorder::{check_reads, with_undeclared};
 pub use records::{FailedRoles, LastTransaction, Records};
 pub use report::{
     AccountUse, PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report,
-    SkippedCycle, Timings, WaitingTask,
+    SkippedAction, SkippedCause, SkippedCycle, Timings, WaitingTask,
 };
 pub use report_log::ReportLog;
 pub use sample::{

@@ -35,6 +35,26 @@ pub struct WaitingTask {
     pub message: String,
 }
 
+/// Why one action evicted nothing for a job, in counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedCause {
+    /// Number of nodes or pods.
+    pub count: u32,
+    /// The cause, in the words of the event `PreemptionSkipped`.
+    pub text: String,
+    /// The plugin that refused. `None` if no plugin did.
+    pub plugin: Option<&'static str>,
+}
+
+/// An action that evicted nothing for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkippedAction {
+    /// Its name.
+    pub action: &'static str,
+    /// The causes.
+    pub causes: Vec<SkippedCause>,
+}
+
 /// A job for which nothing was evicted although it starves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedCycle {
@@ -42,6 +62,8 @@ pub struct SkippedCycle {
     pub pod_group: ObjectKey,
     /// Causes by action, in the words of the event `PreemptionSkipped`.
     pub message: String,
+    /// The causes by action, in the order of the actions.
+    pub actions: Vec<SkippedAction>,
     /// A change that would unblock the job.
     pub remedy: &'static str,
 }

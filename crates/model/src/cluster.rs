@@ -15,6 +15,7 @@ mod pods;
 mod queues;
 mod shape_of;
 mod shards;
+mod suppose;
 mod task_of;
 mod volumes;
 

@@ -510,6 +510,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "priority" => pod.priority = Some(line.number(value)),
         "class" => pod.priority_class_name = value.into(),
         "created" => pod.created_micros = line.micros(value),
+        "deadline" => pod.active_deadline_seconds = Some(line.number(value)),
         "started" => pod.started_micros = Some(line.micros(value)),
         "scheduled" => pod.scheduled_micros = Some(line.micros(value)),
         "gate" if value == "queue" => {

@@ -37,6 +37,7 @@ mod request;
 mod resource_strategy;
 mod saved_usage;
 mod selector;
+mod stated_run;
 mod status;
 mod sums;
 mod task;
@@ -97,6 +98,7 @@ pub use selector::{
     HostPort, LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm,
     Protocol, Requirement, Taint, TaintEffect, Toleration, TolerationOperator,
 };
+pub use stated_run::{MAX_EXEC_SECONDS, RUNTIME, StatedRun};
 pub use status::{Counts, STATUSES, TaskStatus};
 pub use sums::Seldom;
 pub use task::{Gates, Pause, QUEUE_GATE, Task};

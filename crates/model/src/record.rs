@@ -178,6 +178,8 @@ pub struct PodRecord {
     /// True if condition `DisruptionTarget` has reason `PreemptionByScheduler` (A46: an evicted pod
     /// that ends is Failed).
     pub evicted_by_scheduler: bool,
+    /// `spec.activeDeadlineSeconds`. `None` if absent.
+    pub active_deadline_seconds: Option<i64>,
     /// `status.startTime`, microseconds since 1970.
     pub started_micros: Option<i64>,
     /// PersistentVolumeClaims and disks, in the order of `spec.volumes`.

@@ -6,6 +6,7 @@ use crate::ids::{ClassId, JobId, NodeId};
 use crate::numa::CpuSet;
 use crate::record::{ObjectKey, PodCondition};
 use crate::selector::Labels;
+use crate::stated_run::StatedRun;
 use crate::status::TaskStatus;
 
 /// The scheduling gate that is removed when the queue has room. The annotation of the same name
@@ -76,6 +77,8 @@ pub struct Task {
     /// `spec.priority`, 0 if absent. Preemption compares it besides [`Task::priority`] (actions.md
     /// 6.5).
     pub pod_priority: i32,
+    /// How long the pod runs, as it says itself. `None` if it says nothing.
+    pub stated_run: Option<Box<StatedRun>>,
     /// Start time in microseconds since 1970. `None` before the pod starts.
     pub started_micros: Option<i64>,
     /// Time when condition `PodScheduled` became True, in microseconds since 1970. `None` if it is

@@ -27,6 +27,8 @@ mod shards;
 mod sub_jobs;
 #[path = "core/support.rs"]
 mod support;
+#[path = "core/suppose.rs"]
+mod suppose;
 #[path = "core/tasks.rs"]
 mod tasks;
 #[path = "core/volumes.rs"]

@@ -9,6 +9,7 @@ use crate::explanation::{
     NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson, ShortJson,
     SubjectJson, VerdictJson,
 };
+use crate::start::{EvictJson, StartJson, change_json};
 
 /// The controller of a PodGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +79,8 @@ impl ExplanationJson {
             blocking: blocking(it),
             unblock: it.unblock.iter().map(remedy).collect(),
             line: line(it, owner),
+            start: it.start.as_ref().map(|start| StartJson::of(start, owner)),
+            evict: it.evict.as_ref().map(EvictJson::of),
         }
     }
 }
@@ -198,6 +201,8 @@ fn remedy(remedy: &Remedy) -> RemedyJson {
         who: remedy.who.as_str().to_owned(),
         text: remedy.text.clone(),
         nodes: texts(&remedy.nodes),
+        at: remedy.at_micros.map(time_text),
+        change: remedy.change.as_ref().map(change_json),
     }
 }
 

@@ -52,6 +52,8 @@ pub struct AskedJob {
     pub controller_uid: Option<String>,
     /// True if blocking sets and remedies are not wanted.
     pub quick: bool,
+    /// True if it is also wanted when the job starts.
+    pub when: bool,
 }
 
 /// A question.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::start::{EvictJson, StartJson};
 
 /// Group and version of all documents.
 pub const API_VERSION: &str = "answers.volcano.sh/v1";
@@ -64,6 +67,12 @@ pub struct ExplanationJson {
     /// Its place in the line.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub line: Option<LineJson>,
+    /// When it starts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub start: Option<StartJson>,
+    /// Why nobody was evicted for it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evict: Option<EvictJson>,
 }
 
 /// The job that was asked about.
@@ -295,6 +304,12 @@ pub struct RemedyJson {
     /// Up to five nodes that the job gets.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub nodes: Vec<String>,
+    /// Time until which to wait, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub at: Option<String>,
+    /// The same as one change of a document `WhatIf`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub change: Option<Value>,
 }
 
 /// The place of a job among the waiting jobs of its queue.

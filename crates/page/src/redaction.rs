@@ -5,9 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::access::Visible;
 use crate::document::Document;
-use crate::explanation::{ExplanationJson, LineJson, NodeNumbersJson, QuotaJson};
+use crate::explanation::{ExplanationJson, LineJson, NodeNumbersJson, QuotaJson, RemedyJson};
+use crate::start::EvictJson;
 
 /// Names of the cluster, by which they are found in sentences.
 #[derive(Clone, Debug, Default)]
@@ -62,10 +65,13 @@ impl Document {
                 subject.name = aliases.of(&format!("{}/{}", subject.namespace, subject.name));
                 subject.namespace.clear();
                 (subject.job, subject.job_kind, subject.pod) = (None, None, None);
+                it.unblock.iter_mut().for_each(|remedy| remedy.change = None);
             }
             if !visible.nodes {
                 it.nodes.iter_mut().for_each(hide_nodes);
-                it.unblock.iter_mut().for_each(|remedy| remedy.nodes.clear());
+                it.unblock.iter_mut().for_each(hide_nodes_of_remedy);
+                let awaited = it.start.iter_mut().flat_map(|start| &mut start.waits_for);
+                awaited.for_each(|awaited| awaited.nodes.clear());
             }
         });
         self.visit_texts(&mut |text| *text = redacted(text, names, visible, &mut aliases));
@@ -92,6 +98,11 @@ impl Document {
             }
         };
         self.visit_explanations(&mut |it| it.line.iter_mut().for_each(&mut neighbours));
+        self.visit_explanations(&mut |it| {
+            for awaited in it.start.iter_mut().flat_map(|start| &mut start.waits_for) {
+                visit(JobName { job: &mut awaited.job, hidden: None });
+            }
+        });
         match self {
             Self::Line(list) => {
                 for it in &mut list.items {
@@ -113,6 +124,8 @@ impl Document {
             visit(&mut it.verdict.text);
             it.last_condition.iter_mut().for_each(|condition| visit(&mut condition.message));
             it.unblock.iter_mut().for_each(|remedy| visit(&mut remedy.text));
+            it.start.iter_mut().filter_map(|start| start.text.as_mut()).for_each(&mut *visit);
+            it.evict.iter_mut().for_each(|evict| visit_eviction(evict, visit));
             let line = it.line.iter_mut();
             let neighbours = line.flat_map(|line| line.before.iter_mut().chain(&mut line.behind));
             neighbours.filter_map(|it| it.values.as_mut()).flatten().for_each(&mut *visit);
@@ -171,6 +184,22 @@ fn hide_nodes(nodes: &mut NodeNumbersJson) {
     nodes.nearest.iter_mut().for_each(|node| node.name = "hidden".to_owned());
 }
 
+/// A change of nodes names some.
+fn hide_nodes_of_remedy(remedy: &mut RemedyJson) {
+    remedy.nodes.clear();
+    let names_nodes =
+        |change: &Value| ["addNodes", "uncordon"].iter().any(|it| change.get(it).is_some());
+    remedy.change = remedy.change.take().filter(|change| !names_nodes(change));
+}
+
+fn visit_eviction(it: &mut EvictJson, visit: &mut dyn FnMut(&mut String)) {
+    visit(&mut it.text);
+    it.compared.iter_mut().for_each(&mut *visit);
+    it.remedy.iter_mut().for_each(&mut *visit);
+    let causes = it.actions.iter_mut().flat_map(|action| &mut action.causes);
+    causes.for_each(|cause| visit(&mut cause.text));
+}
+
 /// Leaves of a limit what is short, if its queue is not visible.
 fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
     let is_hidden = |row: &&mut QuotaJson| {
@@ -189,7 +218,10 @@ fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
     }
     if has_hidden {
         let raised = it.unblock.iter_mut().filter(|remedy| remedy.kind == "raiseQuota");
-        raised.for_each(|remedy| remedy.text = "raise the limit of the queue".to_owned());
+        raised.for_each(|remedy| {
+            remedy.text = "raise the limit of the queue".to_owned();
+            remedy.change = None;
+        });
     }
 }
 

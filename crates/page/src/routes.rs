@@ -56,7 +56,7 @@ const LIST: &[&str] = &["queue", "code", "offset", "limit"];
 pub const ROUTES: &[Route] = &[
     Route { path: "/namespaces/{namespace}/explanations/{name}", answer: RouteAnswer::Explanation,
         verb: "get", resource: "explanations", schema: "Explanation",
-        query: &["kind", "controllerUid", "depth"], about: "Why a job waits" },
+        query: &["kind", "controllerUid", "depth", "when"], about: "Why a job waits" },
     Route { path: "/namespaces/{namespace}/explanations", answer: RouteAnswer::Explanations,
         verb: "list", resource: "explanations", schema: "ExplanationList", query: LIST,
         about: "Jobs of a namespace that wait" },
@@ -144,6 +144,14 @@ impl Route {
                     Some("quick") => true,
                     Some(other) => {
                         let problem = format!("depth: quick or full wanted, not {other:?}");
+                        return Err(Problem::invalid(problem));
+                    }
+                },
+                when: match values.value("when").as_deref() {
+                    None | Some("false") => false,
+                    Some("true") => true,
+                    Some(other) => {
+                        let problem = format!("when: true or false wanted, not {other:?}");
                         return Err(Problem::invalid(problem));
                     }
                 },

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use vc_answers::{
-    AnswerState, Depth, Explanation, SubjectError, SubjectKind, SubjectQuery, explain,
+    AnswerState, Depth, Explanation, SubjectError, SubjectKind, SubjectQuery, add_start, explain,
     explain_waiting, find_subject,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
@@ -74,11 +74,11 @@ impl AnswerView {
         self.waiting.get_or_insert_with(|| Arc::new(explain_waiting(state))).clone()
     }
 
-    /// Answers a question.
+    /// Answers a question. The view must be one of this engine as it is.
     ///
     /// # Errors
     /// Nothing has the name, or several do.
-    pub fn answer(&mut self, question: &Question) -> Result<Document, Problem> {
+    pub fn answer(&mut self, engine: &Engine, question: &Question) -> Result<Document, Problem> {
         let as_of = self.as_of();
         Ok(match question {
             Question::Explanation(asked) => {
@@ -91,7 +91,10 @@ impl AnswerView {
                 let found = find_subject(self.cluster(), query);
                 let subject = found.map_err(|error| not_found(error, query))?;
                 let depth = if asked.quick { Depth::Quick } else { Depth::Full };
-                let found = explain(&mut self.state, subject, depth);
+                let mut found = explain(&mut self.state, subject, depth);
+                if asked.when && !asked.quick {
+                    add_start(engine, &self.state, subject, &mut found);
+                }
                 Document::Explanation(Box::new(self.json(&found)))
             }
             Question::Explanations { namespace, queue, code, range } => {

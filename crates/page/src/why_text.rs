@@ -9,6 +9,7 @@ use crate::explanation::{
     AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, GangJson, LineJson, NeighbourJson,
     NodeGroupJson, NodeNumbersJson, RemedyJson,
 };
+use crate::start_text::{eviction_lines, start_text};
 use crate::table::Table;
 
 /// Widest phrase before the names of nodes.
@@ -27,13 +28,23 @@ pub fn why_text(it: &ExplanationJson) -> String {
     if let Some(text) = it.blocking.as_ref().and_then(blocked_text) {
         line(&mut out, "BLOCKED", &text);
     }
-    remedies(&mut out, &it.unblock);
+    // The line START says what waiting brings.
+    let remedies: Vec<&RemedyJson> =
+        it.unblock.iter().filter(|remedy| remedy.kind != "wait").collect();
+    remedy_lines(&mut out, &remedies);
     if let Some(condition) = &it.last_condition {
         let text = format!("{}: {}", condition.reason, condition.message);
         line(&mut out, "WRITTEN", &text);
     }
     if let Some(place) = &it.line {
         line(&mut out, "LINE", &line_text(it, place));
+    }
+    if let Some(start) = &it.start {
+        line(&mut out, "START", &start_text(start, &it.as_of.time));
+    }
+    let evict = it.evict.iter().flat_map(eviction_lines);
+    for (at, text) in evict.enumerate() {
+        line(&mut out, if at == 0 { "EVICT" } else { "" }, &text);
     }
     out.push_str(&as_of_text(&it.as_of));
     out
@@ -148,8 +159,8 @@ fn phrase(group: &NodeGroupJson) -> String {
 }
 
 /// Who may change what, so that the job starts, and on which nodes it would be.
-fn remedies(out: &mut String, remedies: &[RemedyJson]) {
-    let is_located = |remedy: &&RemedyJson| !remedy.nodes.is_empty();
+fn remedy_lines(out: &mut String, remedies: &[&RemedyJson]) {
+    let is_located = |remedy: &&&RemedyJson| !remedy.nodes.is_empty();
     let widths = remedies.iter().filter(is_located).map(|it| it.text.chars().count());
     let width = widths.max().unwrap_or(0).min(WIDEST_PHRASE);
     for (at, remedy) in remedies.iter().enumerate() {

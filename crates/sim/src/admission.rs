@@ -31,12 +31,22 @@ pub(crate) fn admit(input: Input) -> AdmittedObjects {
     admitted.take(input.objects);
     let mut context = WorkloadContext::default();
     admitted.objects.iter().for_each(|object| context.add(&object.value));
-    admitted.expand(&context);
-    let priorities = PriorityClasses::of(&admitted.objects);
-    for object in &mut admitted.objects {
-        complete(&mut object.value, &priorities);
-    }
-    admitted.group(context);
+    admitted.finish(context, std::iter::empty());
+    admitted
+}
+
+/// Fills in what is missing and expands workloads, beside objects that exist already.
+pub(crate) fn admit_beside<'a>(
+    objects: Vec<InputObject>,
+    live: impl Iterator<Item = &'a Value> + Clone,
+    now_micros: i64,
+) -> AdmittedObjects {
+    let mut admitted = AdmittedObjects { now_micros, ..AdmittedObjects::default() };
+    admitted.take(objects);
+    let mut context = WorkloadContext::default();
+    live.clone().for_each(|object| context.add(object));
+    admitted.objects.iter().for_each(|object| context.add(&object.value));
+    admitted.finish(context, live);
     admitted
 }
 
@@ -59,6 +69,18 @@ impl AdmittedObjects {
                 }
             }
         }
+    }
+
+    /// Expands workloads, completes objects and puts pods into groups. `live` are objects that exist
+    /// already.
+    fn finish<'a>(&mut self, context: WorkloadContext, live: impl Iterator<Item = &'a Value>) {
+        self.expand(&context);
+        let mut priorities = PriorityClasses::of(live);
+        self.objects.iter().for_each(|object| priorities.add(&object.value));
+        for object in &mut self.objects {
+            complete(&mut object.value, &priorities);
+        }
+        self.group(context);
     }
 
     fn expand(&mut self, context: &WorkloadContext) {
@@ -201,29 +223,29 @@ struct PriorityClasses {
 }
 
 impl PriorityClasses {
-    fn of(objects: &[InputObject]) -> Self {
+    fn of<'a>(objects: impl Iterator<Item = &'a Value>) -> Self {
         let mut priorities = Self::default();
         for (name, value) in
             [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
         {
             priorities.values.insert(name.to_owned(), value);
         }
-        for InputObject { value: class, .. } in objects {
-            if class["kind"] == "PriorityClass" {
-                let name = text(class, "/metadata/name").to_owned();
-                let value = class["value"].as_i64().unwrap_or(0);
-                if class["globalDefault"] == true {
-                    let candidate = (value, name.clone());
-                    let least = priorities
-                        .default
-                        .take()
-                        .map_or(candidate.clone(), |old| old.min(candidate));
-                    priorities.default = Some(least);
-                }
-                priorities.values.insert(name, value);
-            }
-        }
+        objects.for_each(|object| priorities.add(object));
         priorities
+    }
+
+    fn add(&mut self, class: &Value) {
+        if class["kind"] != "PriorityClass" {
+            return;
+        }
+        let name = text(class, "/metadata/name").to_owned();
+        let value = class["value"].as_i64().unwrap_or(0);
+        if class["globalDefault"] == true {
+            let candidate = (value, name.clone());
+            let least = self.default.take().map_or(candidate.clone(), |old| old.min(candidate));
+            self.default = Some(least);
+        }
+        self.values.insert(name, value);
     }
 
     /// Gives a pod without a priority that of its class, or of the default class.

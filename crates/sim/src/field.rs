@@ -21,6 +21,11 @@ impl<'a> FieldReader<'a> {
         FieldReader { path: format!("{}{dot}{name}", self.path), value: &self.value[name] }
     }
 
+    /// The path, such as `spec.changes[0]`.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
     pub(crate) fn value(&self) -> &'a Value {
         self.value
     }

@@ -14,6 +14,7 @@ pub mod scenario;
 pub mod serve;
 mod simulation;
 mod storage;
+pub mod what_if;
 pub mod why;
 pub mod workload;
 

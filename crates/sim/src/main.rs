@@ -19,6 +19,7 @@ struct CommandLine {
 enum Command {
     Run(cli::run::RunArgs),
     Why(cli::why::WhyArgs),
+    WhatIf(cli::what_if::WhatIfArgs),
     Test(cli::test::TestArgs),
     Serve(cli::serve::ServeArgs),
     Demo(vc_sim::demo::DemoArgs),
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Run(run) => run.execute(),
         Command::Why(why) => why.execute(),
+        Command::WhatIf(what_if) => what_if.execute(),
         Command::Test(test) => test.execute(),
         Command::Serve(serve) => serve.execute(),
         Command::Demo(demo) => demo.run(),

@@ -125,6 +125,22 @@ impl Simulation {
         AnswerState::new(&self.engine, &cycle.report)
     }
 
+    /// Applies what the last cycle has changed, and returns the engine for questions.
+    pub(crate) fn engine_after_cycle(&mut self) -> &Engine {
+        self.engine.apply(std::mem::take(&mut self.changes));
+        &self.engine
+    }
+
+    /// Returns all objects.
+    pub(crate) fn all_objects(&self) -> impl Iterator<Item = &Value> + Clone {
+        self.objects.values()
+    }
+
+    /// Returns the clock, in microseconds since 1970.
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+
     fn faults(&self, report: &Report, now: CycleTime) -> Vec<String> {
         let state = self.engine.cluster().check().err().into_iter();
         state.chain(self.engine.verify(report, now)).collect()

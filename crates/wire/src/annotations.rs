@@ -89,6 +89,8 @@ const OTHERS: &[&str] = &[
     "huawei.com/npu-core",
     "huawei.com/vnpu-mode",
     "hami-vnpu-core",
+    "reservation.volcano.sh/runtime",
+    "kueue.x-k8s.io/max-exec-time-seconds",
     "gpu",
     "hamivgpu",
     "pv.kubernetes.io/bind-completed",

@@ -46,6 +46,7 @@ pub struct SlimPodSpec {
     pub affinity: LenientField<SlimAffinity>,
     pub tolerations: LenientList<SlimToleration>,
     pub scheduling_gates: LenientList<SlimNamed>,
+    pub active_deadline_seconds: LenientField<i64>,
     pub topology_spread_constraints: LenientList<SlimSpread>,
     pub volumes: LenientList<SlimPodVolume>,
     pub resource_claims: LenientList<SlimPodClaim>,
@@ -100,6 +101,7 @@ object!(
         "affinity" => affinity,
         "tolerations" => tolerations,
         "schedulingGates" => scheduling_gates,
+        "activeDeadlineSeconds" => active_deadline_seconds,
         "topologySpreadConstraints" => topology_spread_constraints,
         "volumes" => volumes,
         "resourceClaims" => resource_claims,
@@ -213,6 +215,16 @@ fn read_spec(
     let spread_path = path.field("topologySpreadConstraints");
     pod.spread = spread(spec.topology_spread_constraints, &pod.labels, &spread_path, problems);
     pod.tolerations = tolerations(spec.tolerations, &path.field("tolerations"), problems);
+    let deadline = path.field("activeDeadlineSeconds");
+    // A pod without a known end is scheduled like any other.
+    pod.active_deadline_seconds = match spec.active_deadline_seconds {
+        LenientField::Good(seconds) => Some(seconds),
+        LenientField::Absent => None,
+        LenientField::Bad(message) => {
+            problems.note(&deadline, &message);
+            None
+        }
+    };
     let gates = path.field("schedulingGates");
     pod.scheduling_gates = problems.list(spec.scheduling_gates, &gates, |problems, gate, path| {
         problems.text(gate.name, &path.field("name"))

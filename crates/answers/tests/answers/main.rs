@@ -3,9 +3,12 @@
 
 mod blocking;
 mod codes;
+mod evict;
 mod examples;
 mod line;
 mod numbers;
 mod subjects;
 mod support;
 mod unblock;
+mod what_if;
+mod when;

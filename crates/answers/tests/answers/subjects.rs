@@ -62,6 +62,7 @@ fn ans_29_the_same_question_has_the_same_answer() {
     of_list.line = first.line.clone();
     of_list.blocking = first.blocking.clone();
     of_list.unblock = first.unblock.clone();
+    of_list.evict = first.evict.clone();
     assert_eq!(of_list, first, "one of many, but for sets, remedies and the jobs ahead");
 }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::ProptestConfig;
 use vc_answers::{
-    AnswerState, Depth, Explanation, SubjectKind, SubjectQuery, explain, explain_waiting,
-    find_subject,
+    AnswerState, Change, Depth, Explanation, Subject, SubjectKind, SubjectQuery, WhatIf,
+    WhatIfResult, add_start, explain, explain_waiting, find_subject, what_if,
 };
 use vc_conf::Config;
 use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN, Report};
@@ -70,10 +70,7 @@ impl Asked {
     /// Explains the job or pod `namespace/name`, or `name` in the namespace default.
     pub(crate) fn why(&self, name: &str) -> Explanation {
         let mut state = self.state();
-        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
-        let kind = SubjectKind::Any;
-        let query = SubjectQuery { namespace, name, controller_uid: None, kind };
-        let subject = find_subject(state.cluster(), query).unwrap();
+        let subject = self.subject(&state, name);
         explain(&mut state, subject, Depth::Full)
     }
 
@@ -84,6 +81,28 @@ impl Asked {
         };
         let texts = self.why(name).unblock.iter().map(remedy).collect::<Vec<String>>();
         texts.iter().map(|text| text.trim_end_matches([':', ' ']).to_owned()).collect()
+    }
+
+    /// Explains a job with its start.
+    pub(crate) fn why_with_start(&self, name: &str) -> Explanation {
+        let mut state = self.state();
+        let subject = self.subject(&state, name);
+        let mut explanation = explain(&mut state, subject, Depth::Full);
+        add_start(&self.engine, &state, subject, &mut explanation);
+        explanation
+    }
+
+    fn subject(&self, state: &AnswerState, name: &str) -> Subject {
+        let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+        let kind = SubjectKind::Any;
+        let query = SubjectQuery { namespace, name, controller_uid: None, kind };
+        find_subject(state.cluster(), query).unwrap()
+    }
+
+    /// Returns what differs with these changes.
+    pub(crate) fn what_if(&self, changes: Vec<Change>) -> WhatIfResult {
+        let question = WhatIf { changes, ..WhatIf::default() };
+        what_if(&self.engine, &question).unwrap()
     }
 
     /// Returns the blocking sets, one text each: `taint/x:NoSchedule + room/cpu`.

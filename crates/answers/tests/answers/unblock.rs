@@ -106,6 +106,9 @@ impl Story {
                 let is_less = less.minimum < self.minimum;
                 return (after, is_less.then_some(less));
             }
+            RemedyKind::Wait | RemedyKind::RaisePriority | RemedyKind::Together => {
+                unreachable!("only with the start");
+            }
             RemedyKind::RaiseQuota => {
                 after.cap_milli = Some(milli(word(1)));
                 less.cap_milli = after.cap_milli.map(|cap| cap - 1);
@@ -156,7 +159,7 @@ proptest! {
     #![proptest_config(random_cases(150))]
 
     /// Cases 32 and 33: the engine starts the job after every remedy, and does not if the remedy
-    /// goes less far.
+    /// goes less far. The same holds if the remedy is asked about as a what-if.
     #[test]
     fn ans_32_every_remedy_starts_the_job_and_none_is_larger_than_needed(story in story()) {
         // The remedies of a gang that has started are about its further pods.
@@ -165,6 +168,12 @@ proptest! {
         }
         let why = story.run().why("j");
         for remedy in &why.unblock {
+            if let Some(change) = &remedy.change {
+                let result = story.run().what_if(vec![change.as_change()]);
+                let n_placed = result.placed.iter().filter(|it| it.pod.name.starts_with("j-"));
+                let n_placed = n_placed.count() as i64;
+                prop_assert!(story.minimum.min(n_placed) > 0, "{story:?}\n{remedy:?}\n{result:?}");
+            }
             let (after, less) = story.with(remedy);
             prop_assert!(after.starts(), "{story:?}\n{remedy:?}");
             if let Some(less) = less {

@@ -74,6 +74,12 @@ impl Cluster {
             self.pod_group_deleted(&record.key);
             return true;
         }
+        self.put_pod_group(record)
+    }
+
+    /// Writes a PodGroup of ours to the tables. Returns true if something that sessions read has
+    /// changed.
+    pub(super) fn put_pod_group(&mut self, record: PodGroupRecord) -> bool {
         let id = self.job_row(&record.key);
         self.job_changes.push(id);
         let known = self.jobs[id].pod_group.as_ref().filter(|group| group.uid == record.uid);

@@ -10,6 +10,7 @@ use crate::cluster::apply::go_bool;
 use crate::device_share::{devices_of, group_of};
 use crate::duration::go_duration_micros;
 use crate::record::{ObjectKey, PodCondition, PodPhase, PodRecord};
+use crate::stated_run::StatedRun;
 use crate::status::TaskStatus;
 use crate::task::{Gates, QUEUE_GATE, Task};
 
@@ -30,6 +31,8 @@ impl Cluster {
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
         let (role, preemptable) = (role_of(&pod), preemptable_text(&pod));
         let cooling_until_micros = cooling_until_micros(&pod);
+        let stated_run =
+            StatedRun::of(&pod.labels, &pod.annotations).with_deadline(pod.active_deadline_seconds);
         let is_bare = job_key.is_none() && self.settings.bare_pods && self.schedules(&pod);
         let bare = is_bare.then(|| pod.clone());
         let (class, uncounted) = self.class_of(&mut pod);
@@ -73,6 +76,7 @@ impl Cluster {
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),
+            stated_run: (!stated_run.is_empty()).then(|| Box::new(stated_run)),
             started_micros: pod.started_micros,
             scheduled_micros: pod.scheduled_micros,
             preempted: pod.deleting && pod.evicted_by_scheduler,

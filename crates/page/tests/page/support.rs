@@ -27,18 +27,19 @@ pub(crate) const CLUSTER: &str = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8
     job prod/on-g2 queue=research min=1 running\n task a gpu=5 @g2 running
     job ml/held queue=small min=2\n task a gpu=3 x2";
 
-/// Returns the answers about a cluster after one cycle.
-pub(crate) fn view(text: &str) -> AnswerView {
+/// Returns the engine of a cluster after one cycle, and the answers about it.
+pub(crate) fn view(text: &str) -> (Engine, AnswerView) {
     let config: Config = vc_conf::parse("test.conf", CONF, &KNOWN).unwrap().config;
     let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config);
     engine.explain(true);
     let now = CycleTime { unix_micros: START_MICROS + 5_400_000_000 };
     let (_effects, report) = engine.cycle(events_of(&format!("queue default\n{text}")), now);
-    AnswerView::new(&engine, &report, StateSource::Daemon { behind_millis: 7 })
+    let view = AnswerView::new(&engine, &report, StateSource::Daemon { behind_millis: 7 });
+    (engine, view)
 }
 
 /// Answers from a view, or with a problem.
-pub(crate) struct Source(pub(crate) Result<Mutex<AnswerView>, Problem>);
+pub(crate) struct Source(pub(crate) Result<Mutex<(Engine, AnswerView)>, Problem>);
 
 impl AnswerSource for Source {
     fn revision(&self) -> Result<String, Problem> {
@@ -46,8 +47,9 @@ impl AnswerSource for Source {
     }
 
     async fn ask(&self, question: Question) -> Result<Answered, Problem> {
-        let mut view = self.0.as_ref().map_err(Clone::clone)?.lock().unwrap();
-        Ok(Answered { document: view.answer(&question)?, names: view.names() })
+        let mut asked = self.0.as_ref().map_err(Clone::clone)?.lock().unwrap();
+        let (engine, view) = &mut *asked;
+        Ok(Answered { document: view.answer(engine, &question)?, names: view.names() })
     }
 }
 

@@ -8,7 +8,8 @@ use vc_page::{
 use crate::support::{CLUSTER, view};
 
 fn text(question: &Question) -> String {
-    match view(CLUSTER).answer(question).unwrap() {
+    let (engine, mut view) = view(CLUSTER);
+    match view.answer(&engine, question).unwrap() {
         Document::Explanation(one) => why_text(&one),
         Document::Explanations(list) => why_list_text(&list.items),
         Document::Queues(list) => queues_text(&list),

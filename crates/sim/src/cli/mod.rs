@@ -6,6 +6,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod test;
+pub(crate) mod what_if;
 pub(crate) mod why;
 
 use std::io::Write;

@@ -6,6 +6,9 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use serde_yaml::Spanned;
 
+/// API version of questions.
+pub(crate) const ANSWERS: &str = "answers.volcano.sh/v1";
+
 /// A document with the items of a list still apart.
 #[derive(Debug, Default)]
 pub(super) struct Document {
@@ -66,6 +69,10 @@ pub(super) fn identity_problem(value: &Value) -> Option<String> {
             Value::Null | Value::String(_) => return missing(field),
             other => return Some(format!("{field}: must be a string: {other}")),
         }
+    }
+    // A question needs no name.
+    if (&value["kind"], &value["apiVersion"]) == (&"WhatIf".into(), &ANSWERS.into()) {
+        return None;
     }
     let metadata = &value["metadata"];
     match &metadata["name"] {

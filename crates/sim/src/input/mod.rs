@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use document::ANSWERS;
 pub(crate) use files::text_of;
 pub use files::{InputError, read, scenario_files};
 pub(crate) use unknown_fields::unknown_fields;

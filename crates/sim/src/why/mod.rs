@@ -4,11 +4,13 @@
 mod names;
 
 use serde::Serialize;
-use vc_answers::{Depth, Explanation, explain, explain_not_ours, explain_waiting};
+use vc_answers::{Depth, Explanation, add_start, explain, explain_not_ours, explain_waiting};
 use vc_page::{ExplanationJson, ExplanationListJson, StateSource, why_list_text, why_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
-use names::{Found, OwnerNames, find};
+use names::{Found, find};
+
+pub(crate) use names::{OwnerNames, group_named};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -68,7 +70,11 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let asked = match &options.name {
         Some(name) => {
             let explanation = match find(&simulation, state.cluster(), (namespace, name))? {
-                Found::Ours(subject) => explain(&mut state, subject, Depth::Full),
+                Found::Ours(subject) => {
+                    let mut one = explain(&mut state, subject, Depth::Full);
+                    add_start(simulation.engine_after_cycle(), &state, subject, &mut one);
+                    one
+                }
                 Found::NotOurs { pod, scheduler } => explain_not_ours(&state, pod, &scheduler),
             };
             Asked::One(Box::new(json(&explanation)))

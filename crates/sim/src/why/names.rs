@@ -29,7 +29,7 @@ const SHORT: &[(&str, &str)] = &[
 ];
 
 /// The controllers of PodGroups.
-pub(super) struct OwnerNames(BTreeMap<ObjectKey, Controller>);
+pub(crate) struct OwnerNames(BTreeMap<ObjectKey, Controller>);
 
 /// A controller.
 struct Controller {
@@ -40,7 +40,7 @@ struct Controller {
 }
 
 impl OwnerNames {
-    pub(super) fn of(simulation: &Simulation) -> Self {
+    pub(crate) fn of(simulation: &Simulation) -> Self {
         let owner = |group: &Value| {
             let namespace = text(group, "/metadata/namespace");
             Some((ObjectKey::new(namespace, text(group, "/metadata/name")), controller(group)?))
@@ -52,6 +52,14 @@ impl OwnerNames {
     pub(super) fn get(&self, group: &ObjectKey) -> Option<Owner> {
         let it = self.0.get(group)?;
         Some(Owner { kind: it.kind.clone(), name: it.name.clone() })
+    }
+
+    /// Returns the name of a job as users know it: that of its controller, else of its PodGroup.
+    pub(crate) fn name(&self, group: &ObjectKey) -> String {
+        match self.get(group) {
+            Some(owner) => format!("{}/{}", group.namespace, owner.name),
+            None => group.to_string(),
+        }
     }
 }
 
@@ -111,6 +119,19 @@ pub(super) fn find(
             not_ours(simulation, &namespaces, name).ok_or_else(|| unknown(asked, namespace, close))
         }
     }
+}
+
+/// Returns the PodGroup of a controller of this name. Returns `None` if no controller, or several,
+/// have one.
+pub(crate) fn group_named(simulation: &Simulation, key: &ObjectKey) -> Option<ObjectKey> {
+    let is_named = |group: &&Value| {
+        text(group, "/metadata/namespace") == &*key.namespace
+            && controller(group).is_some_and(|owner| owner.name == *key.name)
+    };
+    let mut groups = simulation.objects(Kind::PodGroup).filter(is_named);
+    let group = groups.next()?;
+    let name = text(group, "/metadata/name");
+    groups.next().is_none().then(|| ObjectKey::new(&key.namespace, name))
 }
 
 fn long_kind(kind: &str) -> String {

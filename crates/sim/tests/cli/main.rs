@@ -11,4 +11,5 @@ mod quota;
 mod run;
 mod scenario;
 mod usage;
+mod what_if;
 mod why;

@@ -102,7 +102,19 @@ fn ans_18_a_as_json() {
         .iter()
         .map(|remedy| remedy["kind"].as_str().unwrap())
         .collect();
-    assert_eq!(kinds, ["tolerate", "askLess", "addNodes"]);
+    assert_eq!(kinds, ["wait", "tolerate", "askLess", "addNodes"]);
+    let tolerate = &json["unblock"][1]["change"]["setPods"];
+    assert_eq!(
+        (&tolerate["job"], &tolerate["tolerations"][0]["key"]),
+        (&"ml/train-7f3c".into(), &"team".into())
+    );
+    let start = &json["start"];
+    assert_eq!(start["expected"], "2026-11-23T10:40:00Z");
+    assert_eq!(start["waitsFor"][0]["source"], "stated");
+    assert_eq!(json["unblock"][0]["at"], start["expected"]);
+    let evict = &json["evict"];
+    assert_eq!(evict["text"], "nobody: neither preempt nor reclaim is among the actions");
+    assert_eq!(evict["notConfigured"].as_array().unwrap().len(), 4);
     let list = why(&["-o", "json"]).json();
     assert_eq!(
         (&list["kind"], list["items"].as_array().unwrap().len()),

@@ -1,0 +1,112 @@
+//! Expected ends of pods, from what their objects state. Specification: answers.md 7 (ANS-36).
+
+use vc_model::{Cluster, StatedRun, TaskId, TaskStatus};
+
+/// Time that a pod gets to end after its deadline has passed, in microseconds.
+const AFTER_DEADLINE_MICROS: i64 = 60_000_000;
+/// Doublings of a run that has lasted longer than stated.
+const MOST_DOUBLINGS: u32 = 10;
+
+/// Where an expected end comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndSource {
+    /// `spec.activeDeadlineSeconds`: the kubelet ends the pod.
+    Deadline,
+    /// An annotation or label of the pod or its PodGroup.
+    Stated,
+    /// The pod terminates already.
+    Terminating,
+}
+
+impl EndSource {
+    /// Returns the word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deadline => "deadline",
+            Self::Stated => "stated",
+            Self::Terminating => "terminating",
+        }
+    }
+}
+
+/// When a pod is expected to give its node back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedEnd {
+    /// Microseconds since 1970.
+    pub at_micros: i64,
+    /// What says so.
+    pub source: EndSource,
+}
+
+/// Returns when a pod that holds a node is expected to end. Returns `None` if it holds none, or if
+/// nothing says when it ends.
+pub fn expected_end(cluster: &Cluster, task: TaskId, now_micros: i64) -> Option<ExpectedEnd> {
+    let row = &cluster.tasks[task];
+    row.node?;
+    if row.status == TaskStatus::Releasing {
+        return Some(ExpectedEnd { at_micros: now_micros, source: EndSource::Terminating });
+    }
+    if !row.status.is_allocated() {
+        return None;
+    }
+    // A pod whose start is not known starts now.
+    let start = row.started_micros.or(row.scheduled_micros).unwrap_or(now_micros);
+    let own = row.stated_run.as_deref().copied().unwrap_or_default();
+    let of_group = cluster.job_of(task).and_then(|job| job.pod_group.as_ref());
+    let of_group = of_group.map(|group| StatedRun::of(&group.labels, &group.annotations));
+    let of_group = of_group.unwrap_or_default();
+    let stated = own.runtime_micros.or(of_group.runtime_micros);
+    let stated = stated.or(own.max_exec_micros).or(of_group.max_exec_micros);
+    let soft = stated.and_then(|run| soft_end(start, run, now_micros));
+    let hard = own.deadline_micros.map(|run| hard_end(start, run, now_micros));
+    let soft = soft.map(|at_micros| ExpectedEnd { at_micros, source: EndSource::Stated });
+    let hard = hard.map(|at_micros| ExpectedEnd { at_micros, source: EndSource::Deadline });
+    hard.into_iter().chain(soft).min_by_key(|end| end.at_micros)
+}
+
+/// Returns the end of a run that is stated. One that has passed is put off by doubling the run.
+fn soft_end(start: i64, run: i64, now_micros: i64) -> Option<i64> {
+    let ends = (0..=MOST_DOUBLINGS).map(|k| start.saturating_add(run.saturating_mul(1 << k)));
+    let mut later = ends.filter(|&end| now_micros < end);
+    later.next()
+}
+
+fn hard_end(start: i64, run: i64, now_micros: i64) -> i64 {
+    let end = start.saturating_add(run);
+    if now_micros < end { end } else { now_micros.saturating_add(AFTER_DEADLINE_MICROS) }
+}
+
+/// Returns the next expected end after now, with the pods that end then. Returns `None` if no pod
+/// is expected to end.
+pub(crate) fn next_ends(cluster: &Cluster, now_micros: i64) -> Option<(i64, Vec<TaskId>)> {
+    let ends = cluster.tasks.iter().filter_map(|(task, _)| {
+        let end = expected_end(cluster, task, now_micros)?;
+        // What terminates already is gone with the next cycle.
+        (end.source != EndSource::Terminating).then_some((end.at_micros, task))
+    });
+    let mut next: Option<(i64, Vec<TaskId>)> = None;
+    for (end, task) in ends {
+        match &mut next {
+            Some((first, tasks)) if *first == end => tasks.push(task),
+            Some((first, _)) if *first < end => {}
+            _ => next = Some((end, vec![task])),
+        }
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ans_36_overdue_ends_are_put_off() {
+        assert_eq!(soft_end(0, 10, 5), Some(10));
+        assert_eq!(soft_end(0, 10, 10), Some(20));
+        assert_eq!(soft_end(0, 10, 79), Some(80));
+        assert_eq!(soft_end(0, 10, 10 << 10), None, "after ten doublings nobody knows");
+        assert_eq!(hard_end(0, 10, 5), 10);
+        assert_eq!(hard_end(0, 10, 10), 10 + AFTER_DEADLINE_MICROS);
+        assert_eq!(soft_end(i64::MAX - 1, 10, 0), Some(i64::MAX));
+    }
+}

@@ -1,0 +1,260 @@
+//! A second engine in which whole cycles are run and what they decide is done to the rows: pods run,
+//! end and go, volumes are there at once. Specification: answers.md 9 (ANS-47, ANS-48).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_engine::{Certificate, CycleTime, Effect, Engine, Report};
+use vc_model::{
+    Cluster, ClusterEvent, JobId, ObjectKey, QueueRecord, QueueState, TaskId, TaskStatus,
+};
+
+use super::question::SupposedKubelet;
+use super::volumes;
+use crate::ends::next_ends;
+
+/// Time between two cycles, as `--schedule-period` has it.
+const PERIOD_MICROS: i64 = 1_000_000;
+
+/// A pod that got a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BoundPod {
+    pub(crate) pod_group: Option<ObjectKey>,
+    pub(crate) node: Arc<str>,
+}
+
+/// A pod that has to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GonePod {
+    pub(crate) pod_group: Option<ObjectKey>,
+    /// The action, or `drain` if its node is removed.
+    pub(crate) action: &'static str,
+    /// The PodGroup for which it goes. `None` if there is none.
+    pub(crate) for_group: Option<ObjectKey>,
+    /// The plugins that granted it.
+    pub(crate) plugins: Vec<&'static str>,
+}
+
+/// A copy of an engine with the decisions of its cycles.
+pub(crate) struct SupposedRun {
+    engine: Engine,
+    kubelet: SupposedKubelet,
+    now_micros: i64,
+    n_cycles: u32,
+    report: Report,
+    pub(crate) bound: BTreeMap<ObjectKey, BoundPod>,
+    pub(crate) evicted: BTreeMap<ObjectKey, GonePod>,
+    /// True if a volume was made for a claim.
+    pub(crate) has_provisioned: bool,
+}
+
+impl SupposedRun {
+    /// Copies the engine.
+    pub(crate) fn new(engine: &Engine, kubelet: SupposedKubelet) -> Self {
+        Self {
+            engine: engine.copy(),
+            kubelet,
+            now_micros: engine.last_micros(),
+            n_cycles: 0,
+            report: Report::default(),
+            bound: BTreeMap::new(),
+            evicted: BTreeMap::new(),
+            has_provisioned: false,
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        self.engine.cluster()
+    }
+
+    /// Returns the report of the last cycle.
+    pub(crate) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.now_micros
+    }
+
+    pub(crate) fn n_cycles(&self) -> u32 {
+        self.n_cycles
+    }
+
+    /// Applies one event at once.
+    pub(crate) fn apply(&mut self, event: ClusterEvent) {
+        self.engine.apply(vec![event]);
+    }
+
+    /// Moves the clock on, but never back.
+    pub(crate) fn advance_to(&mut self, now_micros: i64) {
+        self.now_micros = self.now_micros.max(now_micros);
+    }
+
+    /// Runs one cycle, one period later, and does what it decided. Returns true if it decided
+    /// something.
+    pub(crate) fn cycle(&mut self) -> bool {
+        self.now_micros = self.now_micros.saturating_add(PERIOD_MICROS);
+        self.cycle_now()
+    }
+
+    /// Runs one cycle without moving the clock on, and does what it decided. Returns true if it
+    /// decided something.
+    pub(crate) fn cycle_now(&mut self) -> bool {
+        self.n_cycles += 1;
+        let now = CycleTime { unix_micros: self.now_micros };
+        let (mut effects, report) = self.engine.cycle(Vec::new(), now);
+        let mut batch = effects.clone();
+        loop {
+            let (events, has_provisioned) = volumes::written(self.engine.cluster(), &batch);
+            if events.is_empty() {
+                break;
+            }
+            self.has_provisioned |= has_provisioned;
+            batch = self.engine.follow_up(events, now);
+            effects.extend(batch.iter().cloned());
+        }
+        self.note(&effects, &report.certificates);
+        self.perform(&effects);
+        if self.kubelet == SupposedKubelet::Instant {
+            self.run_kubelets();
+        }
+        self.report = report;
+        effects.iter().any(is_decision)
+    }
+
+    /// Runs cycles until one decides nothing, at most so many. Returns true if one decided nothing.
+    pub(crate) fn settle(&mut self, most: u32) -> bool {
+        (0..most).any(|_| !self.cycle())
+    }
+
+    /// Moves the clock to the next expected end, up to a time, and ends the pods that end then, which
+    /// are returned.
+    ///
+    /// # Errors
+    /// No pod ends by then. It is true if one ends later.
+    pub(crate) fn end_next(&mut self, until_micros: i64) -> Result<Vec<TaskId>, bool> {
+        let (at_micros, tasks) = next_ends(self.cluster(), self.now_micros).ok_or(false)?;
+        if until_micros < at_micros {
+            return Err(true);
+        }
+        self.advance_to(at_micros);
+        self.engine.suppose(|cluster| tasks.iter().for_each(|&task| cluster.end_pod(task)));
+        Ok(tasks)
+    }
+
+    /// Takes note of pods that get a node or have to go.
+    fn note(&mut self, effects: &[Effect], certificates: &[Certificate]) {
+        for effect in effects {
+            match effect {
+                Effect::Bind { pod, uid, node, .. } => {
+                    let cluster = self.engine.cluster();
+                    let job = cluster.task(uid).and_then(|task| cluster.tasks[task].job);
+                    let pod_group = job.and_then(|job| group_of(cluster, job));
+                    self.bound.insert(pod.clone(), BoundPod { pod_group, node: node.clone() });
+                }
+                Effect::Evict { pod, uid, pod_group, reason, for_pod_group, .. } => {
+                    let gone = GonePod {
+                        pod_group: pod_group.as_ref().map(|group| group.0.clone()),
+                        action: reason.as_str(),
+                        for_group: for_pod_group.as_deref().cloned(),
+                        plugins: granted_by(certificates, uid),
+                    };
+                    self.evicted.insert(pod.clone(), gone);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Does what concerns other rows than those of volumes.
+    fn perform(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::RemoveGate { uid, .. } => self.change_pod(uid, Cluster::open_gates),
+                Effect::Resync { uid, .. } => self.change_pod(uid, Cluster::requeue_pod),
+                Effect::PodGroupStatus { pod_group, .. } => {
+                    self.engine.suppose(|cluster| cluster.store_status(pod_group));
+                }
+                Effect::CreateQueue { queue, reclaimable } => {
+                    let record = QueueRecord {
+                        name: queue.clone(),
+                        uid: queue.clone(),
+                        weight: 1,
+                        reclaimable: *reclaimable,
+                        state: QueueState::Open,
+                        ..QueueRecord::default()
+                    };
+                    self.apply(ClusterEvent::QueueApplied(Box::new(record)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn change_pod(&mut self, uid: &str, change: fn(&mut Cluster, TaskId)) {
+        if let Some(task) = self.cluster().task(uid) {
+            self.engine.suppose(|cluster| change(cluster, task));
+        }
+    }
+
+    /// Starts pods that are bound, and removes those that terminate.
+    fn run_kubelets(&mut self) {
+        let cluster = self.cluster();
+        let held: BTreeSet<TaskId> = cluster.volumes.held().collect();
+        let mut starting = Vec::new();
+        let mut gone = Vec::new();
+        for (task, row) in cluster.tasks.iter().filter(|(_, row)| row.node.is_some()) {
+            match row.status {
+                TaskStatus::Binding | TaskStatus::Bound if !held.contains(&task) => {
+                    starting.push(task);
+                }
+                TaskStatus::Releasing => gone.push((row.key.clone(), row.uid.clone())),
+                _ => {}
+            }
+        }
+        let now_micros = self.now_micros;
+        if !starting.is_empty() {
+            let start = |cluster: &mut Cluster| {
+                starting.iter().for_each(|&task| cluster.start_pod(task, now_micros));
+            };
+            self.engine.suppose(start);
+        }
+        gone.into_iter().for_each(|(key, uid)| self.apply(ClusterEvent::PodDeleted { key, uid }));
+    }
+}
+
+/// True for an effect that lets the cluster differ in a later cycle. Conditions and events do not.
+fn is_decision(effect: &Effect) -> bool {
+    match effect {
+        Effect::Bind { .. }
+        | Effect::PreBind { .. }
+        | Effect::Evict { .. }
+        | Effect::RemoveGate { .. }
+        | Effect::CreateQueue { .. }
+        | Effect::DeallocateClaim { .. } => true,
+        Effect::PodGroupStatus { phase_changed, .. } => *phase_changed,
+        _ => false,
+    }
+}
+
+/// Returns the PodGroup of a job. Returns `None` if it has none of its own.
+pub(crate) fn group_of(cluster: &Cluster, job: JobId) -> Option<ObjectKey> {
+    let row = &cluster.jobs[job];
+    (!row.bare).then(|| row.key.clone())
+}
+
+/// Returns the plugins that granted the eviction of a pod.
+fn granted_by(certificates: &[Certificate], uid: &str) -> Vec<&'static str> {
+    let victims = certificates.iter().flat_map(|certificate| &certificate.victims);
+    let mut victims = victims.filter(|victim| *victim.uid == *uid);
+    let rule = victims.next().and_then(|victim| victim.rule.as_ref());
+    rule.map(|rule| rule.plugins.clone()).unwrap_or_default()
+}

@@ -1,0 +1,342 @@
+//! When a job starts: whole cycles in a copy of the engine whose clock goes from one expected end to
+//! the next. Ends are those that objects state. Specification: answers.md 7.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vc_engine::Engine;
+use vc_framework::Atom;
+use vc_model::{Cluster, ClusterEvent, JobId, ObjectKey, TaskId, TaskStatus};
+use vc_resource::Dim;
+
+use crate::amounts::count;
+use crate::code::WaitCode;
+use crate::ends::{ExpectedEnd, expected_end};
+use crate::explain::AnswerState;
+use crate::explanation::{Explanation, Remedy, RemedyKind, Responsible};
+use crate::subject::Subject;
+use crate::supposed_remedies::{raise_priority, together};
+use crate::trials::{AtomSet, HeldByOrder, JobTrials};
+use crate::unblock::MOST_REMEDIES;
+use crate::what_if::SupposedKubelet;
+use crate::what_if::run::SupposedRun;
+
+/// How far ahead a start is looked for.
+const WINDOW_MICROS: i64 = 24 * 3_600 * 1_000_000;
+/// A start that is nearer than this is a remedy of its own.
+const SOON_MICROS: i64 = 3_600 * 1_000_000;
+/// Ends that are looked at.
+const MOST_ENDS: usize = 200;
+/// Cycles after each end: evictions, binds, and what follows from them.
+const CYCLES_PER_END: u32 = 3;
+/// Jobs before a job that are planned.
+const MOST_AHEAD: usize = 100;
+
+/// Why a start is not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StartUnknown {
+    /// What it waits for is held by pods without an expected end: so many.
+    NoEnd(usize),
+    /// Not within 24 hours.
+    BeyondWindow,
+    /// More than 100 jobs are before it.
+    TooFarBack,
+    /// It has no pods yet.
+    NoPods,
+    /// Every way out needs a change.
+    NotByTime,
+    /// Too many ends come before.
+    Budget,
+}
+
+impl StartUnknown {
+    /// Returns the word in answers.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::NoEnd(_) => "noEnd",
+            Self::BeyondWindow => "beyondWindow",
+            Self::TooFarBack => "tooFarBack",
+            Self::NoPods => "noPods",
+            Self::NotByTime => "notByTime",
+            Self::Budget => "budget",
+        }
+    }
+
+    /// Returns the reason in one line.
+    pub fn text(&self) -> String {
+        match self {
+            Self::NoEnd(0) => "no pod is expected to end".to_owned(),
+            Self::NoEnd(pods) => {
+                let pods = count(*pods, "pod");
+                format!("what it waits for is held by {pods} without an expected end")
+            }
+            Self::BeyondWindow => "not within 24h".to_owned(),
+            Self::TooFarBack => format!("more than {MOST_AHEAD} jobs are before it"),
+            Self::NoPods => "it has no pods yet".to_owned(),
+            Self::NotByTime => "every way out needs a change".to_owned(),
+            Self::Budget => format!("more than {MOST_ENDS} ends come before"),
+        }
+    }
+}
+
+/// A job whose end is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwaitedJob {
+    /// PodGroup, or the pod if it has none.
+    pub job: ObjectKey,
+    /// Number of its pods that are waited for.
+    pub pods: usize,
+    /// Their nodes, by name.
+    pub nodes: Vec<Arc<str>>,
+    /// The last of their ends, and what says so.
+    pub end: ExpectedEnd,
+}
+
+/// When a job starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StartAnswer {
+    /// When it starts if nobody is before it, in microseconds since 1970. `None`: not known.
+    pub earliest_micros: Option<i64>,
+    /// When it starts if nothing arrives, in microseconds since 1970. `None`: not known.
+    pub expected_micros: Option<i64>,
+    /// Why `expected_micros` is not known.
+    pub unknown: Option<StartUnknown>,
+    /// What `expected_micros` assumes.
+    pub assumes: Vec<&'static str>,
+    /// The ends that are waited for, in order; none could stay.
+    pub waits_for: Vec<AwaitedJob>,
+}
+
+/// Adds when a job starts to its explanation, which must be full and about the state after the last
+/// cycle of the engine. A start within the next hour is also a remedy.
+pub fn add_start(
+    engine: &Engine,
+    state: &AnswerState,
+    subject: Subject,
+    explanation: &mut Explanation,
+) {
+    let Some(job) = subject.job.filter(|_| explanation.waits()) else { return };
+    let goes_on = [WaitCode::NextCycle, WaitCode::BindFailed, WaitCode::Invalid];
+    if goes_on.contains(&explanation.verdict.code) || explanation.blocking.is_none() {
+        return;
+    }
+    let start = start(engine, state, job, explanation);
+    let own = &state.cluster().jobs[job];
+    if !own.bare {
+        let key = own.key.clone();
+        explanation.unblock.extend(raise_priority(engine, job, &key));
+        if start.unknown == Some(StartUnknown::NotByTime) {
+            explanation.unblock.extend(together(engine, state, (job, &key), explanation));
+        }
+    }
+    let soon = explanation.as_of.time_micros.saturating_add(SOON_MICROS);
+    if let Some(at_micros) = start.expected_micros.filter(|&at| at <= soon) {
+        let ends = start.waits_for.iter().map(AwaitedJob::text).collect::<Vec<_>>().join(", ");
+        let text = match ends.is_empty() {
+            true => "wait".to_owned(),
+            false => format!("{ends} ends"),
+        };
+        let (kind, who, nodes) = (RemedyKind::Wait, Responsible::Time, Vec::new());
+        let remedy = Remedy { kind, who, text, nodes, at_micros: Some(at_micros), change: None };
+        explanation.unblock.push(remedy);
+    }
+    // What comes by itself, then what the user may change.
+    let rank = |remedy: &Remedy| (remedy.kind != RemedyKind::Wait, remedy.who, remedy.kind);
+    explanation.unblock.sort_by_key(rank);
+    explanation.unblock.truncate(MOST_REMEDIES);
+    explanation.start = Some(start);
+}
+
+impl AwaitedJob {
+    /// Returns the job with its nodes: `ml/eval on g1`.
+    pub fn text(&self) -> String {
+        format!("{} on {}", self.job, self.nodes.join(" "))
+    }
+}
+
+fn start(
+    engine: &Engine,
+    state: &AnswerState,
+    job: JobId,
+    explanation: &Explanation,
+) -> StartAnswer {
+    let unknown = |reason| StartAnswer { unknown: Some(reason), ..StartAnswer::default() };
+    let cluster = state.cluster();
+    let waiting: BTreeSet<TaskId> = waiting_tasks(cluster, job).collect();
+    if waiting.is_empty() {
+        return unknown(StartUnknown::NoPods);
+    }
+    if is_not_by_time(explanation) {
+        return unknown(StartUnknown::NotByTime);
+    }
+    let mut alone = SupposedRun::new(engine, SupposedKubelet::Instant);
+    remove_others(&mut alone, job);
+    let earliest = plan(alone, job, &waiting);
+    let n_ahead = explanation.line.as_ref().map_or(0, |line| line.ahead.jobs);
+    let expected = match n_ahead <= MOST_AHEAD {
+        true => plan(SupposedRun::new(engine, SupposedKubelet::Instant), job, &waiting),
+        false => Err(StartUnknown::TooFarBack),
+    };
+    match expected {
+        Ok(plan) => StartAnswer {
+            // List scheduling has anomalies.
+            earliest_micros: earliest.ok().map(|it| it.at_micros.min(plan.at_micros)),
+            expected_micros: Some(plan.at_micros),
+            unknown: None,
+            assumes: vec!["noArrivals"],
+            waits_for: awaited(state, job, &plan.ended),
+        },
+        Err(reason) => StartAnswer {
+            earliest_micros: earliest.ok().map(|it| it.at_micros),
+            ..unknown(with_holders(cluster, (job, reason), explanation))
+        },
+    }
+}
+
+pub(crate) fn waiting_tasks(cluster: &Cluster, job: JobId) -> impl Iterator<Item = TaskId> {
+    let waits = |task: &TaskId| cluster.tasks[*task].status == TaskStatus::Pending;
+    cluster.jobs[job].tasks.iter().copied().filter(waits)
+}
+
+/// True if no end of a pod can let the job start.
+fn is_not_by_time(explanation: &Explanation) -> bool {
+    explanation.blocking.as_ref().is_some_and(|blocking| {
+        let never = blocking.sets.is_empty() && blocking.even_empty == Some(false);
+        blocking.is_complete && (never || !blocking.helps_waiting())
+    })
+}
+
+/// Removes the waiting pods of all other jobs.
+fn remove_others(run: &mut SupposedRun, job: JobId) {
+    let cluster = run.cluster();
+    let others = cluster.tasks.iter().filter(|(_, row)| {
+        row.status == TaskStatus::Pending && row.job.is_some_and(|other| other != job)
+    });
+    let others: Vec<_> = others.map(|(_, row)| (row.key.clone(), row.uid.clone())).collect();
+    others.into_iter().for_each(|(key, uid)| run.apply(ClusterEvent::PodDeleted { key, uid }));
+}
+
+/// A start, and the pods that end before it.
+pub(crate) struct StartPlan {
+    pub(crate) at_micros: i64,
+    pub(crate) ended: Vec<TaskId>,
+}
+
+/// Lets ends happen until one of the waiting tasks gets a node.
+pub(crate) fn plan(
+    mut run: SupposedRun,
+    job: JobId,
+    waiting: &BTreeSet<TaskId>,
+) -> Result<StartPlan, StartUnknown> {
+    let (begin, until) = (run.now_micros(), run.now_micros().saturating_add(WINDOW_MICROS));
+    let mut ended = Vec::new();
+    for number in 0..=MOST_ENDS {
+        let at_micros = if number == 0 { begin } else { run.now_micros() };
+        run.settle(CYCLES_PER_END);
+        let cluster = run.cluster();
+        let has_node = |task: &&TaskId| cluster.tasks[**task].node.is_some();
+        if cluster.jobs.get(job).is_none() || waiting.iter().any(|task| has_node(&task)) {
+            return Ok(StartPlan { at_micros, ended });
+        }
+        match run.end_next(until) {
+            Ok(tasks) => ended.extend(tasks),
+            Err(true) => return Err(StartUnknown::BeyondWindow),
+            Err(false) => return Err(StartUnknown::NoEnd(0)),
+        }
+    }
+    Err(StartUnknown::Budget)
+}
+
+/// Counts the pods without an expected end that hold what the job lacks.
+fn with_holders(
+    cluster: &Cluster,
+    (job, reason): (JobId, StartUnknown),
+    explanation: &Explanation,
+) -> StartUnknown {
+    if reason != StartUnknown::NoEnd(0) {
+        return reason;
+    }
+    let atoms = explanation.blocking.iter().flat_map(|blocking| &blocking.atoms);
+    let rooms = atoms.filter_map(|atom| atom.strip_prefix("room/"));
+    let dims: Vec<Dim> = rooms.filter_map(|name| cluster.dims.get(name)).collect();
+    let queue = cluster.jobs[job].queue;
+    let holds = |&(task, row): &(TaskId, &vc_model::Task)| {
+        let is_held = match dims.is_empty() {
+            // The queue is full.
+            true => cluster.job_of(task).is_some_and(|job| job.queue == queue),
+            false => dims.iter().any(|&dim| 0 < cluster.request(task).get(dim)),
+        };
+        row.node.is_some() && row.status.is_allocated() && is_held
+    };
+    let now_micros = explanation.as_of.time_micros;
+    let is_endless = |&(task, _): &(TaskId, _)| expected_end(cluster, task, now_micros).is_none();
+    StartUnknown::NoEnd(cluster.tasks.iter().filter(holds).filter(is_endless).count())
+}
+
+/// Returns the jobs whose ends the start needs: without any of them the job alone finds no place.
+pub(crate) fn awaited(state: &AnswerState, job: JobId, ended: &[TaskId]) -> Vec<AwaitedJob> {
+    let cluster = state.cluster();
+    let now_micros = state.time_micros();
+    let mut groups: BTreeMap<ObjectKey, AwaitedGroup> = BTreeMap::new();
+    for &task in ended {
+        // Pods that start in the plan do not hold anything now.
+        let Some(row) = cluster.tasks.get(task).filter(|row| row.node.is_some()) else { continue };
+        let Some(end) = expected_end(cluster, task, now_micros) else { continue };
+        let of_job = cluster.job_of(task).filter(|job| !job.bare).map(|job| job.key.clone());
+        let group = groups.entry(of_job.unwrap_or_else(|| row.key.clone())).or_default();
+        group.tasks.push(task);
+        group.end = group.end.filter(|last| end.at_micros <= last.at_micros).or(Some(end));
+    }
+    let mut groups: Vec<(ObjectKey, AwaitedGroup)> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, group)| group.end.map(|end| end.at_micros));
+    keep_needed(state, job, &mut groups);
+    let awaited = groups.into_iter().filter_map(|(key, group)| {
+        let nodes = group.tasks.iter().filter_map(|&task| cluster.tasks[task].node);
+        let nodes: BTreeSet<Arc<str>> =
+            nodes.map(|node| cluster.nodes[node].name.clone()).collect();
+        let (pods, nodes) = (group.tasks.len(), nodes.into_iter().collect());
+        Some(AwaitedJob { job: key, pods, nodes, end: group.end? })
+    });
+    awaited.collect()
+}
+
+/// Pods of one job that end.
+#[derive(Default)]
+struct AwaitedGroup {
+    tasks: Vec<TaskId>,
+    end: Option<ExpectedEnd>,
+}
+
+/// Drops the groups without whose end the job alone finds a place, too. All stay if it does not find
+/// one even with all ends, since other jobs take part then.
+fn keep_needed(state: &AnswerState, job: JobId, groups: &mut Vec<(ObjectKey, AwaitedGroup)>) {
+    let mut fork = state.copy_fork();
+    for (_, group) in &*groups {
+        group.tasks.iter().for_each(|&task| fork.cluster_mut().end_pod(task));
+    }
+    let is_placed = |fork: &mut vc_engine::Fork| {
+        let mut session = fork.session();
+        let mut trials = JobTrials::new(&mut session, job, HeldByOrder::default());
+        let is_placed = trials.run(&AtomSet::from([Atom::Order])).succeeds();
+        session.finish();
+        is_placed
+    };
+    if !is_placed(&mut fork) {
+        return;
+    }
+    // The last ends first: what ends early is waited for rather than what ends late.
+    let mut at = groups.len();
+    while 0 < at {
+        at -= 1;
+        let tasks = groups[at].1.tasks.clone();
+        let cluster = state.cluster();
+        for &task in &tasks {
+            let row = &cluster.tasks[task];
+            fork.cluster_mut().set_task(task, row.status, row.node);
+        }
+        match is_placed(&mut fork) {
+            true => drop(groups.remove(at)),
+            false => tasks.iter().for_each(|&task| fork.cluster_mut().end_pod(task)),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What-ifs. Specification: answers.md 20, cases 48 to 56.
+
+use proptest::prelude::*;
+use vc_answers::{
+    Change, CycleLimit, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange, PodGroupChange,
+    QueueChange, SupposedKubelet, WhatIf, WhatIfResult, what_if,
+};
+use vc_engine::{CycleTime, Effect};
+use vc_model::fixture::{START_MICROS, events_of};
+use vc_model::{ClusterEvent, Labels, ObjectKey};
+
+use crate::support::{Asked, conf, random_cases};
+
+/// A full node, and a gang of two that needs two empty ones.
+const FULL: &str = "node n1 cpu=4
+    job run min=1 running\n task a cpu=4 @n1 running
+    job j min=2\n task a cpu=4 x2";
+
+fn full() -> Asked {
+    Asked::new(&conf("enqueue, allocate", "gang predicates"), FULL)
+}
+
+/// One text for each row: `+ j-a-0 n1`, `- j-a-0 n1`, `j-a-0 n1>n2`, `evicted run-a drain`.
+fn rows(result: &WhatIfResult) -> Vec<String> {
+    let placed = result.placed.iter().map(|row| format!("+ {} {}", row.pod.name, row.node));
+    let not = result.not_placed.iter().map(|row| format!("- {} {}", row.pod.name, row.node));
+    let moved = result.moved.iter().map(|row| format!("{} {}>{}", row.pod.name, row.from, row.to));
+    let evicted =
+        result.evicted.iter().map(|row| format!("evicted {} {}", row.pod.name, row.action));
+    let spared = result.spared.iter().map(|row| format!("spared {} {}", row.pod.name, row.action));
+    let waiting = result.waiting.iter();
+    let waiting = waiting.map(|row| format!("waits {} {}", row.key.name, row.code.as_str()));
+    placed.chain(not).chain(moved).chain(evicted).chain(spared).chain(waiting).collect()
+}
+
+fn named(name: &str) -> NodeSelection {
+    NodeSelection { names: vec![name.into()], match_labels: None }
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("default", name)
+}
+
+fn add_nodes(like: &str, count: u64) -> Change {
+    Change::AddNodes { nodes: NewNodes::Like(like.into()), count }
+}
+
+#[test]
+fn ans_48_nodes_are_added() {
+    let result = full().what_if(vec![add_nodes("n1", 2)]);
+    assert_eq!(rows(&result), ["+ j-a-0 n1-whatif-1", "+ j-a-1 n1-whatif-2"]);
+    assert!(result.is_settled && result.is_complete);
+    assert_eq!(result.warnings, ["new nodes have no images"]);
+    let queue = &result.queues[0];
+    assert_eq!(
+        (&*queue.queue, queue.allocated[0].clone()),
+        ("default", ("cpu".to_owned(), ["4".to_owned(), "12".to_owned()]))
+    );
+    assert_eq!(rows(&full().what_if(vec![add_nodes("n1", 1)])), [""; 0], "one is too few");
+}
+
+#[test]
+fn ans_48_nodes_are_removed_cordoned_and_patched() {
+    let text = "node n1 cpu=4\nnode n2 cpu=4 zone=a taint=x:NoSchedule unschedulable
+        job run min=1 running\n task a cpu=4 @n1 running\njob j\n task a cpu=4";
+    let it = Asked::new(&conf("allocate", "gang predicates"), text);
+    let patch = |selection: NodeSelection| {
+        let remove_taints = vec!["x".into()];
+        Change::PatchNodes(selection, NodePatch { remove_taints, ..NodePatch::default() })
+    };
+    assert_eq!(rows(&it.what_if(vec![patch(named("n2"))])), [""; 0], "it is cordoned, too");
+    assert_eq!(rows(&it.what_if(vec![Change::Uncordon(named("n2"))])), [""; 0], "and tainted");
+    let zone = Labels::from([("zone".into(), "a".into())]);
+    let of_zone = NodeSelection { names: Vec::new(), match_labels: Some(zone) };
+    let both = vec![patch(of_zone), Change::Uncordon(named("n2"))];
+    assert_eq!(rows(&it.what_if(both)), ["+ j-a n2"]);
+    let removed = it.what_if(vec![Change::RemoveNodes(named("n1"))]);
+    assert_eq!(rows(&removed), ["evicted run-a drain"]);
+    it.engine.cluster().check().unwrap();
+}
+
+#[test]
+fn ans_49_what_happens_anyway_is_in_no_list() {
+    let text = "node n1 cpu=4\nnode n2 cpu=4 taint=x:NoSchedule";
+    let mut it = Asked::new(&conf("allocate", "gang predicates"), text);
+    it.apply("job a\n task a cpu=3\njob b\n task a cpu=4");
+    // Without changes one of them is placed in the next cycle.
+    assert_eq!(rows(&it.what_if(Vec::new())), [""; 0]);
+    assert_eq!(rows(&it.what_if(vec![add_nodes("n1", 1)])), ["+ b-a n1-whatif-1"]);
+    let cordoned = it.what_if(vec![Change::Cordon(named("n1"))]);
+    assert_eq!(rows(&cordoned), ["- a-a n1", "waits a NodesRefuse"]);
+    let moved = vec![add_nodes("n1", 2), Change::Cordon(named("n1"))];
+    let moved = rows(&it.what_if(moved));
+    assert!(moved[1].starts_with("a-a n1>n1-whatif-"), "{moved:?}");
+    assert!(moved[0].starts_with("+ b-a n1-whatif-"), "{moved:?}");
+}
+
+#[test]
+fn ans_48_objects_are_applied_deleted_and_finished() {
+    let it = full();
+    let applied = it.what_if(vec![Change::Apply(events_of("job k\n task a cpu=1"))]);
+    assert_eq!(rows(&applied), ["waits k NoRoom"]);
+    assert_eq!(applied.unplaced_applied, [key("k-a")]);
+    let node = it.what_if(vec![Change::Apply(events_of("node n2 cpu=9\njob k\n task a cpu=1"))]);
+    assert!(node.unplaced_applied.is_empty(), "{node:?}");
+    let single = "node n1 cpu=4\njob run min=1 running\n task a cpu=4 @n1 running
+        job j\n task a cpu=4";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), single);
+    for change in [
+        Change::Finish(vec![key("run")]),
+        Change::Delete(vec![LiveObject::Job(key("run"))]),
+        Change::Delete(vec![LiveObject::Pod(key("run-a"))]),
+    ] {
+        assert_eq!(rows(&it.what_if(vec![change.clone()])), ["+ j-a n1"], "{change:?}");
+    }
+    let gone = Change::Delete(vec![LiveObject::Node("n1".into())]);
+    assert_eq!(rows(&it.what_if(vec![gone])), ["evicted run-a drain"]);
+}
+
+#[test]
+fn ans_48_queues_jobs_and_pods_change() {
+    let text =
+        "node n1 cpu=8\nqueue q cap.cpu=4\nqueue other\njob j queue=q min=2\n task a cpu=3 x2";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates capacity"), text);
+    assert_eq!(rows(&it.what_if(Vec::new())), [""; 0]);
+    let both = ["+ j-a-0 n1", "+ j-a-1 n1"];
+    let capability = Some(vec![("cpu".into(), "6".parse().unwrap())]);
+    let change = QueueChange { capability, ..QueueChange::default() };
+    assert_eq!(rows(&it.what_if(vec![Change::SetQueue("q".into(), Box::new(change))])), both);
+    let change = PodGroupChange { queue: Some("other".into()), ..PodGroupChange::default() };
+    assert_eq!(rows(&it.what_if(vec![Change::SetJob(key("j"), change)])), both);
+    let change = PodGroupChange { min_member: Some(1), ..PodGroupChange::default() };
+    let one = it.what_if(vec![Change::SetJob(key("j"), change)]);
+    assert_eq!(rows(&one), ["+ j-a-0 n1", "waits j QueueFull"]);
+    let requests = Some(vec![("cpu".into(), "2".parse().unwrap())]);
+    let change = PodChange { requests, ..PodChange::default() };
+    assert_eq!(rows(&it.what_if(vec![Change::SetPods(key("j"), Box::new(change))])), both);
+}
+
+#[test]
+fn ans_48_another_configuration_evicts() {
+    let text = "node n1 cpu=4
+        job low min=1 priority=1 running\n task a cpu=4 @n1 running priority=1
+        job high priority=9\n task a cpu=4 priority=9";
+    let it = Asked::new(&conf("enqueue, allocate", "priority gang | predicates"), text);
+    let preempting = conf("enqueue, allocate, preempt", "priority conformance | predicates");
+    let result = it.what_if(vec![Change::Configure(Box::new(preempting.clone()))]);
+    assert_eq!(rows(&result), ["+ high-a n1", "evicted low-a preempt"]);
+    let evicted = &result.evicted[0];
+    assert_eq!(evicted.for_group, Some(key("high")));
+    assert_eq!(evicted.plugins, ["priority"]);
+    let gentle = WhatIf {
+        changes: vec![Change::Configure(Box::new(preempting))],
+        kubelet: SupposedKubelet::None,
+        ..WhatIf::default()
+    };
+    let result = what_if(&it.engine, &gentle).unwrap();
+    assert_eq!(rows(&result), ["evicted low-a preempt", "waits high AwaitsVictims"][..1]);
+}
+
+#[test]
+fn ans_50_a_drained_gang_is_named_with_its_members() {
+    let mut events = events_of(
+        "queue default\nnode n1 cpu=4\nnode n2 cpu=4
+         job g min=2 running\n task a cpu=3 @n1 running\n task b cpu=3 @n2 running",
+    );
+    for event in &mut events {
+        if let ClusterEvent::PodGroupApplied(group) = event {
+            group.controller_uid = Some("owner".into());
+        }
+    }
+    let mut it = Asked::new(&conf("enqueue, allocate", "gang predicates"), "");
+    it.cycle(events);
+    let result = it.what_if(vec![Change::RemoveNodes(named("n2"))]);
+    assert_eq!(rows(&result), ["evicted g-b drain", "waits g NoRoom"]);
+    let with_room = it.what_if(vec![add_nodes("n1", 1), Change::RemoveNodes(named("n2"))]);
+    assert_eq!(rows(&with_room), ["+ g-b n1-whatif-1", "evicted g-b drain"]);
+}
+
+#[test]
+fn ans_55_cycles_and_the_clock() {
+    let ending = "node n1 cpu=4
+        job run min=1 running\n task a cpu=4 @n1 running started=0 annotation.reservation.volcano.sh/runtime=2h
+        job j\n task a cpu=4";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), ending);
+    // The cycle was 5,400 s after the start.
+    assert_eq!(rows(&it.what_if(vec![Change::Advance(1_799_000_000)])), [""; 0]);
+    assert_eq!(rows(&it.what_if(vec![Change::Advance(1_800_000_000)])), ["+ j-a n1"]);
+    let run = |cycles: CycleLimit| {
+        let changes = vec![add_nodes("n1", 2)];
+        what_if(&full().engine, &WhatIf { changes, cycles, ..WhatIf::default() }).unwrap()
+    };
+    let settled = run(CycleLimit::Settled);
+    assert!(settled.is_settled && settled.cycles < 6, "{settled:?}");
+    let one = run(CycleLimit::Number(1));
+    assert_eq!((one.cycles, one.is_settled, one.placed.len()), (1, false, 2));
+    assert_eq!(run(CycleLimit::Number(1_000)).cycles, 20);
+}
+
+#[test]
+fn ans_56_long_lists_end() {
+    let text = "node n1 cpu=501 pods=600 taint=x:NoSchedule\njob j min=1\n task a cpu=1 x501";
+    let it = Asked::new(&conf("allocate", "gang predicates"), text);
+    let patch = NodePatch { remove_taints: vec!["x".into()], ..NodePatch::default() };
+    let result = it.what_if(vec![Change::PatchNodes(named("n1"), patch)]);
+    assert_eq!(result.placed.len(), 500);
+    assert_eq!(result.truncated, [("placed", 501)]);
+}
+
+#[test]
+fn ans_16_names_that_do_not_exist() {
+    let it = full();
+    let error = |change: Change| {
+        let changes = vec![add_nodes("n1", 1), change];
+        what_if(&it.engine, &WhatIf { changes, ..WhatIf::default() }).unwrap_err().to_string()
+    };
+    let selection = NodeSelection { names: vec!["n1".into(), "g9".into()], match_labels: None };
+    assert_eq!(
+        error(Change::RemoveNodes(selection)),
+        "spec.changes[1].removeNodes.names[1]: no node g9"
+    );
+    assert_eq!(error(add_nodes("g9", 1)), "spec.changes[1].addNodes.like: no node g9");
+    assert_eq!(
+        error(Change::Finish(vec![key("nobody")])),
+        "spec.changes[1].finish.jobs[0]: no job default/nobody"
+    );
+    let change = PodGroupChange { queue: Some("q9".into()), ..PodGroupChange::default() };
+    assert_eq!(
+        error(Change::SetJob(key("j"), change)),
+        "spec.changes[1].setJob.queue: no queue q9"
+    );
+    let change = Box::new(QueueChange::default());
+    assert_eq!(
+        error(Change::SetQueue("q9".into(), change)),
+        "spec.changes[1].setQueue.name: no queue q9"
+    );
+}
+
+/// The binds of a cycle, as pods and nodes.
+fn binds(effects: &[Effect]) -> Vec<String> {
+    let bind = |effect: &Effect| match effect {
+        Effect::Bind { pod, node, .. } => Some(format!("+ {} {node}", pod.name)),
+        _ => None,
+    };
+    let mut binds: Vec<String> = effects.iter().filter_map(bind).collect();
+    binds.sort();
+    binds
+}
+
+/// Words of a random cluster: cpus of nodes, cpus that are used, gangs of minimum and request.
+fn cluster() -> impl Strategy<Value = String> {
+    let nodes = prop::collection::vec((2..9_i64, 0..3_i64), 1..5);
+    let jobs = prop::collection::vec((1..4_i64, 1..6_i64), 1..6);
+    (nodes, jobs).prop_map(|(nodes, jobs)| {
+        let mut text = String::new();
+        for (at, (cpu, used)) in nodes.iter().enumerate() {
+            text.push_str(&format!("node n{at} cpu={cpu}\n"));
+            if 0 < *used {
+                text.push_str(&format!("job r{at} running\n task a cpu={used} @n{at} running\n"));
+            }
+        }
+        for (at, (pods, cpu)) in jobs.iter().enumerate() {
+            text.push_str(&format!("job j{at} min={pods}\n task a cpu={cpu} x{pods}\n"));
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(random_cases(100))]
+
+    /// Cases 53 and 54: a what-if decides as the engine does when the same events really come, and
+    /// the engine decides as one that was never asked.
+    #[test]
+    fn ans_53_what_if_and_reality_agree(text in cluster(), more in 1..4_usize, size in 1..9_i64) {
+        let config = conf("enqueue, allocate, backfill", "priority gang | predicates nodeorder");
+        let mut it = Asked::new(&config, &text);
+        // In a settled state the baseline decides nothing.
+        (0..3).for_each(|_| it.cycle(Vec::new()));
+        let mut never_asked = Asked::new(&config, &text);
+        (0..3).for_each(|_| never_asked.cycle(Vec::new()));
+        let nodes: String = (0..more).map(|at| format!("node m{at} cpu={size}\n")).collect();
+        let question = WhatIf {
+            changes: vec![Change::Apply(events_of(&nodes))],
+            cycles: CycleLimit::Number(1),
+            kubelet: SupposedKubelet::None,
+        };
+        let result = what_if(&it.engine, &question).unwrap();
+        it.why_with_start("j0");
+        let supposed: Vec<String> =
+            result.placed.iter().map(|row| format!("+ {} {}", row.pod.name, row.node)).collect();
+        let now = CycleTime { unix_micros: START_MICROS + 5_404_000_000 };
+        let (effects, _report) = it.engine.cycle(events_of(&nodes), now);
+        prop_assert_eq!(supposed, binds(&effects), "{}", text);
+        let (others, _report) = never_asked.engine.cycle(events_of(&nodes), now);
+        prop_assert_eq!(format!("{effects:?}"), format!("{others:?}"));
+        prop_assert_eq!(it.engine.cluster().check(), Ok(()));
+    }
+}

@@ -1,0 +1,219 @@
+//! When a job starts. Specification: answers.md 20, cases 32, 40, 42, 43, 45.
+
+use proptest::prelude::*;
+use vc_answers::{RemedyKind, StartAnswer, StartUnknown, expected_end};
+use vc_model::fixture::{START_MICROS, task};
+
+use crate::support::{Asked, conf, random_cases};
+
+const RUNTIME: &str = "annotation.reservation.volcano.sh/runtime";
+
+fn asked(text: &str) -> Asked {
+    Asked::new(&conf("enqueue, allocate", "priority gang predicates nodeorder"), text)
+}
+
+/// Seconds after the start of time; the cycle was at 5,400.
+fn seconds(micros: Option<i64>) -> Option<i64> {
+    micros.map(|micros| (micros - START_MICROS) / 1_000_000)
+}
+
+fn start(it: &Asked, name: &str) -> StartAnswer {
+    it.why_with_start(name).start.unwrap()
+}
+
+/// One text for each job that is waited for: `run n1 7200 stated`.
+fn awaited(start: &StartAnswer) -> Vec<String> {
+    let row = |it: &vc_answers::AwaitedJob| {
+        let end = seconds(Some(it.end.at_micros)).unwrap();
+        format!("{} {} {end} {}", it.job.name, it.nodes.join("+"), it.end.source.as_str())
+    };
+    start.waits_for.iter().map(row).collect()
+}
+
+#[test]
+fn ans_40_ends_by_deadline_annotation_and_label() {
+    let text = format!(
+        "node n1 cpu=16
+         job a running\n task a cpu=1 @n1 running started=0 deadline=7200
+         job b running\n task a cpu=1 @n1 running started=0 {RUNTIME}=2h
+         job c running {RUNTIME}=2h\n task a cpu=1 @n1 running started=0
+         job d running\n task a cpu=1 @n1 running started=0 label.kueue.x-k8s.io/max-exec-time-seconds=7200
+         job e running {RUNTIME}=2h\n task a cpu=1 @n1 running started=0 deadline=6000
+         job f running\n task a cpu=1 @n1 running scheduled=60 {RUNTIME}=90m
+         job g running\n task a cpu=1 @n1 running started=0 {RUNTIME}=1h
+         job h running\n task a cpu=1 @n1 running started=0"
+    );
+    let it = asked(&text);
+    let cluster = it.engine.cluster();
+    let end = |name: &str| {
+        let now = START_MICROS + 5_400_000_000;
+        let end = expected_end(cluster, task(cluster, &format!("{name}/a")), now)?;
+        Some((seconds(Some(end.at_micros))?, end.source.as_str()))
+    };
+    for name in ["b", "c", "d"] {
+        assert_eq!(end(name), Some((7_200, "stated")), "{name}");
+    }
+    assert_eq!(end("a"), Some((7_200, "deadline")));
+    assert_eq!(end("e"), Some((6_000, "deadline")), "the smaller of both");
+    assert_eq!(end("f"), Some((5_460, "stated")), "from when it was scheduled");
+    assert_eq!(end("g"), Some((7_200, "stated")), "overdue: doubled");
+    assert_eq!(end("h"), None);
+}
+
+#[test]
+fn ans_45_the_release_set_is_minimal() {
+    let text = format!(
+        "node n1 cpu=8\nnode n2 cpu=8
+         job a running\n task a cpu=4 @n1 running started=0 {RUNTIME}=100m
+         job b running\n task a cpu=4 @n2 running started=0 {RUNTIME}=110m
+         job c running\n task a cpu=4 @n2 running started=0 {RUNTIME}=120m
+         job d running\n task a cpu=4 @n1 running started=0 {RUNTIME}=10h
+         job j\n task a cpu=8"
+    );
+    let it = asked(&text);
+    let start = start(&it, "j");
+    assert_eq!(seconds(start.expected_micros), Some(7_200));
+    assert_eq!(start.earliest_micros, start.expected_micros);
+    assert_eq!(start.assumes, ["noArrivals"]);
+    assert_eq!(awaited(&start), ["b n2 6600 stated", "c n2 7200 stated"]);
+    let wait = it.why_with_start("j").unblock.remove(0);
+    assert_eq!((wait.kind, wait.at_micros), (RemedyKind::Wait, start.expected_micros));
+}
+
+#[test]
+fn ans_37_earliest_is_without_the_jobs_before_it() {
+    let text = format!(
+        "node n1 cpu=4
+         job run running\n task a cpu=4 @n1 running started=0 {RUNTIME}=100m
+         job first priority=9\n task a cpu=4 {RUNTIME}=1h
+         job j priority=1\n task a cpu=4"
+    );
+    let it = asked(&text);
+    let start = start(&it, "j");
+    assert_eq!(seconds(start.earliest_micros), Some(6_000));
+    // The first one starts with the cycle after the end, and runs for an hour.
+    assert_eq!(seconds(start.expected_micros), Some(9_601));
+    assert_eq!(awaited(&start), ["run n1 6000 stated"]);
+    assert!(
+        it.why_with_start("j").unblock.iter().all(|it| it.kind != RemedyKind::Wait),
+        "not soon"
+    );
+}
+
+#[test]
+fn ans_42_reasons_for_an_unknown_start() {
+    let run = |run: &str, job: &str| {
+        let text = format!(
+            "node n1 cpu=4\njob run running\n task a cpu=4 @n1 running started=0 {run}\njob j\n task a {job}"
+        );
+        start(&asked(&text), "j").unknown
+    };
+    assert_eq!(run("", "cpu=4"), Some(StartUnknown::NoEnd(1)));
+    assert_eq!(run(&format!("{RUNTIME}=100h"), "cpu=4"), Some(StartUnknown::BeyondWindow));
+    assert_eq!(run(&format!("{RUNTIME}=2h"), "cpu=5"), Some(StartUnknown::NotByTime));
+    assert_eq!(
+        run(&format!("{RUNTIME}=2h"), "cpu=4 selector.zone=a"),
+        Some(StartUnknown::NotByTime)
+    );
+    assert_eq!(run(&format!("{RUNTIME}=2h"), "cpu=4"), None);
+    let text = StartUnknown::NoEnd(3).text();
+    assert_eq!(text, "what it waits for is held by 3 pods without an expected end");
+    let mut many = format!(
+        "node n1 cpu=4\njob run running\n task a cpu=4 @n1 running started=0 {RUNTIME}=2h\n"
+    );
+    for at in 0..101 {
+        many.push_str(&format!("job k{at} priority=9\n task a cpu=4 {RUNTIME}=1m\n"));
+    }
+    let back = start(&asked(&(many + "job j priority=1\n task a cpu=4")), "j");
+    assert_eq!(back.unknown, Some(StartUnknown::TooFarBack));
+    assert_eq!(seconds(back.earliest_micros), Some(7_200), "still known");
+    let mut ends = "node n1 cpu=1000\njob run running\n".to_owned();
+    for at in 0..202 {
+        let end = 7_200 + at;
+        ends.push_str(&format!(" task a{at} cpu=1 @n1 running started=0 {RUNTIME}={end}s\n"));
+    }
+    let busy = start(&asked(&(ends + "job j\n task a cpu=1000")), "j");
+    assert_eq!(busy.unknown, Some(StartUnknown::Budget));
+}
+
+#[test]
+fn ans_18_b_together() {
+    let taint = "taint=team=vision:NoSchedule";
+    let text = format!(
+        "node g1 cpu=8 {taint}
+         job eval running\n task a cpu=5 @g1 running started=0 {RUNTIME}=100m
+         job train\n task a cpu=4"
+    );
+    let it = asked(&text);
+    let why = it.why_with_start("train");
+    assert_eq!(why.start.unwrap().unknown, Some(StartUnknown::NotByTime));
+    let together = why.unblock.iter().find(|it| it.kind == RemedyKind::Together).unwrap();
+    assert_eq!(
+        together.text,
+        "tolerate team=vision:NoSchedule; it starts when default/eval on g1 ends"
+    );
+    assert_eq!(seconds(together.at_micros), Some(6_000));
+}
+
+#[test]
+fn ans_33_raise_priority_names_the_lowest_class() {
+    let text = "node n1 cpu=4
+        priorityclass c5 value=5\npriorityclass c7 value=7\npriorityclass c9 value=9
+        job low min=1 priority=6 running\n task a cpu=4 @n1 running priority=6
+        job j priority=2\n task a cpu=4 priority=2";
+    let config = conf("enqueue, allocate, preempt", "priority conformance | gang predicates");
+    let it = Asked::new(&config, text);
+    let why = it.why_with_start("j");
+    let raise = why.unblock.iter().find(|it| it.kind == RemedyKind::RaisePriority).unwrap();
+    assert_eq!(raise.text, "priority class c7, which evicts 1 pod of default/low");
+    let changed = it.what_if(vec![raise.change.as_ref().unwrap().as_change()]);
+    assert_eq!((changed.placed.len(), changed.evicted.len()), (1, 1));
+}
+
+/// Cpus of nodes, each with pods of a request and an end in minutes after the cycle.
+fn cluster() -> impl Strategy<Value = Vec<(i64, Vec<(i64, i64)>)>> {
+    let pods = prop::collection::vec((1..5_i64, 1..200_i64), 0..4);
+    prop::collection::vec((1..9_i64, pods), 1..4)
+}
+
+proptest! {
+    #![proptest_config(random_cases(100))]
+
+    /// Case 43: with exact ends and no arrivals one pod starts at the first end at which it fits.
+    #[test]
+    fn ans_43_exact_ends(nodes in cluster(), asked_cpu in 1..12_i64) {
+        let mut text = String::new();
+        for (at, (free, pods)) in nodes.iter().enumerate() {
+            let cpu = free + pods.iter().map(|pod| pod.0).sum::<i64>();
+            text.push_str(&format!("node n{at} cpu={cpu}\njob r{at} running\n"));
+            for (number, (cpu, minutes)) in pods.iter().enumerate() {
+                let run = 90 + minutes;
+                text.push_str(&format!(
+                    " task a{number} cpu={cpu} @n{at} running started=0 {RUNTIME}={run}m\n"
+                ));
+            }
+        }
+        text.push_str(&format!("job j\n task a cpu={asked_cpu}"));
+        let first = nodes.iter().filter_map(|(free, pods)| {
+            let mut ends: Vec<(i64, i64)> = pods.iter().map(|&(cpu, end)| (end, cpu)).collect();
+            ends.sort_unstable();
+            let mut free = *free;
+            if asked_cpu <= free {
+                return Some(0);
+            }
+            ends.into_iter().find_map(|(end, cpu)| {
+                free += cpu;
+                (asked_cpu <= free).then_some(end)
+            })
+        });
+        let expected = first.min().map(|minutes| 5_400 + 60 * minutes);
+        if expected == Some(5_400) {
+            return Ok(());
+        }
+        let it = asked(&text);
+        let start = start(&it, "j");
+        prop_assert_eq!(seconds(start.expected_micros), expected, "{}\n{:?}", text, start);
+        prop_assert_eq!(start.earliest_micros, start.expected_micros);
+        prop_assert_eq!(start.waits_for.is_empty(), expected.is_none());
+    }
+}

@@ -1,0 +1,85 @@
+//! Copies of an engine: for questions, and for a process that follows it. Specification: answers.md
+//! 9, 10.
+
+use vc_framework::{ActiveJobs, CacheStats, Caches, Evaluator, EvictionHolds, PluginSet};
+use vc_model::Cluster;
+
+use super::Engine;
+use crate::fork::{Fork, ForkConfiguration};
+
+impl Engine {
+    /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
+    /// of it use the plain evaluator, and ask no extender. The next decisions of the engine do not
+    /// depend on it.
+    pub fn fork(&self) -> Fork {
+        let eviction_holds = self.eviction_holds.clone();
+        let eviction_holds =
+            eviction_holds.unwrap_or_else(|| EvictionHolds::rebuilt(&self.cluster));
+        let configuration = ForkConfiguration {
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            actions: self.actions.iter().map(|action| action.name()).collect(),
+            plugins: self.plugins,
+        };
+        let state = (&self.cluster, &self.plugin_set, eviction_holds);
+        Fork::new(configuration, state, (self.n_cycles, self.last_micros))
+    }
+
+    /// Returns an engine that decides the same from now on, if it is given the same. Returns `None`
+    /// if the configuration asks services outside, whose answers cannot be repeated.
+    pub fn twin(&self) -> Option<Self> {
+        self.is_repeatable().then(|| self.copy())
+    }
+
+    /// Returns a second engine with this state, configuration and memory, on which questions are
+    /// answered with whole cycles. It explains, asks no extender, and starts without caches; decisions
+    /// do not depend on them. The next decisions of this engine do not depend on it.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
+        plugin_set.copy_memory(&self.plugin_set);
+        let is_fast = self.caches.is_fast();
+        Self {
+            cluster: self.cluster.clone(),
+            plugins: self.plugins,
+            extender: None,
+            plugin_set,
+            actions: self.actions.clone(),
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            seed: self.seed,
+            n_cycles: self.n_cycles,
+            last_micros: self.last_micros,
+            previous_micros: self.previous_micros,
+            explain: true,
+            witness: false,
+            victim_index_bytes: self.victim_index_bytes,
+            eviction_holds: self.eviction_holds.clone(),
+            caches: Caches::new(if is_fast { Evaluator::Fast } else { Evaluator::Plain }),
+            active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
+            memory: self.memory.clone(),
+            idle_cycle: None,
+            stopwatch: None,
+            cache_stats: CacheStats::default(),
+            metric_samples: self.metric_samples.clone(),
+            pending: self.pending.clone(),
+            not_written: self.not_written.clone(),
+            refusals: self.refusals.clone(),
+            hyper_node_problems: self.hyper_node_problems.clone(),
+            topology_problems: self.topology_problems.clone(),
+            overwrites: self.overwrites.clone(),
+        }
+    }
+
+    /// True if the decisions follow from what the engine is given alone. False if the configuration
+    /// asks services outside.
+    pub fn is_repeatable(&self) -> bool {
+        !vc_plugins::asks_services(&self.config)
+    }
+
+    /// Changes the state otherwise than by events, and drops all caches. It is for copies.
+    pub fn suppose<T>(&mut self, change: impl FnOnce(&mut Cluster) -> T) -> T {
+        self.forget();
+        change(&mut self.cluster)
+    }
+}

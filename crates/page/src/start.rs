@@ -1,0 +1,165 @@
+//! When a job starts, why nobody was evicted, and remedies as changes, as JSON. Specification:
+//! answers.md 5, 7, 8, 18.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use vc_answers::{EvictionAnswer, RemedyChange, StartAnswer, time_text};
+use vc_model::ObjectKey;
+
+use crate::convert::{OwnerOf, job_name};
+
+/// When a job starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StartJson {
+    /// Start of the job alone, as if no other job waited, RFC 3339. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub earliest: Option<String>,
+    /// Start with all jobs that wait now, RFC 3339. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expected: Option<String>,
+    /// Why `expected` is absent, as a stable name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+    /// What `expected` takes for granted.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub assumes: Vec<String>,
+    /// The pods whose ends the job waits for, by job.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub waits_for: Vec<AwaitedJson>,
+}
+
+/// Pods of one job that are expected to end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AwaitedJson {
+    /// The job. `other-<n>` if the asker may not see it.
+    pub job: String,
+    /// Number of pods.
+    pub pods: usize,
+    /// Their nodes.
+    pub nodes: Vec<String>,
+    /// The last of their ends, RFC 3339.
+    pub end: String,
+    /// Where the end is from: `deadline` or `stated`.
+    pub source: String,
+}
+
+/// Why nobody was evicted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvictJson {
+    /// What each action found that tried.
+    pub actions: Vec<EvictingActionJson>,
+    /// Evicting actions that are not configured.
+    pub not_configured: Vec<String>,
+    /// What plugins that refused have compared.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub compared: Vec<String>,
+    /// All of it in one line.
+    pub text: String,
+    /// A change that would help.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub remedy: Option<String>,
+}
+
+/// An action that evicted nobody for the job.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EvictingActionJson {
+    /// Its name.
+    pub action: String,
+    /// The causes.
+    pub causes: Vec<EvictionCauseJson>,
+}
+
+/// A cause with its count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EvictionCauseJson {
+    /// Number of nodes or pods.
+    pub count: u32,
+    /// The cause in words.
+    pub text: String,
+    /// The plugin that refused.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub plugin: Option<String>,
+}
+
+impl StartJson {
+    pub(crate) fn of(it: &StartAnswer, owner: OwnerOf<'_>) -> Self {
+        let awaited = it.waits_for.iter().map(|job| AwaitedJson {
+            job: job_name(&job.job, owner),
+            pods: job.pods,
+            nodes: job.nodes.iter().map(|node| node.to_string()).collect(),
+            end: time_text(job.end.at_micros),
+            source: job.end.source.as_str().to_owned(),
+        });
+        Self {
+            earliest: it.earliest_micros.map(time_text),
+            expected: it.expected_micros.map(time_text),
+            reason: it.unknown.as_ref().map(|reason| reason.as_str().to_owned()),
+            text: it.unknown.as_ref().map(|reason| reason.text()),
+            assumes: it.assumes.iter().map(|&name| name.to_owned()).collect(),
+            waits_for: awaited.collect(),
+        }
+    }
+}
+
+impl EvictJson {
+    pub(crate) fn of(it: &EvictionAnswer) -> Self {
+        let actions = it.actions.iter().map(|action| {
+            let causes = action.causes.iter().map(|cause| EvictionCauseJson {
+                count: cause.count,
+                text: cause.text.clone(),
+                plugin: cause.plugin.map(str::to_owned),
+            });
+            EvictingActionJson { action: action.action.to_owned(), causes: causes.collect() }
+        });
+        Self {
+            actions: actions.collect(),
+            not_configured: it.not_configured.iter().map(|&name| name.to_owned()).collect(),
+            compared: it.compared.clone(),
+            text: it.text.clone(),
+            remedy: it.remedy.map(str::to_owned),
+        }
+    }
+}
+
+/// Returns a remedy as one change of a document `WhatIf`.
+pub(crate) fn change_json(change: &RemedyChange) -> Value {
+    let name = |job: &ObjectKey| job.to_string();
+    match change {
+        RemedyChange::Tolerate { job, taints } => {
+            let tolerations = taints.iter().map(|(key, value, effect)| {
+                let effect = RemedyChange::effect_text(*effect);
+                json!({ "key": &**key, "value": &**value, "effect": effect })
+            });
+            let tolerations: Vec<Value> = tolerations.collect();
+            json!({ "setPods": { "job": name(job), "tolerations": tolerations } })
+        }
+        RemedyChange::Priority { job, class } => {
+            json!({ "setJob": { "job": name(job), "priorityClassName": &**class } })
+        }
+        RemedyChange::Request { job, resource, amount } => {
+            json!({ "setPods": { "job": name(job), "requests": { (resource.as_str()): amount } } })
+        }
+        RemedyChange::Minimum { job, minimum } => {
+            json!({ "setJob": { "job": name(job), "minMember": minimum } })
+        }
+        RemedyChange::Capability { queue, amounts } => {
+            let amounts =
+                amounts.iter().map(|(name, amount)| (name.clone(), amount.clone().into()));
+            let amounts: serde_json::Map<String, Value> = amounts.collect();
+            json!({ "setQueue": { "name": &**queue, "capability": amounts } })
+        }
+        RemedyChange::AddNodes { like, count } => {
+            json!({ "addNodes": { "like": &**like, "count": count } })
+        }
+        RemedyChange::Uncordon { nodes } => {
+            let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
+            json!({ "uncordon": { "names": names } })
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Objects that are applied become events: completed and expanded as `vcsim run` does, beside the
+//! objects that exist. Specification: answers.md 9 (ANS-48, ANS-51).
+
+use serde_json::Value;
+use vc_answers::MOST_NEW_PODS;
+use vc_model::ClusterEvent;
+use vc_wire::{Kind, kind_of};
+
+use crate::admission::{AdmittedObjects, admit_beside};
+use crate::field::{object_mut, text, title_of};
+use crate::input::InputObject;
+use crate::simulation::Simulation;
+use crate::workload::is_workload;
+
+/// What objects to apply become.
+#[derive(Debug, Default)]
+pub(super) struct AppliedObjects {
+    pub(super) events: Vec<ClusterEvent>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Expands the objects.
+///
+/// # Errors
+/// An object cannot be read, or there are too many pods.
+pub(super) fn applied(
+    mut objects: Vec<InputObject>,
+    simulation: &Simulation,
+) -> Result<AppliedObjects, String> {
+    objects.iter_mut().for_each(|object| take_identity(&mut object.value, simulation));
+    let live = simulation.all_objects();
+    let AdmittedObjects { objects, unreadable, .. } =
+        admit_beside(objects, live, simulation.now_micros());
+    if let Some(unreadable) = unreadable.first() {
+        return Err(unreadable.to_string());
+    }
+    let is_pod = |object: &&InputObject| text(&object.value, "/kind") == "Pod";
+    let n_pods = objects.iter().filter(is_pod).count();
+    if MOST_NEW_PODS < n_pods {
+        return Err(format!("{MOST_NEW_PODS} new pods at most, {n_pods} given"));
+    }
+    let mut applied = AppliedObjects::default();
+    for InputObject { value, source } in objects {
+        let Some(kind) = kind_of(text(&value, "/apiVersion"), text(&value, "/kind")) else {
+            if !is_workload(&value) {
+                applied.warnings.push(format!("{source}: {} is not read", title_of(&value)));
+            }
+            continue;
+        };
+        let names = (text(&value, "/metadata/namespace"), text(&value, "/metadata/name"));
+        let is_live = simulation.object(kind, names.0, names.1).is_some();
+        if is_live && kind == Kind::Pod {
+            let title = title_of(&value);
+            applied.warnings.push(format!("{title} exists and stays as it is; setPods changes it"));
+            continue;
+        }
+        let decoded =
+            vc_wire::decode(kind, &value).map_err(|error| format!("{source}: {error}"))?;
+        let problems = decoded.problems.iter().map(|problem| format!("{source}: {problem}"));
+        applied.warnings.extend(problems);
+        applied.events.push(decoded.event);
+    }
+    Ok(applied)
+}
+
+/// Gives an object the uid and the status of the object that it replaces, and a workload the uid that
+/// its pods and PodGroups name.
+fn take_identity(value: &mut Value, simulation: &Simulation) {
+    if !text(value, "/metadata/uid").is_empty() {
+        return;
+    }
+    let namespace = match text(value, "/metadata/namespace") {
+        "" => "default",
+        namespace => namespace,
+    };
+    let (kind, name) = (text(value, "/kind"), text(value, "/metadata/name"));
+    let is_it = |owner: &&Value| owner["kind"] == kind && owner["name"] == name;
+    let of_owner = |object: &Value| -> Option<String> {
+        let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+        let owner = owners.iter().find(is_it)?;
+        (text(object, "/metadata/namespace") == namespace).then(|| text(owner, "/uid").to_owned())
+    };
+    let read = kind_of(text(value, "/apiVersion"), kind);
+    let scope = |kind: Kind| if kind.is_namespaced() { namespace } else { "" };
+    let live = read.and_then(|kind| simulation.object(kind, scope(kind), name));
+    let (uid, status) = match live {
+        Some(live) => (Some(text(live, "/metadata/uid").to_owned()), live.get("status").cloned()),
+        None if is_workload(value) => (simulation.all_objects().find_map(of_owner), None),
+        None => (None, None),
+    };
+    if let (Some(uid), Some(metadata)) = (uid, object_mut(value, &["metadata"])) {
+        metadata.insert("uid".to_owned(), uid.into());
+    }
+    if let (Some(status), None) = (status, value.get("status"))
+        && let Some(fields) = value.as_object_mut()
+    {
+        fields.insert("status".to_owned(), status);
+    }
+}
