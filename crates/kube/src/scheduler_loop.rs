@@ -79,7 +79,8 @@ impl SchedulerLoop {
             let start = Instant::now();
             let n_events = batch.len();
             let (mut n_early, mut early) = (0, EarlyDecisions::default());
-            let (effects, report) = engine.cycle_with(batch, now(), &mut |effects, cluster| {
+            let time = now();
+            let (effects, report) = engine.cycle_with(batch, time, &mut |effects, cluster| {
                 n_early += effects.len();
                 early.send(&self, effects, cluster);
             });
@@ -89,6 +90,7 @@ impl SchedulerLoop {
             if !early.finish(&self).await || !self.send(effects, engine.cluster()).await {
                 return;
             }
+            self.observer.decided(&engine, &report, time);
             self.report_cycle(report, &mut said);
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);
