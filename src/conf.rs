@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
-use vc_conf::{AllowMissing, LoadedConfig, MissingError, Warning};
+use vc_conf::{AllowMissing, ConfigChange, ConfigInForce, LoadedConfig, MissingError, Warning};
 use vc_engine::KNOWN;
 use vc_kube::{DeviceReportSource, EngineCommand, EngineMessage, EngineVisit, LoadSource};
 use vc_model::ClusterEvent;
@@ -185,15 +185,10 @@ pub(crate) fn warn(warnings: &[Warning]) {
 pub(crate) struct ConfigFollower {
     path: PathBuf,
     allowed: AllowMissing,
-    /// As last read; `None`: it could not be.
-    seen: Option<String>,
-    /// The last good one; `None`: the built-in configuration is in force.
-    in_force: Option<String>,
+    in_force: ConfigInForce,
     /// The load source in force.
     loads: watch::Sender<Option<LoadSource>>,
     reports: watch::Sender<Option<DeviceReportSource>>,
-    /// What the one in force says.
-    loaded: LoadedConfig,
     /// The content of the ConfigMap with the device configuration.
     devices: Option<String>,
     meter: Arc<Meter>,
@@ -207,11 +202,11 @@ impl ConfigFollower {
         meter: Arc<Meter>,
     ) -> Self {
         let (path, allowed) = (flags.scheduler_conf.clone(), flags.allow_missing.clone());
-        let (seen, in_force) = (start.text.clone(), start.in_force.clone());
+        let (seen, text) = (start.text.clone(), start.in_force.clone());
+        let in_force = ConfigInForce::new(seen, text, start.loaded.clone());
         let loads = watch::Sender::new(source_in_force(&start.loaded.config));
-        let loaded = start.loaded.clone();
         let reports = watch::Sender::new(device_reports::source(&start.loaded.config));
-        Self { path, allowed, seen, in_force, loads, reports, loaded, devices, meter }
+        Self { path, allowed, in_force, loads, reports, devices, meter }
     }
 
     /// The load source of the configuration in force, now and after a change.
@@ -242,7 +237,8 @@ impl ConfigFollower {
             // A file system that hangs must not hold up anything else.
             let read = tokio::task::spawn_blocking(move || load(&path, &allowed));
             let Ok(read) = read.await else { return };
-            let newest = read.1.as_ref().map_or(&self.loaded.config, |loaded| &loaded.config);
+            let known = &self.in_force.loaded().config;
+            let newest = read.1.as_ref().map_or(known, |loaded| &loaded.config);
             let devices = reader.read(newest).await;
             let usage = usages.read(newest).await;
             if let Some(visit) = self.changed(read, devices, usage)
@@ -268,7 +264,7 @@ impl ConfigFollower {
             tracing::info!("the device configuration has changed");
         }
         (has_other_devices || has_other_file).then(|| {
-            let (loaded, devices) = (self.loaded.clone(), self.devices.clone());
+            let (loaded, devices) = (self.in_force.loaded().clone(), self.devices.clone());
             let meter = self.meter.clone();
             let config = device_config::merged(&loaded.config, devices.as_deref());
             let commands = vec![
@@ -285,27 +281,23 @@ impl ConfigFollower {
         read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
     ) -> bool {
         let (text, loaded) = read;
-        if text == self.seen {
-            return false;
-        }
-        self.seen = text;
-        match loaded {
-            Ok(_) if self.seen == self.in_force => {
+        match self.in_force.read(text, loaded) {
+            ConfigChange::Unchanged => false,
+            ConfigChange::Again => {
                 tracing::info!("the configuration is again what is in force");
                 false
             }
-            Ok(loaded) => {
-                accepted(self.seen.as_deref().unwrap_or_default());
-                say(&loaded, &self.path);
-                self.in_force.clone_from(&self.seen);
+            ConfigChange::Accepted => {
+                accepted(self.in_force.text().unwrap_or_default());
+                let loaded = self.in_force.loaded();
+                say(loaded, &self.path);
                 let config = &loaded.config;
                 self.loads.send_if_modified(|known| replace(known, source_in_force(config)));
                 self.reports
                     .send_if_modified(|known| replace(known, device_reports::source(config)));
-                self.loaded = loaded;
                 true
             }
-            Err(error) => {
+            ConfigChange::Refused(error) => {
                 tracing::error!("the last good configuration stays in force: {error}");
                 self.meter.metrics.reload_failure();
                 false

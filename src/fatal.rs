@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use vc_kube::{CallError, ClientError, QueueError};
+use vc_kube::{CallError, ClientError, LeaderFailure, QueueError};
 
 use crate::conf::ConfigLoadError;
 use crate::serve::TlsError;
@@ -56,6 +56,15 @@ impl Fatal {
             | Self::Listen { .. }
             | Self::Died(_)
             | Self::System(_) => 1,
+        }
+    }
+}
+
+impl From<LeaderFailure> for Fatal {
+    fn from(failure: LeaderFailure) -> Self {
+        match failure {
+            LeaderFailure::LeaseLost => Self::LeaseLost,
+            LeaderFailure::Died(part) => Self::Died(part),
         }
     }
 }

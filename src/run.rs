@@ -2,16 +2,15 @@
 //! its own thread with watches and writer around it. Specification: core.md 1.3-1.6.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 use vc_engine::{Engine, EngineOptions};
 use vc_kube::{
     Clients, DeviceApi, Election, ElectionNews, EngineCommand, EngineMessage, EngineVisit, Feeds,
-    KindSet, Leadership, Observer, SchedulerLoop, ServerVersion, identity,
+    KindSet, LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion, identity,
 };
 use vc_model::{ClusterEvent, RequestGates, Settings};
 
@@ -27,12 +26,7 @@ use crate::log::Level;
 use crate::meter::{Meter, State};
 use crate::saved_usage::UsageReader;
 use crate::serve;
-use crate::threads::{calm_runtime, spawn};
-
-/// How long writes in flight may take at the end (C-05).
-const LAST_WRITES: Duration = Duration::from_secs(5);
-/// Batches of effects between engine and writer.
-const BATCHES: usize = 16;
+use crate::threads::OwnThreads;
 
 /// What the process was told, and where it tells.
 pub struct Process {
@@ -142,25 +136,11 @@ async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
     Some(election.win(clients, tell).await)
 }
 
-/// What runs while this process leads.
-struct LeaderWork {
-    inbox: mpsc::Sender<EngineMessage>,
-    feeds: Feeds,
-    engine: oneshot::Receiver<()>,
-    writer: oneshot::Receiver<()>,
-    /// The writer ends with this value, whatever it still has.
-    writing: oneshot::Sender<()>,
-    /// The thread of the watches ends with this value.
-    _reading: oneshot::Sender<()>,
-    /// Reload, dumps, log level; they end with this value.
-    _aside: JoinSet<()>,
-}
-
 async fn lead(
     process: &Process,
     clients: Clients,
     server: ServerFeatures,
-    mut leadership: Option<Leadership>,
+    leadership: Option<Leadership>,
     dumper: Dumper,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
@@ -171,30 +151,9 @@ async fn lead(
     let mut usages = UsageReader::new(clients.clone());
     let usage = usages.read(&start.loaded.config).await;
     let config = LeaderConfig { start, devices, reader, usage, usages };
-    let mut work = LeaderWork::start(process, clients, server, dumper, config)?;
-    tokio::select! {
-        () = stop => {}
-        () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
-        _ = &mut work.engine => return Err(Fatal::Died("the engine's thread")),
-        () = work.feeds.ended() => return Err(Fatal::Died("a watch")),
-        _ = &mut work.writer => return Err(Fatal::Died("the writer")),
-    }
-    tokio::select! {
-        () = work.finish() => {}
-        () = lost(&mut leadership) => return Err(Fatal::LeaseLost),
-    }
-    // Only now may somebody else decide: everything of ours is written.
-    if let Some(leadership) = leadership {
-        leadership.release().await;
-    }
-    Ok(())
-}
-
-async fn lost(leadership: &mut Option<Leadership>) {
-    match leadership {
-        Some(leadership) => leadership.lost().await,
-        None => std::future::pending().await,
-    }
+    let mut threads = OwnThreads::new(&process.meter, &clients.backlog);
+    let (work, _aside) = begin(process, &mut threads, clients, server, dumper, config)?;
+    Ok(work.lead(leadership, stop).await?)
 }
 
 /// What this process begins with, and who reads the device configuration from then on.
@@ -208,121 +167,68 @@ struct LeaderConfig {
     usages: UsageReader,
 }
 
-impl LeaderWork {
-    fn start(
-        process: &Process,
-        clients: Clients,
-        server: ServerFeatures,
-        dumper: Dumper,
-        config: LeaderConfig,
-    ) -> Result<Self, Fatal> {
-        let Process { flags, meter, .. } = process;
-        let division = process.environment.division.as_ref();
-        if division.is_some_and(|division| !division.is_member()) {
-            let hint = "hint: SCHEDULER_POD_NAME must be <base>-0 to <base>-<SCHEDULER_NUM - 1>";
-            tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
-        }
-        let LeaderConfig { start, devices, reader, usage, usages } = config;
-        let merged = device_config::merged(&start.loaded.config, devices.as_deref());
-        let (mut engine, warnings) = Engine::new(options(process, &server), &merged);
-        engine.apply(usage.into_iter().collect());
-        conf::warn(&warnings);
-        meter.configuration(&start.loaded, warnings.len());
-        meter.metrics.default_in_force(start.is_default());
-        if start.is_last_good() {
-            meter.metrics.reload_failure();
-        }
-        let (inbox, receiver) = vc_kube::inbox();
-        let (effects, batches) = mpsc::channel(BATCHES);
-        let observer: Arc<dyn Observer> = meter.clone();
-        let reads = calm_runtime(meter, &clients.backlog)?;
-        let feeds = {
-            let _inside = reads.enter();
-            let to = (&inbox, &observer);
-            follow(flags, &server, &clients.again()?, to)
-        };
-        let component = component(&flags.scheduler_names);
-        let backlog = clients.backlog.clone();
-        let later = clients.clone();
-        let writes = calm_runtime(meter, &backlog)?;
-        let decides = calm_runtime(meter, &backlog)?;
-        let clients = {
-            let _inside = writes.enter();
-            clients.for_writes()?
-        };
-        let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
-        let n_kinds = feeds.len();
-        let check_cycles = flags.check_cycles;
-        let twin = flags.answers.is_some().then(|| answers::start(&process.answers, meter));
-        let scheduler_loop = SchedulerLoop {
-            inbox: receiver,
-            effects,
-            pace: flags.pace,
-            backlog,
-            n_kinds,
-            check_cycles,
-            observer,
-            twin: twin.transpose()?,
-        };
-        let mut aside = JoinSet::new();
-        if flags.answers.is_some() {
-            let pod = process.environment.pod.clone();
-            aside.spawn(answers::mark(process.answers.clone(), later.clone(), pod));
-        }
-        let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
-        let source = follower.load_source();
-        aside.spawn(loads::follow(source, later.clone(), inbox.clone(), meter.clone()));
-        let reports = follower.report_source();
-        aside.spawn(vc_kube::follow_device_reports(reports, later.clone(), inbox.clone()));
-        aside.spawn(follower.run(inbox.clone(), reader, usages));
-        aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
-        meter.devices(server.serves_devices());
-        if let Some(before) = server.devices.filter(|found| !found.are_served()) {
-            aside.spawn(devices_later(later, before, inbox.clone(), meter.clone()));
-        }
-        let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
-        aside.spawn(async move { serve::socket(&sockets, level).await });
-        let (writing, written_enough) = oneshot::channel::<()>();
-        let writer = async {
-            tokio::select! { () = writer => {}, _ = written_enough => {} }
-        };
-        let writer = spawn("writer", move || writes.block_on(writer))?;
-        let (reading, read_enough) = oneshot::channel::<()>();
-        let _ends_with_this = spawn("reader", move || drop(reads.block_on(read_enough)))?;
-        let engine = spawn("engine", move || scheduler_loop.run(engine, &decides))?;
-        Ok(Self { inbox, feeds, engine, writer, writing, _reading: reading, _aside: aside })
-    }
+/// Reload, dumps, log level; they end with this value.
+type Aside = JoinSet<()>;
 
-    /// No new decisions; those that were made are written, if that does not take too long.
-    async fn finish(self) {
-        let Self { inbox, feeds, engine, mut writer, writing, _reading, _aside } = self;
-        drop(feeds);
-        let finish = async {
-            // Either may be gone already; the writer ends when the engine's side of the channel is
-            // closed.
-            drop(inbox.send(EngineMessage::Stop).await);
-            drop(engine.await);
-            drop((&mut writer).await);
-        };
-        if timeout(LAST_WRITES, finish).await.is_err() {
-            tracing::warn!("writes in flight were given up after {LAST_WRITES:?}");
-            // A binding that is answered now must not be followed by one more.
-            drop(writing);
-            drop(writer.await);
-        }
+/// Starts what runs while this process leads.
+fn begin(
+    process: &Process,
+    threads: &mut OwnThreads,
+    clients: Clients,
+    server: ServerFeatures,
+    dumper: Dumper,
+    config: LeaderConfig,
+) -> Result<(LeaderWork, Aside), Fatal> {
+    let Process { flags, meter, .. } = process;
+    let division = process.environment.division.as_ref();
+    if division.is_some_and(|division| !division.is_member()) {
+        let hint = "hint: SCHEDULER_POD_NAME must be <base>-0 to <base>-<SCHEDULER_NUM - 1>";
+        tracing::error!("division of work: nothing is ours, our name is none of them\n{hint}");
     }
+    let LeaderConfig { start, devices, reader, usage, usages } = config;
+    let merged = device_config::merged(&start.loaded.config, devices.as_deref());
+    let (mut engine, warnings) = Engine::new(options(process, &server), &merged);
+    engine.apply(usage.into_iter().collect());
+    conf::warn(&warnings);
+    meter.configuration(&start.loaded, warnings.len());
+    meter.metrics.default_in_force(start.is_default());
+    if start.is_last_good() {
+        meter.metrics.reload_failure();
+    }
+    meter.devices(server.serves_devices());
+    let twin = flags.answers.is_some().then(|| answers::start(&process.answers, meter));
+    let setup = LeaderSetup {
+        component: component(&flags.scheduler_names),
+        kinds: kinds(flags, &server),
+        pace: flags.pace,
+        check_cycles: flags.check_cycles,
+        observer: meter.clone(),
+        twin: twin.transpose()?,
+    };
+    let work = LeaderWork::start(threads, &clients, setup, engine)?;
+    let inbox = work.inbox();
+    let mut aside = Aside::new();
+    if flags.answers.is_some() {
+        let pod = process.environment.pod.clone();
+        aside.spawn(answers::mark(process.answers.clone(), clients.clone(), pod));
+    }
+    let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
+    let source = follower.load_source();
+    aside.spawn(loads::follow(source, clients.clone(), inbox.clone(), meter.clone()));
+    let reports = follower.report_source();
+    aside.spawn(vc_kube::follow_device_reports(reports, clients.clone(), inbox.clone()));
+    aside.spawn(follower.run(inbox.clone(), reader, usages));
+    aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
+    if let Some(before) = server.devices.filter(|found| !found.are_served()) {
+        aside.spawn(devices_later(clients, before, inbox.clone(), meter.clone()));
+    }
+    let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
+    aside.spawn(async move { serve::socket(&sockets, level).await });
+    Ok((work, aside))
 }
 
-/// Where events of watches go, and what is said about them.
-type InboxAndObserver<'a> = (&'a mpsc::Sender<EngineMessage>, &'a Arc<dyn Observer>);
-
-/// Starts the watches in the runtime that is entered.
-fn follow(
-    flags: &Flags,
-    server: &ServerFeatures,
-    clients: &Clients,
-    (inbox, observer): InboxAndObserver<'_>,
-) -> Feeds {
+/// The kinds that are followed beside those of every scheduler.
+fn kinds(flags: &Flags, server: &ServerFeatures) -> Vec<KindSet> {
     let gate = |name| flags.gate(name).unwrap_or(true);
     let sets = [
         (KindSet::PriorityClasses, with_priority_classes(flags)),
@@ -333,9 +239,7 @@ fn follow(
         (KindSet::Budgets, gate(gates::BUDGETS)),
         (KindSet::NumaTopologies, gate(gates::NUMA_TOPOLOGIES)),
     ];
-    let wanted: Vec<KindSet> =
-        sets.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(set, _)| set).collect();
-    vc_kube::follow(clients, &wanted, inbox, observer)
+    sets.into_iter().filter(|(_, is_wanted)| *is_wanted).map(|(set, _)| set).collect()
 }
 
 fn with_priority_classes(flags: &Flags) -> bool {

@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use vc_engine::Engine;
+use vc_kube::{Backlog, ClientError, Feeds, LeaderThreads, SchedulerLoop};
 
-use vc_kube::Backlog;
+use crate::fatal::Fatal;
 
 use crate::meter::Meter;
 
@@ -18,8 +20,66 @@ const PER_SECOND: f64 = 300.0;
 /// handled together, as network cards do it.
 const NAP: Duration = Duration::from_millis(2);
 
+/// The threads of a leader: `reader`, `writer` and `engine`.
+pub(crate) struct OwnThreads {
+    meter: Arc<Meter>,
+    backlog: Backlog,
+    /// The thread of the watches ends with this value.
+    reading: Option<oneshot::Sender<()>>,
+}
+
+impl OwnThreads {
+    pub(crate) fn new(meter: &Arc<Meter>, backlog: &Backlog) -> Self {
+        Self { meter: meter.clone(), backlog: backlog.clone(), reading: None }
+    }
+
+    fn runtime(&self) -> std::io::Result<Runtime> {
+        calm_runtime(&self.meter, &self.backlog)
+    }
+}
+
+impl LeaderThreads for OwnThreads {
+    type Error = Fatal;
+
+    fn read(
+        &mut self,
+        follow: impl FnOnce() -> Result<Feeds, ClientError>,
+    ) -> Result<Feeds, Fatal> {
+        let runtime = self.runtime()?;
+        let feeds = {
+            let _inside = runtime.enter();
+            follow()?
+        };
+        let (reading, read_enough) = oneshot::channel::<()>();
+        let _ends_with_reading = spawn("reader", move || drop(runtime.block_on(read_enough)))?;
+        self.reading = Some(reading);
+        Ok(feeds)
+    }
+
+    fn write<W: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        writer: impl FnOnce() -> Result<W, ClientError>,
+    ) -> Result<oneshot::Receiver<()>, Fatal> {
+        let runtime = self.runtime()?;
+        let writer = {
+            let _inside = runtime.enter();
+            writer()?
+        };
+        Ok(spawn("writer", move || runtime.block_on(writer))?)
+    }
+
+    fn decide(
+        &mut self,
+        scheduler_loop: SchedulerLoop,
+        engine: Engine,
+    ) -> Result<oneshot::Receiver<()>, Fatal> {
+        let runtime = self.runtime()?;
+        Ok(spawn("engine", move || scheduler_loop.run(engine, &runtime))?)
+    }
+}
+
 /// A thread of its own; the receiver tells its end, however that comes.
-pub(crate) fn spawn(
+fn spawn(
     name: &str,
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<oneshot::Receiver<()>> {
@@ -34,7 +94,7 @@ pub(crate) fn spawn(
 /// For one thread that wakes up rarely enough once everything is listed: first lists are long, and
 /// wait for nothing. A wake-up finds the caches cold, which costs more than most of what it is for:
 /// docs/performance.md (On the wire).
-pub(crate) fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Result<Runtime> {
+fn calm_runtime(meter: &Arc<Meter>, backlog: &Backlog) -> std::io::Result<Runtime> {
     let (wakes, meter, backlog) =
         (Mutex::new(WakeBudget::default()), meter.clone(), backlog.clone());
     Builder::new_current_thread()

@@ -11,6 +11,7 @@ mod arguments;
 mod defaults;
 mod error;
 mod file;
+mod in_force;
 mod loader;
 mod metrics;
 mod missing;
@@ -31,6 +32,7 @@ pub use arguments::Arguments;
 pub use defaults::{BUILT_IN, CHART};
 pub use error::{ConfError, Warning};
 pub use file::{ActionConfig, Config, LoadedConfig, PluginOption, Tier, parse};
+pub use in_force::{ConfigChange, ConfigInForce};
 pub use missing::{AllowMissing, MissingEntry, MissingError, MissingKind};
 pub use registry::{
     ACTIONS, EnqueueVote, EntryCheck, EntryFinding, KnownNames, PluginDeclaration, QueueRule,

@@ -11,13 +11,14 @@ use tokio::sync::mpsc::error::SendError;
 use vc_model::{ClusterEvent, Id, Index, ObjectKey, Table};
 use vc_wire::Metadata;
 
+use crate::discovery::is_unknown;
 use crate::failure_log::FailureLog;
 use crate::inbox::EngineMessage;
 use crate::observe::Observer;
 use crate::pod_group_cache::PodGroupCache;
 use crate::restart::RestartBackoff;
 use crate::slim::{DecodedObject, Slim};
-use crate::source::{ObjectChange, ObjectSource, SourceError, is_unknown};
+use crate::source::{ObjectChange, ObjectSource, SourceError};
 use crate::unreadable::{ASK_AGAIN, Readability};
 use crate::wall_clock::since;
 
@@ -42,7 +43,7 @@ pub(crate) async fn feed<S: Slim>(
         // A list that fails midway again and again is no progress.
         let is_progress = |change: &ObjectChange| match change {
             ObjectChange::Listed => true,
-            ObjectChange::Begun => false,
+            ObjectChange::Begun { .. } => false,
             ObjectChange::Applied(_) | ObjectChange::Deleted(_) => !source.is_listing(),
         };
         if changes.iter().any(is_progress) {
@@ -98,6 +99,8 @@ struct KnownObjects {
     failures: Arc<FailureLog>,
     readability: Readability,
     generation: u32,
+    /// What is listed now comes from a server that was restored from a backup.
+    is_restored: bool,
     synced: bool,
     /// True if the last list has come. False before the first one, and while the kind counts as none.
     is_complete: bool,
@@ -129,12 +132,25 @@ impl KnownObjects {
         let (known, by_key) = (Table::default(), Index::default());
         let readability = Readability::new(observer.clone());
         let (synced, is_complete) = (false, false);
-        Self { observer, failures, readability, generation: 0, synced, is_complete, known, by_key }
+        Self {
+            observer,
+            failures,
+            readability,
+            generation: 0,
+            is_restored: false,
+            synced,
+            is_complete,
+            known,
+            by_key,
+        }
     }
 
     fn take<S: Slim>(&mut self, change: ObjectChange, messages: &mut Vec<EngineMessage>) {
         match change {
-            ObjectChange::Begun => self.generation = self.generation.wrapping_add(1),
+            ObjectChange::Begun { is_restored } => {
+                self.generation = self.generation.wrapping_add(1);
+                self.is_restored |= is_restored;
+            }
             ObjectChange::Applied(object) => self.applied::<S>(object, messages),
             ObjectChange::Deleted(object) => {
                 if let Some((key, uid)) = object.identity {
@@ -144,7 +160,10 @@ impl KnownObjects {
                     messages.push(gone::<S>(key, uid));
                 }
             }
-            ObjectChange::Listed => self.listed::<S>(true, messages),
+            ObjectChange::Listed => {
+                self.is_restored = false;
+                self.listed::<S>(true, messages);
+            }
         }
     }
 
@@ -222,7 +241,9 @@ impl KnownObjects {
                     self.learn(row);
                 }
                 Some(id) => {
-                    let is_another = self.known[id].uid != row.uid;
+                    let is_forgotten =
+                        self.is_restored && event.as_ref().is_some_and(holds_no_room);
+                    let is_another = self.known[id].uid != row.uid || is_forgotten;
                     let before = std::mem::replace(&mut self.known[id], row);
                     messages.extend(is_another.then(|| gone::<S>(before.key, before.uid)));
                 }
@@ -263,6 +284,16 @@ impl KnownObjects {
         if !std::mem::replace(&mut self.synced, true) {
             messages.push(EngineMessage::Synced(S::KIND));
         }
+    }
+}
+
+/// True for pods without a node and PodGroups: what we have written to them since the backup is lost.
+/// They are new once more, or the engine would wait for the echo of its writes.
+fn holds_no_room(event: &ClusterEvent) -> bool {
+    match event {
+        ClusterEvent::PodApplied(pod) => pod.node_name.is_none(),
+        ClusterEvent::PodGroupApplied(_) => true,
+        _ => false,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use vc_engine::Report;
+use vc_engine::{CycleTime, Engine, Report};
 
 use crate::unreadable::KindRefusal;
 
@@ -11,6 +11,9 @@ use crate::unreadable::KindRefusal;
 pub trait Observer: Send + Sync {
     /// A cycle has ended.
     fn cycle(&self, _report: &Report) {}
+
+    /// A cycle at this time has decided what the report says. The engine is as it was left.
+    fn decided(&self, _engine: &Engine, _report: &Report, _now: CycleTime) {}
 
     /// Everything is listed, cycles start.
     fn synced(&self) {}

@@ -39,7 +39,7 @@ impl PodGroupCache {
                 (object, text)
             }
             ObjectChange::Deleted(object) => (object, None),
-            ObjectChange::Begun | ObjectChange::Listed => return,
+            ObjectChange::Begun { .. } | ObjectChange::Listed => return,
         };
         let Some((key, _)) = &object.identity else { return };
         self.note_change(key);

@@ -98,6 +98,7 @@ impl SchedulerLoop {
             if !early.finish(&self).await || !self.send(effects, engine.cluster()).await {
                 return;
             }
+            self.observer.decided(&engine, &report, now);
             self.report_cycle(report, &mut said);
             if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
                 check(engine.cluster(), &*self.observer);

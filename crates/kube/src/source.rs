@@ -14,7 +14,7 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_secs(90);
 /// Who ends a watch sooner, before anything has come, would be asked without end.
 const SHORT: Duration = Duration::from_secs(1);
 /// For the start of an answer; the server itself gives up after 60 s.
-const START: Duration = Duration::from_secs(70);
+pub(crate) const START: Duration = Duration::from_secs(70);
 /// Objects of a page of a list.
 const PAGE: usize = 500;
 /// Objects after which a batch is handed on, although more have arrived.
@@ -48,8 +48,11 @@ const INITIAL_END: &str = "k8s.io/initial-events-end";
 /// Something that happened to the objects of a kind.
 #[derive(Debug)]
 pub(crate) enum ObjectChange {
-    /// A list begins: what it does not name is gone.
-    Begun,
+    /// A list begins: what it does not name is gone. `is_restored`: the server was restored from a
+    /// backup since the list before.
+    Begun {
+        is_restored: bool,
+    },
     Applied(DecodedObject),
     Deleted(DecodedObject),
     /// The list has ended.
@@ -112,6 +115,8 @@ pub(crate) struct ObjectSource<S> {
     /// The server has streaming lists, as far as we know (K-07).
     streaming: bool,
     state: WatchState,
+    /// The server was restored from a backup, and is to be listed again.
+    is_restored: bool,
     slim: PhantomData<fn() -> S>,
 }
 
@@ -121,8 +126,16 @@ enum WatchState {
     /// The list goes on behind this token.
     Page(String),
     /// Everything up to this version was seen.
-    Resume(String),
+    Resume(SeenVersion),
     Open(Box<OpenWatch>),
+}
+
+/// Where a watch goes on.
+#[derive(Clone)]
+struct SeenVersion {
+    version: String,
+    /// The watch before has ended before its time: the server may have been restored from a backup.
+    is_suspect: bool,
 }
 
 /// An open watch.
@@ -140,7 +153,8 @@ struct OpenWatch {
 
 impl<S: Slim> ObjectSource<S> {
     pub(crate) fn new(client: Client, bulk: Handle) -> Self {
-        Self { client, bulk, streaming: true, state: WatchState::Start, slim: PhantomData }
+        let (state, is_restored) = (WatchState::Start, false);
+        Self { client, bulk, streaming: true, state, is_restored, slim: PhantomData }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -183,18 +197,24 @@ impl<S: Slim> ObjectSource<S> {
         match std::mem::replace(&mut self.state, WatchState::Start) {
             WatchState::Start if self.streaming => {
                 let watch = watch::<S>(&self.client, &self.bulk, String::new()).await?;
-                changes.push(ObjectChange::Begun);
+                changes.push(self.begun());
                 self.state = WatchState::Open(watch);
             }
             WatchState::Start => {
-                changes.push(ObjectChange::Begun);
+                changes.push(self.begun());
                 self.page(None, changes).await?;
             }
             WatchState::Page(token) => self.page(Some(token), changes).await?,
-            WatchState::Resume(version) => {
+            WatchState::Resume(seen) => {
                 // An answer that does not come is asked for again.
-                self.state = WatchState::Resume(version.clone());
-                self.state = WatchState::Open(watch::<S>(&self.client, &self.bulk, version).await?);
+                self.state = WatchState::Resume(seen.clone());
+                if seen.is_suspect && is_ahead::<S>(&self.client, &seen.version).await? {
+                    tracing::warn!("{}: the API server was restored from a backup", S::NAME);
+                    (self.state, self.is_restored) = (WatchState::Start, true);
+                    return Ok(());
+                }
+                let watch = watch::<S>(&self.client, &self.bulk, seen.version).await?;
+                self.state = WatchState::Open(watch);
             }
             WatchState::Open(mut watch) => {
                 let outcome = watch.next(changes).await;
@@ -209,6 +229,10 @@ impl<S: Slim> ObjectSource<S> {
         Ok(())
     }
 
+    fn begun(&mut self) -> ObjectChange {
+        ObjectChange::Begun { is_restored: std::mem::take(&mut self.is_restored) }
+    }
+
     /// One page of the list.
     async fn page(
         &mut self,
@@ -220,9 +244,7 @@ impl<S: Slim> ObjectSource<S> {
             query.push_str("&continue=");
             query.push_str(&escaped(token));
         }
-        let body = get::<S>(&self.client, &query).await?;
-        let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
-        let page: ListPage<S> = serde_json::from_slice(&bytes.to_bytes())?;
+        let page: ListPage<S> = list::<S, _>(&self.client, &query).await?;
         let objects = page.items.into_iter().flatten().map(DecodedObject::of);
         changes.extend(objects.map(ObjectChange::Applied));
         let ListMetadata { resource_version, token } = page.metadata;
@@ -233,26 +255,30 @@ impl<S: Slim> ObjectSource<S> {
                 let missing = || serde::de::Error::custom("a list without resourceVersion");
                 let seen = seen.ok_or_else(|| SourceError::Unreadable(missing()))?;
                 changes.push(ObjectChange::Listed);
-                WatchState::Resume(seen)
+                WatchState::Resume(SeenVersion { version: seen, is_suspect: false })
             }
         };
         Ok(())
     }
 }
 
-/// Whether the server says that it does not have the kind: a 404 alone may be the word of a proxy.
-pub(crate) async fn is_unknown<S: Slim>(client: &Client) -> bool {
-    if !S::GROUP.is_empty() {
-        match read_all_of::<ApiGroups>(client, "/apis").await {
-            Some(groups) if groups.have(S::GROUP, S::VERSION) => {}
-            Some(_) => return true,
-            None => return false,
-        }
-    }
-    let (collection, plural) = (collection::<S>(), S::PLURAL);
-    let version = collection.strip_suffix(plural).map_or("", |path| path.trim_end_matches('/'));
-    let resources = read_all_of::<ApiResources>(client, version).await;
-    resources.is_some_and(|found| found.resources.iter().all(|kind| kind.name != plural))
+/// A page of the kind's list. `T` stands for the objects.
+async fn list<S: Slim, T: DeserializeOwned>(
+    client: &Client,
+    query: &str,
+) -> Result<ListPage<T>, SourceError> {
+    let body = get::<S>(client, query).await?;
+    let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
+    Ok(serde_json::from_slice(&bytes.to_bytes())?)
+}
+
+/// True if the server has not reached this version: it was restored from a backup. A watch from there
+/// would be silent until it does, and then miss everything before.
+async fn is_ahead<S: Slim>(client: &Client, version: &str) -> Result<bool, SourceError> {
+    let page: ListPage<IgnoredAny> = list::<S, _>(client, "limit=1").await?;
+    let newest = page.metadata.resource_version.unwrap_or_default();
+    let number = |text: &str| text.parse::<u64>().ok();
+    Ok(number(version).zip(number(&newest)).is_some_and(|(seen, newest)| newest < seen))
 }
 
 /// A watch from this version on; from none: a streaming list first.
@@ -327,47 +353,6 @@ async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError>
     let message = status["message"].as_str().unwrap_or(code.canonical_reason().unwrap_or(""));
     let verb = if query.starts_with(WATCH) { "watch" } else { "list" };
     Err(SourceError::Refused { verb, code: code.as_u16(), message: message.to_owned() })
-}
-
-/// The object at a path; `None`: no answer, or not of this kind.
-async fn read_all_of<T: DeserializeOwned>(client: &Client, path: &str) -> Option<T> {
-    let request = Request::get(path).body(Vec::new()).ok()?;
-    timeout(START, client.request(request)).await.ok()?.ok()
-}
-
-/// What `/apis` says.
-#[derive(Deserialize)]
-struct ApiGroups {
-    groups: Vec<ApiGroup>,
-}
-
-#[derive(Deserialize)]
-struct ApiGroup {
-    name: String,
-    versions: Vec<GroupVersion>,
-}
-
-#[derive(Deserialize)]
-struct GroupVersion {
-    version: String,
-}
-
-impl ApiGroups {
-    fn have(&self, group: &str, version: &str) -> bool {
-        let mut versions = self.groups.iter().filter(|found| found.name == group);
-        versions.any(|group| group.versions.iter().any(|found| found.version == version))
-    }
-}
-
-/// What the path of a version says.
-#[derive(Deserialize)]
-struct ApiResources {
-    resources: Vec<ApiResourceName>,
-}
-
-#[derive(Deserialize)]
-struct ApiResourceName {
-    name: String,
 }
 
 /// A page of a list.
@@ -468,9 +453,10 @@ impl OpenWatch {
 
     /// Where to go on after its end: a list that did not end is made again.
     fn resume(self) -> WatchState {
+        let is_suspect = self.opened.elapsed() < Duration::from_secs(WATCH_SECONDS);
         match self.listing {
             true => WatchState::Start,
-            false => WatchState::Resume(self.version),
+            false => WatchState::Resume(SeenVersion { version: self.version, is_suspect }),
         }
     }
 }

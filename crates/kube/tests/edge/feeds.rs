@@ -209,3 +209,29 @@ async fn a_silent_watch_is_gone_on_with_elsewhere() {
     let again = &log.of(PODS)[1];
     assert!(again.query.ends_with("resourceVersion=5") && !again.is_streaming_list());
 }
+
+/// A watch from a version of the future is silent, and then misses what was before it.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_restored_from_a_backup_is_listed_again() {
+    let given_out = (fake::NEWEST + 1).to_string();
+    let bound = |name: &str| {
+        let mut pod = pod(name);
+        pod["spec"]["nodeName"] = "n".into();
+        pod
+    };
+    let (texts, log) = messages(8, move |seen| {
+        let listed = [pod("a"), bound("b"), pod("c")];
+        let listed = listed.iter().map(added);
+        let answer = match seen.before {
+            0 => fake::ended(listed.chain([end_of_list(&given_out)]).collect()),
+            _ => watch(listed.take(2).chain([end_of_list("7")]).collect()),
+        };
+        is_pods(seen).then_some(answer)
+    })
+    .await;
+    // What holds room stays in place; our writes to the others are lost, so that they are new.
+    let (first, again) = texts.split_at(4);
+    assert_eq!(first, ["pod a", "pod b", "pod c", "synced"]);
+    assert_eq!(again, ["gone a uid-a", "pod a", "pod b", "gone c uid-c"]);
+    assert!(log.of(PODS)[1].is_streaming_list());
+}

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
 use clap::Args;
@@ -41,6 +40,9 @@ pub(crate) struct FuzzArgs {
     /// Print what happened in each story.
     #[arg(long)]
     timeline: bool,
+    /// End at the first story that violates something, with one line about it that is not shortened.
+    #[arg(long)]
+    first: bool,
 }
 
 /// The first seed, and the one behind the last. `None`: there is no last.
@@ -71,10 +73,10 @@ impl FromStr for Seeds {
 
 impl Seeds {
     /// The seeds in groups, each of which is reported when it has been played.
-    fn groups(self) -> impl Iterator<Item = Vec<u64>> {
+    fn groups(self, size: usize) -> impl Iterator<Item = Vec<u64>> {
         let end = self.end.unwrap_or(u64::MAX);
-        let starts = (self.first..end).step_by(GROUP);
-        starts.map(move |from| (from..end).take(GROUP).collect())
+        let starts = (self.first..end).step_by(size);
+        starts.map(move |from| (from..end).take(size).collect())
     }
 }
 
@@ -87,11 +89,12 @@ impl FuzzArgs {
                 return ExitCode::from(2);
             }
         };
-        for seeds in self.seeds.groups() {
+        if self.first {
+            return self.search(&options).unwrap_or_else(|error| fail(&error));
+        }
+        for seeds in self.seeds.groups(GROUP) {
             let start = Instant::now();
-            let played: Result<Vec<Played>, std::io::Error> =
-                seeds.par_iter().map(|&seed| self.play(seed, &options)).collect();
-            let played = match played {
+            let played = match self.play_all(&seeds, &options) {
                 Ok(played) => played,
                 Err(error) => return fail(&error),
             };
@@ -112,9 +115,29 @@ impl FuzzArgs {
             true => FaultKind::ALL.into_iter().collect(),
             false => words().map(str::parse).collect::<Result<_, _>>().map_err(text)?,
         };
-        let config = vc_conf::parse("the default configuration", vc_conf::CHART, &vc_engine::KNOWN);
-        let config = Arc::new(config.map_err(text)?.config);
-        Ok(StoryOptions { faults, config })
+        Ok(StoryOptions { faults })
+    }
+
+    fn play_all(&self, seeds: &[u64], options: &StoryOptions) -> std::io::Result<Vec<Played>> {
+        seeds.par_iter().map(|&seed| self.play(seed, options)).collect()
+    }
+
+    /// Plays as many stories at once as there are threads, until one violates something.
+    fn search(&self, options: &StoryOptions) -> std::io::Result<ExitCode> {
+        let (mut n_cycles, mut n_stories) = (0, 0);
+        for seeds in self.seeds.groups(rayon::current_num_threads()) {
+            for played in self.play_all(&seeds, options)? {
+                n_cycles += played.end.n_cycles;
+                n_stories += 1;
+                if let Some(violation) = played.end.violations.first() {
+                    let seed = played.seed;
+                    print(&format!("seed {seed}, {n_cycles} cycles: {violation}\n"));
+                    return Ok(ExitCode::from(1));
+                }
+            }
+        }
+        print(&format!("{n_stories} stories, {n_cycles} cycles: nothing is violated\n"));
+        Ok(ExitCode::SUCCESS)
     }
 
     fn play(&self, seed: u64, options: &StoryOptions) -> std::io::Result<Played> {

@@ -15,15 +15,15 @@ use crate::serve::{
 };
 use crate::simulation::{KubeletMode, Setup, Simulation};
 
-/// Returns the nodes that hold more than they have (I1), one text each.
-pub(super) fn room(store: &Store) -> Vec<String> {
+/// Returns the nodes that hold more than they have (I1), with a text each.
+pub(super) fn room(store: &Store) -> BTreeMap<String, String> {
     let mut held: BTreeMap<String, (i128, i128)> = BTreeMap::new();
     for pod in store.list(&PODS, None).objects.iter().filter(|pod| is_held(&pod.value)) {
         let node = pod.value["spec"]["nodeName"].as_str().unwrap_or_default();
         let sum = held.entry(node.to_owned()).or_default();
         *sum = (sum.0 + cpu_milli(&pod.value), sum.1 + 1);
     }
-    let mut faults = Vec::new();
+    let mut faults = BTreeMap::new();
     for (node, (cpu, pods)) in held {
         // Pods of a node that has gone are on their way.
         let Some(object) = store.get(&NODES, "", &node) else { continue };
@@ -32,9 +32,10 @@ pub(super) fn room(store: &Store) -> Vec<String> {
         };
         if has("cpu") < cpu || has("pods") < pods * 1_000 {
             let (cpus, places) = (has("cpu"), has("pods") / 1_000);
-            faults.push(format!(
+            let text = format!(
                 "I1: node {node} has {cpus}m cpu and room for {places} pods, and holds {cpu}m and {pods}"
-            ));
+            );
+            faults.insert(node, text);
         }
     }
     faults
@@ -121,9 +122,11 @@ pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<St
             }
         }
     }
-    let waiting = store.list(&PODS, None).objects;
-    let waiting = waiting.iter().filter(|pod| is_waiting(&pod.value) && !is_told(&pod.value));
+    let pods = store.list(&PODS, None).objects;
+    let waiting = pods.iter().filter(|pod| is_waiting(&pod.value) && !is_told(&pod.value));
     faults.extend(waiting.map(|pod| format!("I11: pod {} waits without a condition", pod.name())));
+    let placed = pods.iter().filter(|pod| is_placed(&pod.value) && is_told(&pod.value));
+    faults.extend(placed.map(|pod| format!("I11: pod {} has a node, and waits", pod.name())));
     faults
 }
 
@@ -142,7 +145,8 @@ fn is_told(pod: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzz::script::{JobSpec, NodeSize, OutsideEvent};
+    use crate::fuzz::outside_event::OutsideEvent;
+    use crate::fuzz::script::{JobSpec, NodeSize};
     use crate::fuzz::world::World;
     use crate::serve::{Key, in_process};
 
@@ -175,7 +179,7 @@ mod tests {
         assert_eq!(gangs(&world.store, &BTreeSet::from(["j".to_owned()])), [""; 0]);
         place(&world, "j-1");
         assert_eq!(gangs(&world.store, &world.broken), [""; 0]);
-        assert_eq!(room(&world.store), [""; 0]);
+        assert_eq!(room(&world.store), BTreeMap::new());
     }
 
     #[tokio::test]

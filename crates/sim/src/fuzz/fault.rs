@@ -38,11 +38,33 @@ pub enum FaultKind {
     NodeLost,
     /// Pods and jobs are deleted by others in whatever state they are.
     Deletion,
+    /// Lists come in pages, and end in the middle: 410 for a continue token, or a body that is cut off.
+    ListCut,
+    /// A process is nobody for a while: 401 until its token is renewed.
+    TokenExpired,
+    /// The right to a resource is taken away for a while: 403.
+    RightTaken,
+    /// Binds or evictions are refused for a while, by a quota or a webhook.
+    Refusal,
+    /// The clock of a process is set, up to 15 minutes ahead or back.
+    Clock,
+    /// The server begins anew from a backup: objects and versions go back.
+    Restore,
+    /// A node is not ready, and ready again.
+    NodeFlap,
+    /// A pod or a node is deleted, and another one of the same name is there at once.
+    Replacement,
+    /// The configuration file is rewritten, with a good or a bad one.
+    Reload,
+    /// A process is told to end, and is started again.
+    Restart,
+    /// The second process is of another version: the plain evaluator at a fixed pace.
+    OldVersion,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 26] = [
         Self::Conflict,
         Self::TooManyRequests,
         Self::ServerError,
@@ -58,6 +80,17 @@ impl FaultKind {
         Self::LeaseStolen,
         Self::NodeLost,
         Self::Deletion,
+        Self::ListCut,
+        Self::TokenExpired,
+        Self::RightTaken,
+        Self::Refusal,
+        Self::Clock,
+        Self::Restore,
+        Self::NodeFlap,
+        Self::Replacement,
+        Self::Reload,
+        Self::Restart,
+        Self::OldVersion,
     ];
 
     /// Returns the word of `--fault`.
@@ -78,6 +111,17 @@ impl FaultKind {
             Self::LeaseStolen => "lease-stolen",
             Self::NodeLost => "node-lost",
             Self::Deletion => "deletion",
+            Self::ListCut => "list-cut",
+            Self::TokenExpired => "token-expired",
+            Self::RightTaken => "right-taken",
+            Self::Refusal => "refusal",
+            Self::Clock => "clock",
+            Self::Restore => "restore",
+            Self::NodeFlap => "node-flap",
+            Self::Replacement => "replacement",
+            Self::Reload => "reload",
+            Self::Restart => "restart",
+            Self::OldVersion => "old-version",
         }
     }
 }

@@ -2,15 +2,24 @@
 //! in every place. One thread, no sockets, no time of the machine: a seed gives the same run again,
 //! byte by byte. Specification: docs/spec/invariants.md.
 
+mod answer;
 mod check;
+mod config_file;
+mod configs;
 mod fault;
+mod findings;
 mod network;
+mod outside_event;
 mod process;
+mod request_faults;
+mod rest;
 mod rng;
 mod script;
 mod shrink;
 mod story;
 mod trace;
+mod view;
+mod witness;
 mod world;
 
 pub use fault::{FaultKind, UnknownFault};

@@ -2,28 +2,28 @@
 //! and watches.
 
 use std::collections::BTreeSet;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Response, header};
-use futures::{StreamExt, stream};
+use axum::http::{Request, Response, Uri};
 use http_body_util::BodyExt;
-use serde_json::json;
-use tokio::time::{Instant, sleep, sleep_until};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
 use tower::{BoxError, ServiceExt};
 use vc_kube::RequestBody;
 
-use super::fault::{self, FaultKind};
+use super::answer::{self, Passing};
+use super::fault::FaultKind;
+use super::outside_event::RefusedWrite;
+use super::request_faults::{RequestFaults, RequestKind};
 use super::rng::Rng;
 use super::trace::Trace;
-use crate::serve::{LEASES, Store};
+use super::witness::{SentWrite, Witness};
+use crate::serve::Store;
 
-/// Time after which a leader has noticed that the Lease is another's: it renews every two seconds, and gives
-/// up after ten without success.
-const NOTICED: Duration = Duration::from_secs(12);
 /// Time until a client notices that its connection is lost.
 const LOST: Duration = Duration::from_secs(5);
 
@@ -35,6 +35,8 @@ struct Shared {
     router: Router,
     store: Arc<Store>,
     trace: Trace,
+    /// Counts up when every open watch ends.
+    cuts: watch::Sender<u64>,
     state: Mutex<NetworkState>,
 }
 
@@ -44,26 +46,51 @@ struct NetworkState {
     faults: BTreeSet<FaultKind>,
     /// The server is away until then.
     away_until: Option<Instant>,
+    /// What is refused to whom, until when.
+    refusals: Vec<(Refused, Instant)>,
     /// Writes that the server has done, without those of Leases and events.
     n_writes: u64,
-    /// Who holds the Lease, and since when.
-    holder: (String, Instant),
-    violations: Vec<String>,
+    witness: Witness,
 }
 
-/// The delays and the fault of one request, and of the watch that it opens.
-struct RequestFaults {
-    before: Duration,
-    after: Duration,
-    fault: Option<FaultKind>,
-    /// A watch ends after this time.
-    cut_after: Option<Duration>,
-    /// The events of a watch come so much later.
-    lag: Duration,
-    retry_after: Option<u64>,
+/// Requests that are refused for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// 401 for the process whose names begin like this.
+    Process(String),
+    /// 403 for a part of the path.
+    Resource(&'static str),
+    /// What admission plugins say.
+    Write(RefusedWrite),
 }
 
 type Answer = Result<Response<Body>, BoxError>;
+
+impl Refused {
+    /// Status, reason and message for this request. `None`: it is another one.
+    fn refusal(&self, process: &str, method: &str, path: &str) -> Option<answer::Refusal> {
+        let is_bind = path.ends_with("/binding");
+        match self {
+            Self::Process(name) => {
+                let is_it = process.starts_with(name.as_str());
+                is_it.then_some((401, "Unauthorized", "Unauthorized"))
+            }
+            Self::Resource(resource) => {
+                let is_it = path.split('/').any(|part| part == *resource);
+                is_it.then_some((403, "Forbidden", "no right to this resource"))
+            }
+            Self::Write(RefusedWrite::Binds) => is_bind.then_some((
+                403,
+                "Forbidden",
+                "admission webhook \"bindings.example\" denied the request",
+            )),
+            Self::Write(RefusedWrite::Evictions) => {
+                let is_it = method == "DELETE" && path.contains("/pods/");
+                is_it.then_some((403, "Forbidden", "exceeded quota: deletions"))
+            }
+        }
+    }
+}
 
 impl Network {
     pub(super) fn new(
@@ -72,16 +99,16 @@ impl Network {
         faults: BTreeSet<FaultKind>,
         trace: Trace,
     ) -> Self {
-        let rng = Rng::new(seed);
         let state = NetworkState {
-            rng,
+            rng: Rng::new(seed),
             faults,
             away_until: None,
+            refusals: Vec::new(),
             n_writes: 0,
-            holder: (String::new(), Instant::now()),
-            violations: Vec::new(),
+            witness: Witness::new(),
         };
-        Self(Arc::new(Shared { router, store, trace, state: Mutex::new(state) }))
+        let (cuts, _) = watch::channel(0);
+        Self(Arc::new(Shared { router, store, trace, cuts, state: Mutex::new(state) }))
     }
 
     fn state(&self) -> MutexGuard<'_, NetworkState> {
@@ -93,6 +120,7 @@ impl Network {
         let mut state = self.state();
         state.faults.clear();
         state.away_until = None;
+        state.refusals.clear();
     }
 
     /// Makes the server answer nobody for so long.
@@ -100,9 +128,30 @@ impl Network {
         self.state().away_until = Some(Instant::now() + time);
     }
 
+    /// Refuses requests for so long.
+    pub(super) fn refuse(&self, refused: Refused, time: Duration) {
+        self.state().refusals.push((refused, Instant::now() + time));
+    }
+
+    /// The server has begun anew with older objects: every watch ends.
+    pub(super) fn restored(&self) {
+        self.state().witness.restored(&self.0.store);
+        self.0.cuts.send_modify(|n_cuts| *n_cuts += 1);
+    }
+
+    /// Something has changed from outside.
+    pub(super) fn outside_change(&self) {
+        self.state().witness.outside_change(&self.0.store);
+    }
+
     /// Returns the violations that requests have shown, and forgets them.
     pub(super) fn take_violations(&self) -> Vec<String> {
-        std::mem::take(&mut self.state().violations)
+        self.state().witness.take()
+    }
+
+    /// Returns the PodGroups of which the scheduler has evicted pods.
+    pub(super) fn evicted_groups(&self) -> BTreeSet<String> {
+        self.state().witness.evicted.clone()
     }
 
     /// Returns the number of writes so far, without those of Leases and events.
@@ -120,51 +169,45 @@ impl Network {
     }
 
     async fn send(self, process: Arc<str>, request: Request<RequestBody>) -> Answer {
-        let (parts, body) = request.into_parts();
-        let is_write = parts.method != "GET";
-        let is_watch = parts.uri.query().is_some_and(|query| query.contains("watch=true"));
-        let faults = self.state().faults(is_write, is_watch);
-        let path = parts.uri.path();
-        self.look_at_the_leader(&process, path);
+        let (mut parts, body) = request.into_parts();
+        let query = parts.uri.query().unwrap_or_default();
+        let kind = RequestKind::of(&parts.method, query);
+        let faults = {
+            let mut state = self.state();
+            let NetworkState { rng, faults, .. } = &mut *state;
+            RequestFaults::drawn(rng, faults, kind)
+        };
+        if let Some(uri) = faults.changed_query(&parts.uri) {
+            parts.uri = uri;
+        }
+        let path = parts.uri.path().to_owned();
         let name = format!("{process}: {} {path}", parts.method);
         if let Some(fault) = faults.fault {
             self.0.trace.say(format_args!("{name}: {}", fault.word()));
         }
+        let method = parts.method.to_string();
         let bytes = body.collect().await?.to_bytes();
-        let is_counted = is_write && !path.contains("/leases") && !path.contains("/events");
+        let sent = SentWrite {
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            process,
+            method,
+            path,
+        };
+        if kind == RequestKind::Write {
+            self.state().witness.sent(&sent, &self.0.store);
+        }
         // A task of its own: what was sent arrives, whatever becomes of the sender.
-        let server = tokio::spawn(self.serve(
-            Request::from_parts(parts, Body::from(bytes)),
-            faults,
-            is_watch,
-            (is_counted, name),
-        ));
+        let request = Request::from_parts(parts, Body::from(bytes));
+        let server = tokio::spawn(self.serve(request, faults, kind, sent));
         server.await.map_err(BoxError::from)?
-    }
-
-    /// I7: who binds holds the Lease, or has lost it only just now.
-    fn look_at_the_leader(&self, process: &str, path: &str) {
-        let lease = self.0.store.get(&LEASES, "volcano-system", "vc-scheduler");
-        let holder = lease
-            .and_then(|lease| lease.value["spec"]["holderIdentity"].as_str().map(str::to_owned));
-        let (holder, mut state) = (holder.unwrap_or_default(), self.state());
-        if state.holder.0 != holder {
-            state.holder = (holder, Instant::now());
-        }
-        let is_over = state.holder.1 + NOTICED < Instant::now();
-        if path.ends_with("/binding") && state.holder.0 != process && is_over {
-            let holder = &state.holder.0;
-            let text = format!("I7: {process} binds, while {holder:?} holds the Lease");
-            state.violations.push(text);
-        }
     }
 
     async fn serve(
         self,
         request: Request<Body>,
         faults: RequestFaults,
-        is_watch: bool,
-        (is_counted, name): (bool, String),
+        kind: RequestKind,
+        sent: SentWrite,
     ) -> Answer {
         sleep(faults.before).await;
         let is_away = self.state().away_until.is_some_and(|until| Instant::now() < until);
@@ -172,85 +215,77 @@ impl Network {
             sleep(LOST).await;
             return Err("the connection was lost".into());
         }
-        if let Some(refusal) = refusal(&faults) {
-            return Ok(refusal);
+        let refused = faults.refusal().or_else(|| self.refusal(&sent));
+        if let Some(refusal) = refused {
+            return Ok(answer::refusal(refusal, faults.retry_after));
         }
+        let uri = request.uri().clone();
         let answer = self.0.router.clone().oneshot(request).await?;
-        if is_counted {
-            self.state().n_writes += u64::from(answer.status().is_success());
-            self.0.trace.say(format_args!("{name}: {}", answer.status().as_u16()));
+        let is_done = answer.status().is_success();
+        self.count(&sent, kind, &answer);
+        if is_done {
+            self.state().witness.done(&sent, &self.0.store);
         }
         sleep(faults.after).await;
-        match faults.fault {
-            Some(FaultKind::LostAnswer) => {
+        match (faults.fault, kind) {
+            (Some(FaultKind::LostAnswer), _) => {
                 sleep(LOST).await;
                 Err("the connection was lost".into())
             }
-            _ if is_watch => Ok(disturbed(answer, &faults)),
+            (_, RequestKind::Write) if is_done => self.answered(&sent, answer).await,
+            (_, RequestKind::Watch { .. } | RequestKind::List { .. }) if is_done => {
+                Ok(self.passing(&sent.process, &uri, &faults).through(answer))
+            }
             _ => Ok(answer),
         }
     }
-}
 
-impl NetworkState {
-    /// Draws the delays and the fault of a request.
-    fn faults(&mut self, is_write: bool, is_watch: bool) -> RequestFaults {
-        let rng = &mut self.rng;
-        let fault = fault::of_request(rng, &self.faults, is_write);
-        let slow = if fault == Some(FaultKind::Slow) { rng.between(1_000, 40_000) } else { 0 };
-        let [before, after] = [rng.between(1, 9) + slow, rng.between(1, 9)];
-        let (cut, lag) = (rng.between(0, 120_000), rng.between(0, 3_000));
-        let [is_cut, lags] = [rng.happens(500), rng.happens(200)];
-        let may = |kind| is_watch && self.faults.contains(&kind);
-        let is_cut = is_cut && may(FaultKind::WatchCut);
-        let lags = lags && may(FaultKind::WatchLag);
-        RequestFaults {
-            before: Duration::from_millis(before),
-            after: Duration::from_millis(after),
-            // A watch that is lost is one that is cut.
-            fault: fault.filter(|_| !is_watch || !may(FaultKind::WatchCut)),
-            cut_after: is_cut.then(|| Duration::from_millis(cut)),
-            lag: Duration::from_millis(if lags { lag } else { 0 }),
-            retry_after: rng.happens(500).then(|| rng.between(1, 3)),
+    /// Counts a write and says what became of it.
+    fn count(&self, sent: &SentWrite, kind: RequestKind, answer: &Response<Body>) {
+        let SentWrite { process, method, path, .. } = sent;
+        if kind == RequestKind::Write && !path.contains("/leases") && !path.contains("/events") {
+            self.state().n_writes += u64::from(answer.status().is_success());
+            let code = answer.status().as_u16();
+            self.0.trace.say(format_args!("{process}: {method} {path}: {code}"));
         }
     }
-}
 
-/// Returns the answer in place of the server's. `None`: the server answers.
-fn refusal(faults: &RequestFaults) -> Option<Response<Body>> {
-    let (code, reason) = match faults.fault? {
-        FaultKind::Conflict => (409, "Conflict"),
-        FaultKind::TooManyRequests => (429, "TooManyRequests"),
-        FaultKind::ServerError => (500, "InternalError"),
-        FaultKind::Unavailable => (503, "ServiceUnavailable"),
-        _ => return None,
-    };
-    let status = json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-        "message": "a fault of the simulation", "reason": reason, "code": code,
-    });
-    let mut answer = Response::builder().status(code).header("content-type", "application/json");
-    if code == 429
-        && let Some(seconds) = faults.retry_after
-    {
-        answer = answer.header(header::RETRY_AFTER, seconds);
+    fn refusal(&self, sent: &SentWrite) -> Option<answer::Refusal> {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.refusals.retain(|(_, until)| now < *until);
+        let SentWrite { process, method, path, .. } = sent;
+        state.refusals.iter().find_map(|(refused, _)| refused.refusal(process, method, path))
     }
-    answer.body(Body::from(status.to_string())).ok()
-}
 
-/// Returns the answer of a watch whose events come late, or that is cut.
-fn disturbed(answer: Response<Body>, faults: &RequestFaults) -> Response<Body> {
-    let (parts, body) = answer.into_parts();
-    let cut: Pin<Box<dyn Future<Output = ()> + Send>> = match faults.cut_after {
-        Some(after) => Box::pin(sleep_until(Instant::now() + after)),
-        None => Box::pin(std::future::pending()),
-    };
-    let lag = faults.lag;
-    let late = body.into_data_stream().then(move |piece| async move {
-        sleep(lag).await;
-        piece
-    });
-    let pieces = late.take_until(cut).map(|piece: Result<Bytes, _>| piece);
-    let rest = stream::empty::<Result<Bytes, axum::Error>>();
-    Response::from_parts(parts, Body::from_stream(pieces.chain(rest)))
+    /// The process gets the answer to a write that was done.
+    async fn answered(self, sent: &SentWrite, answer: Response<Body>) -> Answer {
+        let (parts, body) = answer.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        let object: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        let version = object["metadata"]["resourceVersion"].as_str().map(str::to_owned);
+        self.state().witness.answered(sent, version);
+        Ok(Response::from_parts(parts, Body::from(bytes)))
+    }
+
+    /// How the body of a list or a watch comes to its process.
+    fn passing(&self, process: &Arc<str>, uri: &Uri, faults: &RequestFaults) -> Passing {
+        let (network, process, path) = (self.clone(), process.clone(), uri.path().to_owned());
+        let mut cuts = self.0.cuts.subscribe();
+        Passing {
+            cut_after: faults.cut_after,
+            most_bytes: faults.most_bytes,
+            lag: faults.lag,
+            cut: Box::pin(async move {
+                if cuts.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }),
+            listed: Box::new(move |piece: &Bytes| {
+                if answer::ends_list(piece) {
+                    network.state().witness.listed(&process, &path);
+                }
+            }),
+        }
+    }
 }

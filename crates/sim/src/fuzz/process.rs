@@ -1,206 +1,287 @@
-//! A scheduler process in the simulation: election, watches, writer and engine of the real one, joined
-//! as in the binary. Its end at any point is the end of its tasks; what it has sent still arrives.
+//! A scheduler process in the simulation: election, watches, writer and engine of the daemon, joined by
+//! the daemon's own code. Its end at any point is the end of its tasks; what it has sent still arrives.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use vc_engine::{Engine, EngineOptions};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use vc_engine::{Engine, EngineOptions, Evaluator};
 use vc_kube::{
-    Backlog, CyclePace, Election, EngineMessage, KindSet, Observer, ScheduleTrigger, SchedulerLoop,
+    ClientError, Clients, CyclePace, Election, EngineCommand, EngineMessage, EngineVisit, Feeds,
+    KindSet, LeaderFailure, LeaderSetup, LeaderThreads, LeaderWork, Leadership, Observer,
+    ScheduleTrigger, SchedulerLoop,
 };
 
+use super::config_file::{ConfigFile, FollowedConfig};
+use super::findings::{Findings, ProcessObserver};
 use super::network::Network;
 use super::trace::Trace;
 
-/// Batches of effects between engine and writer, as in the binary.
-const BATCHES: usize = 16;
-/// How long it takes until a process that has ended is started again.
+/// How long it takes until a process that has ended by itself is started again.
 const RESTART: Duration = Duration::from_secs(2);
+/// How often the configuration file is read, as by the daemon.
+const READ_CONFIG: Duration = Duration::from_secs(1);
 const PACE: CyclePace = CyclePace {
     trigger: ScheduleTrigger::Change,
     period: Duration::from_secs(1),
     gather: Duration::from_millis(10),
 };
 
+/// What a process is started with. Clones share it.
+#[derive(Clone)]
+pub(super) struct ProcessSetup {
+    /// Its identity in the Lease begins like this.
+    pub(super) name: String,
+    pub(super) network: Network,
+    pub(super) config: ConfigFile,
+    pub(super) trace: Trace,
+    pub(super) findings: Arc<Findings>,
+    /// Its clock is so far ahead of the server's.
+    pub(super) ahead_micros: Arc<AtomicI64>,
+    /// True for the version before: the plain evaluator at a fixed pace.
+    pub(super) is_old: bool,
+}
+
 /// A scheduler process, with its supervisor that starts it again.
 pub(super) struct SchedulerProcess {
-    name: String,
-    network: Network,
-    config: Arc<vc_conf::Config>,
-    trace: Trace,
-    faults: Arc<ProcessFaults>,
+    setup: ProcessSetup,
     n_starts: u64,
-    running: Option<JoinHandle<()>>,
+    running: Option<RunningProcess>,
 }
 
-/// Faults that the processes of a story have found in themselves.
-#[derive(Default)]
-pub(super) struct ProcessFaults {
-    texts: Mutex<Vec<String>>,
-    /// The inbox of the engine that led last. `None`: none has led.
-    leader: Mutex<Option<mpsc::Sender<EngineMessage>>>,
-    pub(super) n_cycles: AtomicU64,
-}
-
-impl ProcessFaults {
-    /// Returns the texts so far, and forgets them.
-    pub(super) fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Returns the inbox of the engine that led last. `None`: none has led.
-    pub(super) fn leader(&self) -> Option<mpsc::Sender<EngineMessage>> {
-        self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn leads(&self, inbox: &mpsc::Sender<EngineMessage>) {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(inbox.clone());
-    }
-
-    fn add(&self, text: String) {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-    }
+struct RunningProcess {
+    supervisor: JoinHandle<()>,
+    /// The process is told to end when this is dropped.
+    _stop: watch::Sender<()>,
 }
 
 impl SchedulerProcess {
-    pub(super) fn new(
-        name: &str,
-        network: &Network,
-        config: &Arc<vc_conf::Config>,
-        trace: &Trace,
-        faults: &Arc<ProcessFaults>,
-    ) -> Self {
-        Self {
-            name: name.to_owned(),
-            network: network.clone(),
-            config: config.clone(),
-            trace: trace.clone(),
-            faults: faults.clone(),
-            n_starts: 0,
-            running: None,
-        }
+    pub(super) fn new(setup: ProcessSetup) -> Self {
+        Self { setup, n_starts: 0, running: None }
     }
 
-    /// Starts it. Whenever it ends by itself, it is started again.
+    /// Starts it, unless it runs. Whenever it ends by itself, it is started again.
     pub(super) fn start(&mut self) {
+        if self.running.as_ref().is_some_and(|it| !it.supervisor.is_finished()) {
+            return;
+        }
         self.n_starts += 1;
-        let start = ProcessStart {
-            name: format!("{}.{}", self.name, self.n_starts),
-            network: self.network.clone(),
-            config: self.config.clone(),
-            trace: self.trace.clone(),
-            faults: self.faults.clone(),
-        };
-        self.running = Some(tokio::task::spawn_local(start.supervise()));
+        let name = format!("{}.{}", self.setup.name, self.n_starts);
+        let (stop, stopped) = watch::channel(());
+        let life = supervise(self.setup.clone(), name, stopped);
+        let supervisor = tokio::task::spawn_local(life);
+        self.running = Some(RunningProcess { supervisor, _stop: stop });
     }
 
     /// Ends it at whatever point it is.
     pub(super) fn crash(&mut self) {
         if let Some(running) = self.running.take() {
-            self.trace.say(format_args!("{}: crash", self.name));
-            running.abort();
-        }
-    }
-}
-
-/// What a process is started with.
-#[derive(Clone)]
-struct ProcessStart {
-    /// Its identity in the Lease.
-    name: String,
-    network: Network,
-    config: Arc<vc_conf::Config>,
-    trace: Trace,
-    faults: Arc<ProcessFaults>,
-}
-
-impl ProcessStart {
-    async fn supervise(self) {
-        let mut n_ends = 0;
-        loop {
-            let name = format!("{}.{n_ends}", self.name);
-            let end = self.run(&name).await;
-            self.trace.say(format_args!("{name}: ends: {end}"));
-            n_ends += 1;
-            tokio::time::sleep(RESTART).await;
+            self.setup.trace.say(format_args!("{}: crash", self.setup.name));
+            running.supervisor.abort();
         }
     }
 
-    /// One life: waits for the Lease, leads until it is lost. Returns why it ended.
-    async fn run(&self, name: &str) -> String {
-        let clients = self.network.clients(name);
-        if let Err(error) = vc_kube::ensure_queues(&clients.volcano, "default").await {
-            return error.to_string();
+    /// Tells it to end (SIGTERM). What it has decided is written before.
+    pub(super) fn stop(&mut self) {
+        // It ends by itself; a process that is started meanwhile is another one.
+        drop(self.running.take());
+    }
+
+    /// Rewrites its configuration file.
+    pub(super) fn configure(&self, text: &'static str) {
+        self.setup.config.write(text);
+    }
+
+    /// Sets its clock.
+    pub(super) fn set_clock(&self, ahead_seconds: i64) {
+        self.setup.ahead_micros.store(ahead_seconds * 1_000_000, Ordering::Relaxed);
+    }
+}
+
+/// How a life of a process ended.
+enum LifeEnd {
+    /// It was told to end.
+    Stopped,
+    /// It has ended by itself.
+    Failed(String),
+}
+
+/// Returns when the process is told to end; may be called again then.
+async fn told_to_end(stopped: &mut watch::Receiver<()>) {
+    while stopped.changed().await.is_ok() {}
+}
+
+async fn supervise(setup: ProcessSetup, name: String, mut stopped: watch::Receiver<()>) {
+    for n_ends in 0.. {
+        let life = Life { name: format!("{name}.{n_ends}"), setup: setup.clone() };
+        let (end, name) = (life.run(&mut stopped).await, &life.name);
+        match end {
+            LifeEnd::Stopped => return setup.trace.say(format_args!("{name}: has ended")),
+            LifeEnd::Failed(why) => setup.trace.say(format_args!("{name}: ends: {why}")),
         }
-        let mut leadership = self.election(name).win(&clients, |_| {}).await;
-        self.trace.say(format_args!("{name}: leads"));
-        let observer: Arc<dyn Observer> = Arc::new(FaultObserver {
-            faults: self.faults.clone(),
-            is_over: AtomicBool::new(false),
-        });
-        let (inbox, receiver) = vc_kube::inbox();
-        self.faults.leads(&inbox);
-        let (effects, batches) = mpsc::channel(BATCHES);
-        let mut feeds = vc_kube::follow(&clients, &[KindSet::PriorityClasses], &inbox, &observer);
-        let backlog: Backlog = clients.backlog.clone();
-        let component = "volcano".to_owned();
-        let writer = vc_kube::write(clients, component, inbox.clone(), batches, observer.clone());
-        let scheduler_loop = SchedulerLoop {
-            inbox: receiver,
-            effects,
-            pace: PACE,
-            backlog,
-            n_kinds: feeds.len(),
-            check_cycles: 1,
-            observer,
-            twin: None,
-        };
-        let (engine, _warnings) = Engine::new(EngineOptions::default(), &self.config);
         tokio::select! {
             biased;
-            () = leadership.lost() => "the Lease is lost".to_owned(),
-            () = feeds.ended() => "a watch has ended".to_owned(),
-            () = writer => "the writer has ended".to_owned(),
-            () = scheduler_loop.drive(engine) => "the engine has ended".to_owned(),
-            () = never(&inbox) => String::new(),
+            () = told_to_end(&mut stopped) => return,
+            () = tokio::time::sleep(RESTART) => {}
+        }
+    }
+}
+
+/// One life of a process: waits for the Lease, leads until it is lost or it is told to end.
+struct Life {
+    /// Its identity in the Lease.
+    name: String,
+    setup: ProcessSetup,
+}
+
+impl Life {
+    async fn run(&self, stopped: &mut watch::Receiver<()>) -> LifeEnd {
+        let mut config = FollowedConfig::start(&self.setup.config);
+        let clients = self.setup.network.clients(&self.name);
+        let won = tokio::select! {
+            biased;
+            () = told_to_end(stopped) => return LifeEnd::Stopped,
+            won = self.win(&clients) => won,
+        };
+        let leadership = match won {
+            Ok(leadership) => leadership,
+            Err(why) => return LifeEnd::Failed(why),
+        };
+        self.setup.trace.say(format_args!("{}: leads", self.name));
+        config.lead(&self.setup.config);
+        let mut threads = OneThread::new(&self.setup.ahead_micros);
+        let work = match self.begin(&mut threads, &clients, &config) {
+            Ok(work) => work,
+            Err(error) => return LifeEnd::Failed(error.to_string()),
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = self.follow(config, work.inbox().clone()) => ended,
+            led = work.lead(Some(leadership), told_to_end(stopped)) => led,
+        };
+        match ended {
+            Ok(()) => LifeEnd::Stopped,
+            Err(LeaderFailure::LeaseLost) => LifeEnd::Failed("the Lease is lost".to_owned()),
+            Err(died @ LeaderFailure::Died(_)) => {
+                self.setup.findings.add(format!("I9: {}: {died}", self.name));
+                LifeEnd::Failed(died.to_string())
+            }
         }
     }
 
-    fn election(&self, name: &str) -> Election {
-        Election {
+    async fn win(&self, clients: &Clients) -> Result<Leadership, String> {
+        vc_kube::ensure_queues(&clients.volcano, "default").await.map_err(|it| it.to_string())?;
+        let election = Election {
             namespace: "volcano-system".to_owned(),
             name: "vc-scheduler".to_owned(),
-            identity: name.to_owned(),
+            identity: self.name.clone(),
             component: "volcano".to_owned(),
             lease: Duration::from_secs(15),
             renew: Duration::from_secs(10),
             retry: Duration::from_secs(2),
+        };
+        let ahead = self.setup.ahead_micros.clone();
+        Ok(vc_kube::with_clock_ahead(ahead, election.win(clients, |_| {})).await)
+    }
+
+    fn begin(
+        &self,
+        threads: &mut OneThread,
+        clients: &Clients,
+        config: &FollowedConfig,
+    ) -> Result<LeaderWork, ClientError> {
+        let observer = ProcessObserver::new(&self.setup.findings, &self.name);
+        let mut options = EngineOptions::default();
+        let mut pace = PACE;
+        if self.setup.is_old {
+            options.evaluator = Evaluator::Plain;
+            pace.trigger = ScheduleTrigger::Period;
+        }
+        let (mut engine, _warnings) = Engine::new(options, config.in_force());
+        engine.witness(true);
+        let setup = LeaderSetup {
+            component: "volcano".to_owned(),
+            kinds: vec![KindSet::PriorityClasses],
+            pace,
+            check_cycles: 1,
+            observer: Arc::new(observer) as Arc<dyn Observer>,
+            twin: None,
+        };
+        let work = LeaderWork::start(threads, clients, setup, engine)?;
+        self.setup.findings.leads(work.inbox());
+        Ok(work)
+    }
+
+    /// Reads the configuration file again and again, and hands good changes to the engine. Never ends.
+    async fn follow(
+        &self,
+        mut config: FollowedConfig,
+        inbox: mpsc::Sender<EngineMessage>,
+    ) -> Result<(), LeaderFailure> {
+        loop {
+            tokio::time::sleep(READ_CONFIG).await;
+            let is_new = config.read(&self.setup.config);
+            self.setup.findings.extend(config.faults(&self.name));
+            if !is_new {
+                continue;
+            }
+            self.setup.trace.say(format_args!("{}: has a new configuration", self.name));
+            let loaded = config.in_force().clone();
+            let commands = vec![EngineCommand::Configure(Box::new(loaded))];
+            let visit = EngineVisit::change(commands, |_warnings| {});
+            // The engine has ended only when the process ends.
+            let _ended = inbox.send(EngineMessage::Visit(visit)).await;
         }
     }
 }
 
-/// Keeps the sender of the inbox for as long as it is polled.
-async fn never(_inbox: &mpsc::Sender<EngineMessage>) {
-    std::future::pending().await
+/// All parts of a leader on the thread of the simulation. They end with this value.
+struct OneThread {
+    parts: JoinSet<()>,
+    ahead_micros: Arc<AtomicI64>,
 }
 
-/// Collects what must not happen inside a process.
-struct FaultObserver {
-    faults: Arc<ProcessFaults>,
-    is_over: AtomicBool,
-}
-
-impl Observer for FaultObserver {
-    fn cycle(&self, _report: &vc_engine::Report) {
-        self.faults.n_cycles.fetch_add(1, Ordering::Relaxed);
+impl OneThread {
+    fn new(ahead_micros: &Arc<AtomicI64>) -> Self {
+        Self { parts: JoinSet::new(), ahead_micros: ahead_micros.clone() }
     }
 
-    fn internal_error(&self, kind: &'static str) {
-        if !self.is_over.swap(true, Ordering::Relaxed) {
-            self.faults.add(format!("I5: internal error: {kind}"));
-        }
+    fn run(&mut self, part: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
+        let (guard, ended) = oneshot::channel();
+        let part = vc_kube::with_clock_ahead(self.ahead_micros.clone(), part);
+        self.parts.spawn_local(async move {
+            let _guard: oneshot::Sender<()> = guard;
+            part.await;
+        });
+        ended
+    }
+}
+
+impl LeaderThreads for OneThread {
+    type Error = ClientError;
+
+    fn read(
+        &mut self,
+        follow: impl FnOnce() -> Result<Feeds, ClientError>,
+    ) -> Result<Feeds, ClientError> {
+        follow()
+    }
+
+    fn write<W: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        writer: impl FnOnce() -> Result<W, ClientError>,
+    ) -> Result<oneshot::Receiver<()>, ClientError> {
+        let writer = writer()?;
+        Ok(self.run(writer))
+    }
+
+    fn decide(
+        &mut self,
+        scheduler_loop: SchedulerLoop,
+        engine: Engine,
+    ) -> Result<oneshot::Receiver<()>, ClientError> {
+        Ok(self.run(scheduler_loop.drive(engine)))
     }
 }

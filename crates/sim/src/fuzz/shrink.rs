@@ -80,17 +80,16 @@ impl Shrinking {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;
-    use crate::fuzz::script::{OutsideEvent, Step};
+    use crate::fuzz::outside_event::OutsideEvent;
+    use crate::fuzz::script::Step;
 
     #[test]
     fn only_the_step_that_matters_is_left() {
-        let config = vc_conf::parse("chart", vc_conf::CHART, &vc_engine::KNOWN).unwrap().config;
         let faults = [FaultKind::Crash, FaultKind::LostAnswer].into_iter().collect();
-        let options = StoryOptions { faults, config: Arc::new(config) };
+        let options = StoryOptions { faults };
         let mut script = Script::of(3, 1, &options.faults);
         let at = Duration::from_secs(61);
         script.steps.push(Step { at, event: OutsideEvent::Overfill });

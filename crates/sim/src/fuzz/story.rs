@@ -6,35 +6,28 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until};
-use vc_conf::Config;
-use vc_kube::{EngineMessage, EngineVisit};
-use vc_model::Cluster;
 
 use super::check;
+use super::config_file::ConfigFile;
 use super::fault::FaultKind;
-use super::network::Network;
-use super::process::{ProcessFaults, SchedulerProcess};
-use super::script::{OutsideEvent, Script};
+use super::findings::Findings;
+use super::network::{Network, Refused};
+use super::outside_event::OutsideEvent;
+use super::process::{ProcessSetup, SchedulerProcess};
+use super::script::Script;
 use super::trace::{Timeline, Trace};
-use super::world::World;
-use crate::serve::{PODS, Subscription, in_process};
+use super::world::{World, was_evicted};
+use crate::serve::{Change, Event, PODS, Subscription, in_process};
 
 /// The time of day when a story begins: 2027-01-15T08:00:00Z.
 const BEGIN_MICROS: i64 = 1_800_000_000_000_000;
-/// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
-/// minutes at most.
-const STILL: Duration = Duration::from_secs(330);
-/// After so long without faults a story must have come to rest.
-const LONGEST_REST: Duration = Duration::from_secs(3_600);
-/// For so long nothing is written at rest.
-const SILENT: Duration = Duration::from_secs(330);
-/// How long after the deletion of everything the tables must be empty.
-const EMPTIED: Duration = Duration::from_secs(60);
 /// How long it takes until a killed process is started again.
 const DOWN: Duration = Duration::from_secs(3);
+/// How long a process may take to see that the server has begun anew from a backup. Until then it
+/// decides on objects that are gone.
+const UNSEEN: Duration = Duration::from_secs(600);
 /// Number of scheduler processes, of which one leads.
 const PROCESSES: [&str; 2] = ["a", "b"];
 
@@ -43,8 +36,6 @@ const PROCESSES: [&str; 2] = ["a", "b"];
 pub struct StoryOptions {
     /// Kinds of faults that may strike.
     pub faults: BTreeSet<FaultKind>,
-    /// The configuration of both processes.
-    pub config: Arc<Config>,
 }
 
 /// How a story ended.
@@ -71,32 +62,30 @@ pub fn play(script: &Script, options: &StoryOptions) -> std::io::Result<StoryEnd
         .block_on(local.run_until(async { Story::begin(script, options).play(script).await })))
 }
 
-/// What is left of nodes, pods and PodGroups. `None`: nothing.
-fn residue(cluster: &Cluster) -> Option<String> {
-    let left = [
-        ("nodes", cluster.nodes.len()),
-        ("pods", cluster.tasks.len()),
-        ("PodGroups", cluster.jobs.len()),
-    ];
-    let left = left.iter().filter(|(_, count)| 0 < *count);
-    let texts: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
+/// Something that is to be done to a process later.
+#[derive(Clone, Copy)]
+enum LaterAction {
+    Start,
+    Configure(&'static str),
 }
 
-struct Story {
-    trace: Trace,
+pub(super) struct Story {
+    pub(super) trace: Trace,
     begin: Instant,
-    network: Network,
-    world: World,
+    pub(super) network: Network,
+    pub(super) world: World,
     processes: Vec<SchedulerProcess>,
-    /// Processes that are down, with the time when each is started again.
-    down: Vec<(Instant, usize)>,
-    faults: Arc<ProcessFaults>,
-    config: Arc<Config>,
+    /// What is to be done to which process, and when.
+    later: Vec<(Instant, usize, LaterAction)>,
+    pub(super) findings: Arc<Findings>,
     pods: Subscription,
     /// When a pod changed last.
-    pod_changed: Instant,
-    violations: Vec<String>,
+    pub(super) pod_changed: Instant,
+    /// Until then nodes may be filled by processes that do not know that the server began anew.
+    unseen_until: Instant,
+    /// Nodes that were filled so.
+    overfull: BTreeSet<String>,
+    pub(super) violations: Vec<String>,
 }
 
 impl Story {
@@ -106,9 +95,20 @@ impl Story {
         let (router, store) = in_process(script.seed);
         let server = (router, store.clone());
         let network = Network::new(server, script.seed, options.faults.clone(), trace.clone());
-        let faults = Arc::new(ProcessFaults::default());
-        let process =
-            |name| SchedulerProcess::new(name, &network, &options.config, &trace, &faults);
+        let findings = Arc::new(Findings::default());
+        let has_old_version =
+            options.faults.contains(&FaultKind::OldVersion) && script.seed.is_multiple_of(4);
+        let process = |name: &str| {
+            SchedulerProcess::new(ProcessSetup {
+                name: name.to_owned(),
+                network: network.clone(),
+                config: ConfigFile::new(script.config),
+                trace: trace.clone(),
+                findings: findings.clone(),
+                ahead_micros: Arc::default(),
+                is_old: has_old_version && name == PROCESSES[1],
+            })
+        };
         let pods = store.subscribe(&PODS);
         Self {
             begin: Instant::now(),
@@ -116,11 +116,12 @@ impl Story {
             world: World::new(store),
             network,
             trace,
-            down: Vec::new(),
-            faults,
-            config: options.config.clone(),
+            later: Vec::new(),
+            findings,
             pods,
             pod_changed: Instant::now(),
+            unseen_until: Instant::now(),
+            overfull: BTreeSet::new(),
             violations: Vec::new(),
         }
     }
@@ -136,25 +137,51 @@ impl Story {
             }
             self.trace.say(format_args!("- {}", step.event));
             self.happen(&step.event);
+            self.network.outside_change();
         }
         self.trace.say("- no more faults");
         self.network.calm();
+        self.processes.iter().for_each(|process| process.configure(script.config));
+        self.later.retain(|(_, _, action)| matches!(action, LaterAction::Start));
         if self.rest().await {
-            self.check_rest().await;
+            self.check_rest(script.config).await;
         }
         self.end()
     }
 
     /// Lets the event happen, to the server, a process or the objects.
     fn happen(&mut self, event: &OutsideEvent) {
+        let time = |seconds: &u64| Duration::from_secs(*seconds);
         match event {
-            OutsideEvent::Outage { seconds } => {
-                self.network.away_for(Duration::from_secs(*seconds))
+            OutsideEvent::Outage { seconds } => self.network.away_for(time(seconds)),
+            OutsideEvent::Restore { seconds } => self.restore(time(seconds)),
+            OutsideEvent::TokenExpires { process, seconds } => {
+                let name = format!("{}.", PROCESSES[*process]);
+                self.network.refuse(Refused::Process(name), time(seconds));
+            }
+            OutsideEvent::RightTaken { resource, seconds } => {
+                self.network.refuse(Refused::Resource(resource), time(seconds));
+            }
+            OutsideEvent::Refuse { write, seconds } => {
+                self.network.refuse(Refused::Write(*write), time(seconds));
+            }
+            OutsideEvent::SetClock { process, seconds } => {
+                self.processes[*process].set_clock(*seconds);
+            }
+            OutsideEvent::Configure { text, after } => {
+                let now = Instant::now();
+                let at = |(process, seconds)| (now + time(seconds), process);
+                let later = after.iter().enumerate().map(at);
+                self.later
+                    .extend(later.map(|(at, process)| (at, process, LaterAction::Configure(text))));
             }
             OutsideEvent::Crash { process } => {
                 self.processes[*process].crash();
-                self.down.retain(|(_, other)| other != process);
-                self.down.push((Instant::now() + DOWN, *process));
+                self.start_later(*process);
+            }
+            OutsideEvent::Stop { process } => {
+                self.processes[*process].stop();
+                self.start_later(*process);
             }
             _ => {
                 if let Err(refused) = self.world.apply(event) {
@@ -164,94 +191,83 @@ impl Story {
         }
     }
 
+    fn start_later(&mut self, process: usize) {
+        let is_start = |action| matches!(action, LaterAction::Start);
+        self.later.retain(|(_, other, action)| *other != process || !is_start(*action));
+        self.later.push((Instant::now() + DOWN, process, LaterAction::Start));
+    }
+
+    fn restore(&mut self, time: Duration) {
+        if self.world.restore() {
+            self.network.away_for(time);
+            self.network.restored();
+            self.unseen_until = Instant::now() + time + UNSEEN;
+        }
+    }
+
     /// Lets time pass, and checks what always holds after every change of a pod. False: something is
     /// violated.
-    async fn until(&mut self, end: Instant) -> bool {
+    pub(super) async fn until(&mut self, end: Instant) -> bool {
         loop {
-            let next = self.down.iter().map(|(at, _)| *at).fold(end, Instant::min);
+            let next = self.later.iter().map(|(at, _, _)| *at).fold(end, Instant::min);
             let is_over = tokio::select! {
                 biased;
                 events = self.pods.next() => {
-                    if events.is_err() {
-                        self.pods = self.world.store.subscribe(&PODS);
+                    match events {
+                        Ok(events) => self.make_evicted_again(&events),
+                        Err(_) => self.pods = self.world.store.subscribe(&PODS),
                     }
                     self.pod_changed = Instant::now();
                     false
                 }
                 () = sleep_until(next) => true,
             };
-            self.violations.extend(check::room(&self.world.store));
-            self.violations.extend(self.faults.take());
+            self.check_room();
+            self.violations.extend(self.findings.take());
             self.violations.extend(self.network.take_violations());
             if !self.violations.is_empty() {
                 return false;
             }
-            let now = Instant::now();
-            while let Some(at) = self.down.iter().position(|(at, _)| *at <= now) {
-                let (_, process) = self.down.remove(at);
-                self.processes[process].start();
-            }
-            if is_over && end <= now {
+            self.act();
+            if is_over && end <= Instant::now() {
                 return true;
             }
         }
     }
 
-    /// Waits until no pod changes any more. False: something is violated, or there is no rest.
-    async fn rest(&mut self) -> bool {
-        let last = Instant::now() + LONGEST_REST;
-        loop {
-            if !self.until(self.pod_changed + STILL).await {
-                return false;
-            }
-            if self.pod_changed + STILL <= Instant::now() {
-                return true;
-            }
-            if last < Instant::now() {
-                self.violations
-                    .push("I4: pods change for an hour without an outside change".into());
-                return false;
+    /// Controllers make pods anew that the scheduler has evicted.
+    fn make_evicted_again(&mut self, events: &[Arc<Event>]) {
+        for event in events.iter().filter(|event| event.change == Change::Deleted) {
+            let pod = &event.object.value;
+            if was_evicted(pod)
+                && let Err(refused) = self.world.make_again(pod)
+            {
+                self.violations.push(format!("a controller is refused: {refused}"));
             }
         }
     }
 
-    /// Checks what holds at rest.
-    async fn check_rest(&mut self) {
-        let before = self.network.n_writes();
-        if !self.until(Instant::now() + SILENT).await {
+    /// I1, but for nodes that were filled by processes that could not know better.
+    fn check_room(&mut self) {
+        let found = check::room(&self.world.store);
+        self.overfull.retain(|node| found.contains_key(node));
+        if Instant::now() < self.unseen_until {
+            self.overfull.extend(found.into_keys());
             return;
         }
-        let n_writes = self.network.n_writes() - before;
-        if 0 < n_writes {
-            self.violations.push(format!("I10: {n_writes} writes at rest"));
-        }
-        let store = &self.world.store;
-        self.violations.extend(check::gangs(store, &self.world.broken));
-        let settled = check::settled(store, &self.config, vc_kube::wall_micros());
-        self.violations.extend(settled);
-        if self.violations.is_empty() {
-            self.check_residue().await;
-        }
+        let new = found.into_iter().filter(|(node, _)| !self.overfull.contains(node));
+        self.violations.extend(new.map(|(_, text)| text));
     }
 
-    /// I12: when all objects are gone, the leader's tables are empty.
-    async fn check_residue(&mut self) {
-        self.trace.say("- everything is deleted");
-        if let Err(refused) = self.world.clear() {
-            self.violations.push(format!("the script is refused: {refused}"));
-        }
-        if !self.until(Instant::now() + EMPTIED).await {
-            return;
-        }
-        let Some(inbox) = self.faults.leader() else {
-            return self.violations.push("I11: nobody leads".to_owned());
-        };
-        let (sender, receiver) = oneshot::channel();
-        let visit = EngineVisit::look(move |engine| drop(sender.send(residue(engine.cluster()))));
-        if inbox.send(EngineMessage::Visit(visit)).await.is_ok()
-            && let Ok(Some(residue)) = receiver.await
-        {
-            self.violations.push(format!("I12: {residue} are left"));
+    /// Does what is due to processes.
+    fn act(&mut self) {
+        let now = Instant::now();
+        while let Some(at) = self.later.iter().position(|(at, _, _)| *at <= now) {
+            let (_, process, action) = self.later.remove(at);
+            match action {
+                LaterAction::Start => self.processes[process].start(),
+                LaterAction::Configure(text) => self.processes[process].configure(text),
+            }
         }
     }
 
@@ -263,25 +279,8 @@ impl Story {
             violations: self.violations,
             timeline: self.trace.timeline(),
             lasted: self.begin.elapsed(),
-            n_cycles: self.faults.n_cycles.load(Ordering::Relaxed),
+            n_cycles: self.findings.n_cycles.load(Ordering::Relaxed),
             n_writes: self.network.n_writes(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use vc_wire::Kind;
-
-    use super::*;
-
-    #[test]
-    fn what_is_left_is_named() {
-        let mut cluster = Cluster::default();
-        assert_eq!(residue(&cluster), None);
-        let node = json!({"metadata": {"name": "n"}});
-        cluster.apply(vc_wire::decode(Kind::Node, &node).unwrap().event);
-        assert_eq!(residue(&cluster).as_deref(), Some("1 nodes"));
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::script::{JobSpec, NodeSize, OutsideEvent, QUEUES};
+use super::outside_event::{OutsideEvent, PodState};
+use super::script::{JobSpec, NodeSize, QUEUES};
 use crate::serve::{
-    DeleteOptions, Key, LEASES, NODES, Object, POD_GROUPS, PODS, QUEUES as QUEUE_KIND, RUN_SECONDS,
-    Refused, ServedKind, Store,
+    Backup, DeleteOptions, Key, LEASES, NODES, Object, POD_GROUPS, PODS, QUEUES as QUEUE_KIND,
+    RUN_SECONDS, Refused, ServedKind, Store,
 };
 
 /// Namespace of all jobs.
@@ -20,12 +21,14 @@ pub(super) struct World {
     pub(super) store: Arc<Store>,
     /// PodGroups of which somebody else has deleted pods.
     pub(super) broken: BTreeSet<String>,
+    backup: Option<Backup>,
     n_nodes: u64,
+    n_replaced: u64,
 }
 
 impl World {
     pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store, broken: BTreeSet::new(), n_nodes: 0 }
+        Self { store, broken: BTreeSet::new(), backup: None, n_nodes: 0, n_replaced: 0 }
     }
 
     /// Creates what a story begins with.
@@ -57,12 +60,17 @@ impl World {
         match event {
             OutsideEvent::Job(job) => self.create_job(job),
             OutsideEvent::DeleteJob { nth } => self.delete_job(*nth),
-            OutsideEvent::DeletePod { nth } => match self.pick(&PODS, *nth) {
-                Some(pod) => self.delete_pod(&pod),
-                None => Ok(()),
-            },
+            OutsideEvent::DeletePod { nth } => {
+                self.pick(&PODS, *nth).map_or(Ok(()), |pod| self.delete_pod(&pod))
+            }
+            OutsideEvent::DeletePodIn { state, nth, by_force } => {
+                self.delete_pod_in(*state, *nth, *by_force)
+            }
+            OutsideEvent::ReplacePod { nth, cpu_milli } => self.replace_pod(*nth, *cpu_milli),
             OutsideEvent::AddNode(size) => self.add_node(*size),
-            OutsideEvent::LoseNode { nth } => self.lose_node(*nth),
+            OutsideEvent::LoseNode { nth } => self.lose_node(*nth).map(drop),
+            OutsideEvent::ReplaceNode { nth, is_renamed } => self.replace_node(*nth, *is_renamed),
+            OutsideEvent::FlapNode { nth, is_ready } => self.flap(*nth, *is_ready),
             OutsideEvent::Cordon { nth, on } => self.cordon(*nth, *on),
             OutsideEvent::SetQueue { name, weight, cpus } => self.set_queue(name, *weight, *cpus),
             OutsideEvent::StealLease => self.steal_lease(),
@@ -70,7 +78,10 @@ impl World {
                 self.store.compact();
                 Ok(())
             }
-            OutsideEvent::Outage { .. } | OutsideEvent::Crash { .. } => Ok(()),
+            OutsideEvent::Backup => {
+                self.backup = Some(self.store.backup());
+                Ok(())
+            }
             #[cfg(test)]
             OutsideEvent::Overfill => {
                 let job = JobSpec { cpu_milli: 1_000_000, ..JobSpec::lone("big") };
@@ -78,7 +89,33 @@ impl World {
                 pod["spec"]["nodeName"] = "n0".into();
                 self.store.create(&PODS, &pod).map(drop)
             }
+            // What concerns the server, the network or a process.
+            _ => Ok(()),
         }
+    }
+
+    /// The server begins anew from the last backup. False: there is none.
+    pub(super) fn restore(&mut self) -> bool {
+        let Some(backup) = &self.backup else { return false };
+        let before = self.store.list(&POD_GROUPS, None).objects;
+        self.store.restore(backup);
+        let groups = before.into_iter().chain(self.store.list(&POD_GROUPS, None).objects);
+        self.broken.extend(groups.map(|group| group.name().to_owned()));
+        true
+    }
+
+    /// Makes a pod that the scheduler has evicted anew, as its controller does.
+    ///
+    /// # Errors
+    /// An object is refused, which is a fault of this module.
+    pub(super) fn make_again(&mut self, evicted: &Value) -> Result<(), Refused> {
+        let group = group_of(evicted).to_owned();
+        if self.store.get(&POD_GROUPS, NAMESPACE, &group).is_none() {
+            return Ok(());
+        }
+        self.n_replaced += 1;
+        let name = format!("{group}-r{}", self.n_replaced);
+        self.store.create(&PODS, &anew(evicted, &name)).map(drop)
     }
 
     /// Deletes everything that the story has made, but for the queues.
@@ -95,9 +132,7 @@ impl World {
     }
 
     fn pick(&self, kind: &'static ServedKind, nth: u64) -> Option<Arc<Object>> {
-        let objects = self.store.list(kind, None).objects;
-        let count = u64::try_from(objects.len()).ok().filter(|count| 0 < *count)?;
-        objects.get(usize::try_from(nth % count).ok()?).cloned()
+        nth_of(&self.store.list(kind, None).objects, nth)
     }
 
     fn create_job(&self, job: &JobSpec) -> Result<(), Refused> {
@@ -142,17 +177,68 @@ impl World {
     }
 
     /// The node goes, and its pods with it.
-    fn lose_node(&mut self, nth: u64) -> Result<(), Refused> {
-        let Some(node) = self.pick(&NODES, nth) else { return Ok(()) };
+    fn lose_node(&mut self, nth: u64) -> Result<Option<Arc<Object>>, Refused> {
+        let Some(node) = self.pick(&NODES, nth) else { return Ok(None) };
         self.delete(&NODES, &Key::of(&node.value))?;
         let pods = self.store.list(&PODS, None).objects;
         let is_there = |pod: &&Arc<Object>| pod.value["spec"]["nodeName"] == node.name();
-        pods.iter().filter(is_there).try_for_each(|pod| self.delete_pod(pod))
+        pods.iter().filter(is_there).try_for_each(|pod| self.delete_pod(pod))?;
+        Ok(Some(node))
+    }
+
+    fn replace_node(&mut self, nth: u64, is_renamed: bool) -> Result<(), Refused> {
+        let Some(node) = self.lose_node(nth)? else { return Ok(()) };
+        let mut value = json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": { "name": node.name() },
+            "status": node.value["status"],
+        });
+        if is_renamed {
+            value["metadata"]["name"] = format!("n{}", self.n_nodes).into();
+            self.n_nodes += 1;
+        }
+        let name = value["metadata"]["name"].clone();
+        value["metadata"]["labels"] = json!({ "kubernetes.io/hostname": name });
+        self.store.create(&NODES, &value).map(drop)
+    }
+
+    /// A node that is not ready has the taint that the node controller sets.
+    fn flap(&self, nth: u64, is_ready: bool) -> Result<(), Refused> {
+        let Some(node) = self.pick(&NODES, nth) else { return Ok(()) };
+        self.change(&NODES, &Key::of(&node.value), |node| {
+            let status = if is_ready { "True" } else { "False" };
+            node["status"]["conditions"] = json!([{ "type": "Ready", "status": status }]);
+            let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
+            node["spec"]["taints"] = if is_ready { Value::Null } else { json!([taint]) };
+        })
     }
 
     fn delete_pod(&mut self, pod: &Object) -> Result<(), Refused> {
         self.broken.insert(group_of(&pod.value).to_owned());
         self.delete(&PODS, &Key::of(&pod.value))
+    }
+
+    fn delete_pod_in(&mut self, state: PodState, nth: u64, by_force: bool) -> Result<(), Refused> {
+        let mut pods = self.store.list(&PODS, None).objects;
+        pods.retain(|pod| state_of(&pod.value) == state);
+        let Some(pod) = nth_of(&pods, nth) else { return Ok(()) };
+        match by_force {
+            true => self.delete_by_force(&pod),
+            false => self.delete_pod(&pod),
+        }
+    }
+
+    fn delete_by_force(&mut self, pod: &Object) -> Result<(), Refused> {
+        self.broken.insert(group_of(&pod.value).to_owned());
+        found(self.store.delete(&PODS, &Key::of(&pod.value), &DeleteOptions::now()).map(drop))
+    }
+
+    fn replace_pod(&mut self, nth: u64, cpu_milli: u64) -> Result<(), Refused> {
+        let Some(pod) = self.pick(&PODS, nth) else { return Ok(()) };
+        self.delete_by_force(&pod)?;
+        let mut value = anew(&pod.value, pod.name());
+        let requests = json!({ "cpu": format!("{cpu_milli}m") });
+        value["spec"]["containers"][0]["resources"]["requests"] = requests;
+        self.store.create(&PODS, &value).map(drop)
     }
 
     fn cordon(&self, nth: u64, on: bool) -> Result<(), Refused> {
@@ -197,11 +283,47 @@ impl World {
     }
 }
 
+fn nth_of(objects: &[Arc<Object>], nth: u64) -> Option<Arc<Object>> {
+    let count = u64::try_from(objects.len()).ok().filter(|count| 0 < *count)?;
+    objects.get(usize::try_from(nth % count).ok()?).cloned()
+}
+
+fn state_of(pod: &Value) -> PodState {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    match () {
+        () if !pod["metadata"]["deletionTimestamp"].is_null() => PodState::Leaving,
+        () if matches!(phase, "Succeeded" | "Failed") => PodState::Ended,
+        () if pod["spec"]["nodeName"].is_string() => PodState::Placed,
+        () => PodState::Waiting,
+    }
+}
+
+/// Returns a pod of this name that is like another one before it had a node.
+fn anew(pod: &Value, name: &str) -> Value {
+    let mut spec = pod["spec"].clone();
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("nodeName");
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": NAMESPACE, "annotations": pod["metadata"]["annotations"],
+        },
+        "spec": spec,
+    })
+}
+
 fn found(answer: Result<(), Refused>) -> Result<(), Refused> {
     match answer {
         Err(Refused::NotFound { .. }) => Ok(()),
         answer => answer,
     }
+}
+
+/// True if the scheduler has evicted the pod.
+pub(super) fn was_evicted(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|condition| condition["reason"] == "PreemptionByScheduler")
 }
 
 /// Returns the name of the PodGroup of a pod.

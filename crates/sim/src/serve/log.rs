@@ -69,6 +69,12 @@ impl EventLog {
         }
     }
 
+    /// Forgets everything: what was before this version is compacted.
+    pub(super) fn begin_at(&mut self, revision: u64) {
+        self.entries.clear();
+        self.compacted = revision;
+    }
+
     /// At most `limit` events after version `seen`, oldest first.
     pub(super) fn after(&self, seen: u64, limit: usize) -> Result<Vec<Arc<Event>>, Refused> {
         if seen < self.compacted {
@@ -96,6 +102,8 @@ pub struct Subscription {
     kind: &'static ServedKind,
     /// Everything up to this version has been returned.
     seen: u64,
+    /// How often the objects had been replaced by those of a backup when it began.
+    n_restores: u64,
     /// Woken with every change of the kind. Readers are woken in the order in which they wait, so that a
     /// simulation is the same again.
     changed: Arc<Notify>,
@@ -105,15 +113,20 @@ impl Subscription {
     pub(super) fn new(
         store: Arc<Store>,
         kind: &'static ServedKind,
-        seen: u64,
+        (seen, n_restores): (u64, u64),
         changed: Arc<Notify>,
     ) -> Subscription {
-        Subscription { store, kind, seen, changed }
+        Subscription { store, kind, seen, n_restores, changed }
     }
 
     /// The version up to which this reader has seen its kind.
     pub fn seen(&self) -> u64 {
         self.seen
+    }
+
+    /// True if it waits for a version that the server does not have yet.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.store.revision() < self.seen
     }
 
     /// Waits for events and returns them, oldest first, never an empty list. May be dropped and
@@ -126,7 +139,8 @@ impl Subscription {
             let mut changed = pin!(self.changed.notified());
             // From here on no change is missed.
             changed.as_mut().enable();
-            let (events, revision) = self.store.events_after(self.kind, self.seen)?;
+            let (events, revision) =
+                self.store.events_after(self.kind, self.seen, self.n_restores)?;
             if let Some(last) = events.last() {
                 self.seen = last.object.revision;
                 return Ok(events);

@@ -2,6 +2,7 @@
 //! that a scheduler, `kubectl` and tests have a cluster without one. It stores the kinds of
 //! `kinds.rs`, keeps nothing on disk, knows no users and listens on loopback unless told otherwise.
 
+mod backup;
 mod clock;
 mod create;
 mod defaults;
@@ -43,6 +44,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 use vc_http::ServerLimits;
 use vc_resource::Quantity;
 
+pub use backup::Backup;
 pub use delete::DeleteOptions;
 pub use expand::Expander;
 use hosts::Hosts;

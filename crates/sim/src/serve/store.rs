@@ -53,17 +53,19 @@ pub(super) struct ListingPage {
 }
 
 pub(super) struct StoreState {
-    revision: u64,
+    pub(super) revision: u64,
+    /// How often the objects were replaced by older ones.
+    pub(super) n_restores: u64,
     identities: Identities,
-    collections: BTreeMap<&'static ServedKind, Collection>,
+    pub(super) collections: BTreeMap<&'static ServedKind, Collection>,
     /// Uid of an owner to what names it in `ownerReferences`.
-    owned: BTreeMap<String, BTreeSet<(&'static ServedKind, Key)>>,
+    pub(super) owned: BTreeMap<String, BTreeSet<(&'static ServedKind, Key)>>,
 }
 
-struct Collection {
-    objects: BTreeMap<Key, Arc<Object>>,
-    log: EventLog,
-    changed: Arc<Notify>,
+pub(super) struct Collection {
+    pub(super) objects: BTreeMap<Key, Arc<Object>>,
+    pub(super) log: EventLog,
+    pub(super) changed: Arc<Notify>,
 }
 
 impl Store {
@@ -82,6 +84,7 @@ impl Store {
         let state = StoreState {
             // A list of an empty store has version 1: 0 has a meaning of its own in requests.
             revision: 1,
+            n_restores: 0,
             identities: Identities::new(seed),
             collections: KINDS.iter().map(|kind| (kind, collection())).collect(),
             owned: BTreeMap::new(),
@@ -163,18 +166,26 @@ impl Store {
         kind: &'static ServedKind,
         seen: u64,
     ) -> Subscription {
-        let changed = self.lock().collection(kind).changed.clone();
-        Subscription::new(self.clone(), kind, seen, changed)
+        let mut state = self.lock();
+        let n_restores = state.n_restores;
+        let changed = state.collection(kind).changed.clone();
+        drop(state);
+        Subscription::new(self.clone(), kind, (seen, n_restores), changed)
     }
 
-    /// Events after `seen`, and the version up to which that is all when there are none.
+    /// Events after `seen`, and the version up to which that is all when there are none. `n_restores`:
+    /// as it was when the reader began.
     pub(super) fn events_after(
         &self,
         kind: &'static ServedKind,
         seen: u64,
+        n_restores: u64,
     ) -> Result<(Vec<Arc<Event>>, u64), Refused> {
         let mut state = self.lock();
         let revision = state.revision;
+        if state.n_restores != n_restores {
+            return Err(Refused::Expired { asked: seen, oldest: revision });
+        }
         Ok((state.collection(kind).log.after(seen, READ_LIMIT)?, revision))
     }
 
@@ -186,11 +197,17 @@ impl Store {
     ) -> Result<(), Refused> {
         let mut state = self.lock();
         let (newest, oldest) = (state.revision, state.collection(kind).log.compacted());
-        // A version of the future was given out by an earlier server on this address.
-        match oldest <= revision && revision <= newest {
+        // A version of the future was given out by an earlier server on this address. A server that
+        // began anew from a backup waits until it has that version, as kube-apiserver does.
+        match oldest <= revision && (revision <= newest || 0 < state.n_restores) {
             true => Ok(()),
             false => Err(Refused::Expired { asked: revision, oldest }),
         }
+    }
+
+    /// The version of the newest change.
+    pub(super) fn revision(&self) -> u64 {
+        self.lock().revision
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, StoreState> {

@@ -38,6 +38,10 @@ pub(super) fn list(call: &Call) -> Result<Response, Refused> {
     let token = ContinueToken::parse(params.get("continue"))?;
     if let Some(token) = &token {
         call.app.store.check_revision(kind, token.revision)?;
+        let oldest = call.app.store.revision();
+        if oldest < token.revision {
+            return Err(Refused::Expired { asked: token.revision, oldest });
+        }
     }
     let limit = params.number("limit")?.filter(|limit| *limit != 0);
     let page = ListingPage {
@@ -227,6 +231,9 @@ impl WatchStream {
                 events = self.events.next() => events,
                 () = tokio::time::sleep_until(self.bookmark_at), if self.bookmarks => {
                     self.bookmark_at = Instant::now() + BOOKMARK_PERIOD;
+                    if self.events.is_ahead() {
+                        continue;
+                    }
                     return Some(self.bookmark(Value::Null));
                 }
                 () = passed(self.deadline) => return None,

@@ -1,0 +1,120 @@
+//! Answers of the server on their way to a process: refusals in their place, and bodies that come late
+//! or end in the middle.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{Response, header};
+use futures::{StreamExt, stream};
+use serde_json::json;
+use tokio::time::{Instant, sleep, sleep_until};
+use tower::BoxError;
+
+/// Code, reason and message.
+pub(super) type Refusal = (u16, &'static str, &'static str);
+
+/// Returns a refusal as the server words it.
+pub(super) fn refusal(
+    (code, reason, message): Refusal,
+    retry_after: Option<u64>,
+) -> Response<Body> {
+    let status = json!({
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code,
+    });
+    let mut answer = Response::builder().status(code).header("content-type", "application/json");
+    if code == 429
+        && let Some(seconds) = retry_after
+    {
+        answer = answer.header(header::RETRY_AFTER, seconds);
+    }
+    answer.body(Body::from(status.to_string())).unwrap_or_default()
+}
+
+/// True if a piece of a body ends a list: the last page, or the bookmark of a streaming list.
+pub(super) fn ends_list(piece: &Bytes) -> bool {
+    let text = String::from_utf8_lossy(piece);
+    let is_last_page = || {
+        let head = text.split("\"items\":").next().unwrap_or_default();
+        head.starts_with("{\"kind\":\"")
+            && head.len() < text.len()
+            && !head.contains("\"continue\"")
+    };
+    text.contains("k8s.io/initial-events-end") || is_last_page()
+}
+
+/// How the body of a list or a watch comes.
+pub(super) struct Passing {
+    /// It ends after this time.
+    pub(super) cut_after: Option<Duration>,
+    /// The connection is lost after so many bytes.
+    pub(super) most_bytes: Option<usize>,
+    /// Each piece comes so much later.
+    pub(super) lag: Duration,
+    /// It ends when this does.
+    pub(super) cut: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Is told each piece that comes.
+    pub(super) listed: Box<dyn FnMut(&Bytes) + Send>,
+}
+
+impl Passing {
+    /// Returns the answer as it comes.
+    pub(super) fn through(self, answer: Response<Body>) -> Response<Body> {
+        let Self { cut_after, most_bytes, lag, cut, mut listed } = self;
+        let (parts, body) = answer.into_parts();
+        let time_is_over: Pin<Box<dyn Future<Output = ()> + Send>> = match cut_after {
+            Some(after) => Box::pin(sleep_until(Instant::now() + after)),
+            None => Box::pin(std::future::pending()),
+        };
+        let late = body.into_data_stream().then(move |piece| async move {
+            sleep(lag).await;
+            piece.map_err(BoxError::from)
+        });
+        let mut left = most_bytes;
+        let pieces = late.flat_map(move |piece| match (piece, left.as_mut()) {
+            (Ok(piece), Some(left)) if *left < piece.len() => {
+                let begin = piece.slice(..*left);
+                *left = 0;
+                stream::iter(vec![Ok(begin), Err("the connection was lost".into())])
+            }
+            (Ok(piece), left) => {
+                left.into_iter().for_each(|left| *left -= piece.len());
+                listed(&piece);
+                stream::iter(vec![Ok(piece)])
+            }
+            (Err(error), _) => stream::iter(vec![Err(error)]),
+        });
+        let pieces = pieces.take_until(time_is_over).take_until(cut);
+        Response::from_parts(parts, Body::from_stream(pieces))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_list_is_known() {
+        let is_end = |text: &'static str| ends_list(&Bytes::from_static(text.as_bytes()));
+        assert!(is_end(r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":["#));
+        assert!(!is_end(r#"{"kind":"PodList","metadata":{"continue":"7:a/b"},"items":["#));
+        assert!(!is_end(r#"{"type":"ADDED","object":{"metadata":{}}}"#));
+        assert!(is_end(r#"{"type":"BOOKMARK","object":{"k8s.io/initial-events-end":"true"}}"#));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_can_end_in_the_middle() {
+        let passing = Passing {
+            cut_after: None,
+            most_bytes: Some(5),
+            lag: Duration::ZERO,
+            cut: Box::pin(std::future::pending()),
+            listed: Box::new(|_| {}),
+        };
+        let answer = passing.through(Response::new(Body::from("0123456789")));
+        let mut pieces = answer.into_body().into_data_stream();
+        assert_eq!(pieces.next().await.unwrap().unwrap(), "01234");
+        assert!(pieces.next().await.unwrap().is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! Configuration files of stories: good ones, one of which each story begins with, and bad ones.
+
+/// Chart, the chart with evictions, no admission, and quota by capacity.
+pub(super) const GOOD: [&str; 4] = [vc_conf::CHART, EVICTING, BARE, CAPACITY];
+
+/// Files that must not come into force: no YAML, a wrong type, an unknown action, nothing at all.
+pub(super) const BAD: [&str; 4] = [
+    "actions: \"allocate\"\ntiers: [",
+    "actions: \"enqueue, allocate\"\ntiers: 7\n",
+    "actions: \"allocate, magic\"\ntiers:\n- plugins:\n  - name: gang\n",
+    "",
+];
+
+const EVICTING: &str = r#"actions: "enqueue, allocate, preempt, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: overcommit
+  - name: drf
+    enablePreemptable: false
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+  - name: binpack
+"#;
+
+const BARE: &str = r#"actions: "allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: predicates
+  - name: nodeorder
+"#;
+
+const CAPACITY: &str = r#"actions: "enqueue, allocate, reclaim, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: conformance
+- plugins:
+  - name: predicates
+  - name: capacity
+  - name: nodeorder
+"#;
+
+/// Reads a file as the daemon does.
+///
+/// # Errors
+/// The file must not come into force.
+pub(super) fn read(text: &str) -> Result<vc_conf::LoadedConfig, String> {
+    let name = "volcano-scheduler.conf";
+    let loaded = vc_conf::parse(name, text, &vc_engine::KNOWN).map_err(|it| it.to_string())?;
+    loaded.admit(name, &vc_conf::AllowMissing::default()).map_err(|it| it.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_files_are_good_and_bad_ones_are_bad() {
+        for text in GOOD {
+            let loaded = read(text).unwrap();
+            assert_eq!((loaded.warnings.len(), loaded.missing.len()), (0, 0), "{text}");
+        }
+        for text in BAD {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

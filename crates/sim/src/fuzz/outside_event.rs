@@ -1,0 +1,289 @@
+//! What happens to a cluster from outside the scheduler: to its objects, the server, the network and the
+//! processes.
+
+use std::fmt;
+
+use super::configs::{BAD, GOOD};
+use super::fault::FaultKind;
+use super::rng::Rng;
+use super::script::{JobSpec, NodeSize};
+
+/// A change from outside the scheduler. A number `nth` picks one of what exists then.
+#[derive(Clone, Debug)]
+pub(super) enum OutsideEvent {
+    Job(JobSpec),
+    DeleteJob {
+        nth: u64,
+    },
+    DeletePod {
+        nth: u64,
+    },
+    DeletePodIn {
+        state: PodState,
+        nth: u64,
+        /// It is gone at once, whatever its kubelet does.
+        by_force: bool,
+    },
+    /// A pod goes by force, and another one of its name is there at once, which asks for so much.
+    ReplacePod {
+        nth: u64,
+        cpu_milli: u64,
+    },
+    AddNode(NodeSize),
+    LoseNode {
+        nth: u64,
+    },
+    /// A node goes with its pods, and another one as large is there at once.
+    ReplaceNode {
+        nth: u64,
+        is_renamed: bool,
+    },
+    FlapNode {
+        nth: u64,
+        is_ready: bool,
+    },
+    Cordon {
+        nth: u64,
+        on: bool,
+    },
+    SetQueue {
+        name: &'static str,
+        weight: u64,
+        cpus: Option<u64>,
+    },
+    Compact,
+    Outage {
+        seconds: u64,
+    },
+    /// The server's objects are kept as they are now.
+    Backup,
+    /// The server is away for so long, and begins anew from the last backup.
+    Restore {
+        seconds: u64,
+    },
+    TokenExpires {
+        process: usize,
+        seconds: u64,
+    },
+    RightTaken {
+        resource: &'static str,
+        seconds: u64,
+    },
+    Refuse {
+        write: RefusedWrite,
+        seconds: u64,
+    },
+    Crash {
+        process: usize,
+    },
+    Stop {
+        process: usize,
+    },
+    /// The clock of a process is so far ahead of the server's from now on.
+    SetClock {
+        process: usize,
+        seconds: i64,
+    },
+    /// The ConfigMap is rewritten; each process sees it after so many seconds.
+    Configure {
+        text: &'static str,
+        after: [u64; 2],
+    },
+    StealLease,
+    /// Pods that are made with a node, whether they have room there or not.
+    #[cfg(test)]
+    Overfill,
+}
+
+/// What a pod is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodState {
+    Waiting,
+    Placed,
+    Ended,
+    Leaving,
+}
+
+/// Writes that an admission plugin of the server refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusedWrite {
+    Binds,
+    Evictions,
+}
+
+/// Resources to which the right can be taken away.
+const RESOURCES: [&str; 8] =
+    ["nodes", "pods", "podgroups", "queues", "priorityclasses", "binding", "status", "leases"];
+
+impl OutsideEvent {
+    pub(super) fn drawn(rng: &mut Rng, number: usize) -> Self {
+        let nth = rng.below(1 << 20);
+        let drawn = rng.below(145);
+        match drawn {
+            0..=56 => Self::Job(JobSpec::drawn(rng, number)),
+            57..=62 => Self::DeleteJob { nth },
+            63..=70 => Self::DeletePod { nth },
+            71..=73 => Self::AddNode(NodeSize::drawn(rng)),
+            74..=76 => Self::LoseNode { nth },
+            77..=80 => Self::Cordon { nth, on: rng.happens(500) },
+            81..=84 => Self::SetQueue {
+                name: rng.of(&["q1", "q2"]),
+                weight: rng.between(1, 4),
+                cpus: rng.happens(300).then(|| rng.between(2, 12)),
+            },
+            85..=88 => Self::Compact,
+            89..=90 => Self::Outage { seconds: rng.between(1, 40) },
+            91..=97 => Self::Crash { process: usize::from(rng.happens(500)) },
+            98..=99 => Self::StealLease,
+            100..=104 => {
+                Self::DeletePodIn { state: rng.of(&PodState::ALL), nth, by_force: rng.happens(500) }
+            }
+            105..=108 => Self::ReplacePod { nth, cpu_milli: rng.of(&[500, 1_000, 3_500]) },
+            109..=112 => Self::FlapNode { nth, is_ready: rng.happens(500) },
+            113..=114 => Self::ReplaceNode { nth, is_renamed: rng.happens(300) },
+            115..=117 => Self::Backup,
+            _ => Self::drawn_disturbance(rng, drawn),
+        }
+    }
+
+    /// What does not concern the objects.
+    fn drawn_disturbance(rng: &mut Rng, drawn: u64) -> Self {
+        let process = usize::from(rng.happens(500));
+        match drawn {
+            118 => Self::Restore { seconds: rng.between(1, 20) },
+            119..=121 => Self::TokenExpires { process, seconds: rng.between(1, 60) },
+            122..=124 => {
+                Self::RightTaken { resource: rng.of(&RESOURCES), seconds: rng.between(1, 90) }
+            }
+            125..=129 => Self::Refuse {
+                write: rng.of(&[RefusedWrite::Binds, RefusedWrite::Evictions]),
+                seconds: rng.between(1, 60),
+            },
+            130..=133 => {
+                let seconds = i64::try_from(rng.below(1_801)).unwrap_or(0) - 900;
+                Self::SetClock { process, seconds }
+            }
+            134..=140 => {
+                let after = [rng.between(0, 60), rng.between(0, 60)];
+                let text = if rng.happens(600) { rng.of(&GOOD) } else { rng.of(&BAD) };
+                Self::Configure { text, after }
+            }
+            _ => Self::Stop { process },
+        }
+    }
+
+    /// The kind of fault that this is. `None`: it is the life of a cluster.
+    pub(super) fn fault(&self) -> Option<FaultKind> {
+        match self {
+            Self::DeleteJob { .. } | Self::DeletePod { .. } | Self::DeletePodIn { .. } => {
+                Some(FaultKind::Deletion)
+            }
+            Self::ReplacePod { .. } | Self::ReplaceNode { .. } => Some(FaultKind::Replacement),
+            Self::LoseNode { .. } => Some(FaultKind::NodeLost),
+            Self::FlapNode { .. } => Some(FaultKind::NodeFlap),
+            Self::Compact => Some(FaultKind::Compaction),
+            Self::Outage { .. } => Some(FaultKind::Outage),
+            Self::Backup | Self::Restore { .. } => Some(FaultKind::Restore),
+            Self::TokenExpires { .. } => Some(FaultKind::TokenExpired),
+            Self::RightTaken { .. } => Some(FaultKind::RightTaken),
+            Self::Refuse { .. } => Some(FaultKind::Refusal),
+            Self::Crash { .. } => Some(FaultKind::Crash),
+            Self::Stop { .. } => Some(FaultKind::Restart),
+            Self::SetClock { .. } => Some(FaultKind::Clock),
+            Self::Configure { .. } => Some(FaultKind::Reload),
+            Self::StealLease => Some(FaultKind::LeaseStolen),
+            #[cfg(test)]
+            Self::Overfill => None,
+            Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
+        }
+    }
+}
+
+impl PodState {
+    const ALL: [Self; 4] = [Self::Waiting, Self::Placed, Self::Ended, Self::Leaving];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "that waits",
+            Self::Placed => "that has a node",
+            Self::Ended => "that has ended",
+            Self::Leaving => "that is being deleted",
+        }
+    }
+}
+
+impl RefusedWrite {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Binds => "binds",
+            Self::Evictions => "evictions",
+        }
+    }
+}
+
+impl fmt::Display for OutsideEvent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Job(job) => write!(out, "{job}"),
+            Self::DeleteJob { nth } => write!(out, "a job is deleted ({nth})"),
+            Self::DeletePod { nth } => write!(out, "a pod is deleted ({nth})"),
+            Self::DeletePodIn { state, nth, by_force } => {
+                let how = if *by_force { " by force" } else { "" };
+                write!(out, "a pod {} is deleted{how} ({nth})", state.word())
+            }
+            Self::ReplacePod { nth, cpu_milli } => {
+                write!(out, "a pod is replaced by one of its name with {cpu_milli}m cpu ({nth})")
+            }
+            Self::AddNode(size) => write!(out, "a node comes: {size}"),
+            Self::LoseNode { nth } => write!(out, "a node goes ({nth})"),
+            Self::ReplaceNode { nth, is_renamed: true } => write!(out, "a node is renamed ({nth})"),
+            Self::ReplaceNode { nth, .. } => write!(out, "a node is made anew ({nth})"),
+            Self::FlapNode { nth, is_ready: true } => write!(out, "a node is ready ({nth})"),
+            Self::FlapNode { nth, .. } => write!(out, "a node is not ready ({nth})"),
+            Self::Cordon { nth, on: true } => write!(out, "a node is cordoned ({nth})"),
+            Self::Cordon { nth, on: false } => write!(out, "a node is uncordoned ({nth})"),
+            Self::SetQueue { name, weight, cpus: Some(cpus) } => {
+                write!(out, "queue {name}: weight {weight}, at most {cpus} cpu")
+            }
+            Self::SetQueue { name, weight, cpus: None } => {
+                write!(out, "queue {name}: weight {weight}")
+            }
+            _ => self.fmt_disturbance(out),
+        }
+    }
+}
+
+impl OutsideEvent {
+    fn fmt_disturbance(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compact => write!(out, "the server forgets old events"),
+            Self::Outage { seconds } => write!(out, "the server is away for {seconds} s"),
+            Self::Backup => write!(out, "a backup is made"),
+            Self::Restore { seconds } => {
+                write!(out, "the server is away for {seconds} s, and begins from the backup")
+            }
+            Self::TokenExpires { process, seconds } => {
+                write!(out, "process {process} has no token for {seconds} s")
+            }
+            Self::RightTaken { resource, seconds } => {
+                write!(out, "nobody has the right to {resource} for {seconds} s")
+            }
+            Self::Refuse { write: what, seconds } => {
+                write!(out, "{} are refused for {seconds} s", what.word())
+            }
+            Self::Crash { process } => write!(out, "process {process} is killed"),
+            Self::Stop { process } => write!(out, "process {process} is told to end"),
+            Self::SetClock { process, seconds } => {
+                write!(out, "the clock of process {process} is {seconds} s ahead")
+            }
+            Self::Configure { text, after: [a, b] } => {
+                write!(out, "the configuration is {text:?}, seen after {a} s and {b} s")
+            }
+            Self::StealLease => write!(out, "somebody else takes the Lease"),
+            #[cfg(test)]
+            Self::Overfill => write!(out, "a node is filled beyond its room"),
+            // The others are of `Display`.
+            _ => Ok(()),
+        }
+    }
+}

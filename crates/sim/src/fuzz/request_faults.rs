@@ -1,0 +1,142 @@
+//! The delays and the fault of one request, drawn from the seed, each kind whether it may strike or
+//! not, so that leaving out a kind moves no other.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::http::{Method, Uri};
+
+use super::answer;
+use super::fault::{self, FaultKind};
+use super::rng::Rng;
+
+/// Objects of a page of a list that is cut in pages.
+const PAGE: &str = "limit=3";
+
+/// What a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    Get,
+    Write,
+    /// A list, or a page of one.
+    List {
+        is_continued: bool,
+    },
+    Watch {
+        lists: bool,
+    },
+}
+
+impl RequestKind {
+    pub(super) fn of(method: &Method, query: &str) -> Self {
+        match () {
+            () if method != Method::GET => Self::Write,
+            () if query.contains("watch=true") => {
+                Self::Watch { lists: query.contains("sendInitialEvents=true") }
+            }
+            () if query.contains("limit=") => {
+                Self::List { is_continued: query.contains("continue=") }
+            }
+            () => Self::Get,
+        }
+    }
+}
+
+/// The delays and the fault of one request, and of the watch that it opens.
+pub(super) struct RequestFaults {
+    pub(super) before: Duration,
+    pub(super) after: Duration,
+    pub(super) fault: Option<FaultKind>,
+    /// A watch ends after this time.
+    pub(super) cut_after: Option<Duration>,
+    /// A list ends after so many bytes.
+    pub(super) most_bytes: Option<usize>,
+    /// The events of a watch come so much later.
+    pub(super) lag: Duration,
+    pub(super) retry_after: Option<u64>,
+    /// The server has no streaming lists.
+    has_no_streaming: bool,
+    /// Pages are small.
+    has_small_pages: bool,
+    /// The token of the page has expired.
+    is_expired: bool,
+}
+
+impl RequestFaults {
+    /// Draws the delays and the fault of a request.
+    pub(super) fn drawn(rng: &mut Rng, faults: &BTreeSet<FaultKind>, kind: RequestKind) -> Self {
+        let (is_write, is_watch) =
+            (kind == RequestKind::Write, matches!(kind, RequestKind::Watch { .. }));
+        let fault = fault::of_request(rng, faults, is_write);
+        let slow = if fault == Some(FaultKind::Slow) { rng.between(1_000, 40_000) } else { 0 };
+        let [before, after] = [rng.between(1, 9) + slow, rng.between(1, 9)];
+        let (cut, lag) = (rng.between(0, 120_000), rng.between(0, 3_000));
+        let [is_cut, lags] = [rng.happens(500), rng.happens(200)];
+        let may = |kind| is_watch && faults.contains(&kind);
+        let is_cut = is_cut && may(FaultKind::WatchCut);
+        let lags = lags && may(FaultKind::WatchLag);
+        let retry_after = rng.happens(500).then(|| rng.between(1, 3));
+        let [no_streaming, expired, short] = [rng.happens(250), rng.happens(60), rng.happens(60)];
+        let most_bytes = usize::try_from(rng.below(4_000)).unwrap_or_default();
+        let cuts_lists = faults.contains(&FaultKind::ListCut);
+        let lists = matches!(kind, RequestKind::List { .. } | RequestKind::Watch { lists: true });
+        Self {
+            before: Duration::from_millis(before),
+            after: Duration::from_millis(after),
+            // A watch that is lost is one that is cut.
+            fault: fault.filter(|_| !is_watch || !may(FaultKind::WatchCut)),
+            cut_after: is_cut.then(|| Duration::from_millis(cut)),
+            most_bytes: (cuts_lists && lists && short).then_some(most_bytes),
+            lag: Duration::from_millis(if lags { lag } else { 0 }),
+            retry_after,
+            has_no_streaming: cuts_lists
+                && no_streaming
+                && kind == RequestKind::Watch { lists: true },
+            has_small_pages: cuts_lists && matches!(kind, RequestKind::List { .. }),
+            is_expired: cuts_lists && expired && kind == RequestKind::List { is_continued: true },
+        }
+    }
+
+    /// The address with smaller pages. `None`: it stays.
+    pub(super) fn changed_query(&self, uri: &Uri) -> Option<Uri> {
+        let changed = uri.to_string().replace("limit=500", PAGE);
+        self.has_small_pages.then(|| changed.parse().ok())?
+    }
+
+    /// The answer in place of the server's. `None`: the server answers.
+    pub(super) fn refusal(&self) -> Option<answer::Refusal> {
+        let message = "a fault of the simulation";
+        if self.has_no_streaming {
+            return Some((422, "Invalid", "sendInitialEvents: is forbidden for watch"));
+        }
+        if self.is_expired {
+            return Some((410, "Expired", "The provided continue parameter is too old"));
+        }
+        match self.fault? {
+            FaultKind::Conflict => Some((409, "Conflict", message)),
+            FaultKind::TooManyRequests => Some((429, "TooManyRequests", message)),
+            FaultKind::ServerError => Some((500, "InternalError", message)),
+            FaultKind::Unavailable => Some((503, "ServiceUnavailable", message)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_become_small_only_where_lists_are_cut() {
+        let uri: Uri = "/api/v1/pods?limit=500&continue=7%3Aa%2Fb".parse().unwrap();
+        let kind = RequestKind::of(&Method::GET, uri.query().unwrap());
+        assert_eq!(kind, RequestKind::List { is_continued: true });
+        let changed = |faults: &[FaultKind]| {
+            let faults = faults.iter().copied().collect();
+            RequestFaults::drawn(&mut Rng::new(1), &faults, kind).changed_query(&uri)
+        };
+        assert_eq!(changed(&[FaultKind::Outage]), None);
+        let small: Uri = "/api/v1/pods?limit=3&continue=7%3Aa%2Fb".parse().unwrap();
+        assert_eq!(changed(&[FaultKind::ListCut]), Some(small));
+    }
+}

@@ -1,0 +1,145 @@
+//! The end of a story: nothing moves any more, nothing is written, everything that fits is placed, the
+//! leader knows what there is, and when everything is deleted nothing is left.
+
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use vc_engine::Engine;
+use vc_kube::{EngineMessage, EngineVisit};
+use vc_model::Cluster;
+
+use super::story::Story;
+use super::{check, configs, view};
+
+/// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
+/// minutes at most.
+const STILL: Duration = Duration::from_secs(330);
+/// After so long without faults a story must have come to rest.
+const LONGEST_REST: Duration = Duration::from_secs(3_600);
+/// For so long nothing is written at rest.
+const SILENT: Duration = Duration::from_secs(330);
+/// How long after the deletion of everything the tables must be empty.
+const EMPTIED: Duration = Duration::from_secs(60);
+
+impl Story {
+    /// Waits until no pod changes any more. False: something is violated, or there is no rest.
+    pub(super) async fn rest(&mut self) -> bool {
+        self.pod_changed = Instant::now();
+        let last = Instant::now() + LONGEST_REST;
+        loop {
+            if !self.until(self.pod_changed + STILL).await {
+                return false;
+            }
+            if self.pod_changed + STILL <= Instant::now() {
+                return true;
+            }
+            if last < Instant::now() {
+                self.violations
+                    .push("I4: pods change for an hour without an outside change".into());
+                return false;
+            }
+        }
+    }
+
+    /// Checks what holds at rest. `config`: the configuration file.
+    pub(super) async fn check_rest(&mut self, config: &str) {
+        let before = self.network.n_writes();
+        if !self.until(Instant::now() + SILENT).await {
+            return;
+        }
+        let n_writes = self.network.n_writes() - before;
+        if 0 < n_writes {
+            self.violations.push(format!("I10: {n_writes} writes at rest"));
+        }
+        let store = &self.world.store;
+        let mut broken = self.world.broken.clone();
+        broken.extend(self.network.evicted_groups());
+        self.violations.extend(check::gangs(store, &broken));
+        match configs::read(config) {
+            Ok(loaded) => {
+                let now = vc_kube::wall_micros();
+                self.violations.extend(check::settled(store, &loaded.config, now));
+                self.check_leader(loaded.config.actions).await;
+            }
+            Err(error) => self.violations.push(format!("the configuration is bad: {error}")),
+        }
+        if self.violations.is_empty() {
+            self.check_residue().await;
+        }
+    }
+
+    /// I6 and I9: the leader knows what there is, and runs the actions of the configuration.
+    async fn check_leader(&mut self, actions: Vec<String>) {
+        let look = |engine: &Engine| {
+            (view::of_cluster(engine.cluster()), engine.fork().actions().to_vec())
+        };
+        let Some((known, run)) = self.look(look).await else { return };
+        self.violations.extend(view::of_store(&self.world.store).differences(&known));
+        if run != actions {
+            self.violations.push(format!("I9: actions {run:?} run instead of {actions:?}"));
+        }
+    }
+
+    /// Looks at the engine of the leader. `None`: nobody leads, which is a violation.
+    async fn look<T: Send + 'static>(
+        &mut self,
+        look: impl FnOnce(&Engine) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        let visit = EngineVisit::look(move |engine| drop(sender.send(look(engine))));
+        let seen = match self.findings.leader() {
+            Some(inbox) if inbox.send(EngineMessage::Visit(visit)).await.is_ok() => {
+                receiver.await.ok()
+            }
+            _ => None,
+        };
+        if seen.is_none() {
+            self.violations.push("I11: nobody leads".to_owned());
+        }
+        seen
+    }
+
+    /// I12: when all objects are gone, the leader's tables are empty.
+    async fn check_residue(&mut self) {
+        self.trace.say("- everything is deleted");
+        if let Err(refused) = self.world.clear() {
+            self.violations.push(format!("the script is refused: {refused}"));
+        }
+        if !self.until(Instant::now() + EMPTIED).await {
+            return;
+        }
+        if let Some(Some(residue)) = self.look(|engine| residue(engine.cluster())).await {
+            self.violations.push(format!("I12: {residue} are left"));
+        }
+    }
+}
+
+/// What is left of nodes, pods and PodGroups. `None`: nothing.
+fn residue(cluster: &Cluster) -> Option<String> {
+    let left = [
+        ("nodes", cluster.nodes.len()),
+        ("pods", cluster.tasks.len()),
+        ("PodGroups", cluster.jobs.len()),
+    ];
+    let left = left.iter().filter(|(_, count)| 0 < *count);
+    let texts: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use vc_wire::Kind;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_named() {
+        let mut cluster = Cluster::default();
+        assert_eq!(residue(&cluster), None);
+        let node = json!({"metadata": {"name": "n"}});
+        cluster.apply(vc_wire::decode(Kind::Node, &node).unwrap().event);
+        assert_eq!(residue(&cluster).as_deref(), Some("1 nodes"));
+    }
+}

@@ -1,0 +1,256 @@
+//! What the requests of scheduler processes show about invariants: who writes, on which view, and
+//! whether it is needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::world::group_of;
+use crate::serve::{LEASES, PODS, Store};
+
+/// Time after which a leader has noticed that the Lease is another's: it renews every two seconds, and gives
+/// up after ten without success.
+const NOTICED: Duration = Duration::from_secs(12);
+/// How long the Lease is respected after its last renewal.
+const LEASE: Duration = Duration::from_secs(15);
+/// Lists without which nothing may be decided.
+const NEEDED: [&str; 5] = [
+    "/api/v1/nodes",
+    "/api/v1/pods",
+    "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+    "/apis/scheduling.volcano.sh/v1beta1/queues",
+    "/apis/scheduling.k8s.io/v1/priorityclasses",
+];
+
+/// A request of a process that changes something.
+#[derive(Clone, Debug)]
+pub(super) struct SentWrite {
+    pub(super) process: Arc<str>,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) body: Value,
+}
+
+/// Looks at every request and answer.
+pub(super) struct Witness {
+    /// Who holds the Lease, and since when.
+    holder: (String, Instant),
+    /// When the Lease was written last, and as which version.
+    renewed: (u64, Instant),
+    /// Lives that have given the Lease back.
+    released: BTreeSet<Arc<str>>,
+    /// Of each life of a process, by its identity in the Lease.
+    lives: BTreeMap<Arc<str>, KnownToLife>,
+    /// PodGroups of which the scheduler has evicted pods.
+    pub(super) evicted: BTreeSet<String>,
+    /// Evictions since the last change from outside.
+    n_evictions: u64,
+    violations: Vec<String>,
+}
+
+/// What a process knows by the answers that it got.
+#[derive(Default)]
+struct KnownToLife {
+    /// Paths of the collections that were listed to their end.
+    listed: BTreeSet<String>,
+    /// Uids of the pods of which it knows that it has bound them.
+    bound: BTreeSet<String>,
+    /// Uids of the pods of which it knows that it has evicted them.
+    evicted: BTreeSet<String>,
+    /// Versions of objects after its last PUT, by path.
+    written: BTreeMap<String, String>,
+}
+
+impl SentWrite {
+    fn is_bind(&self) -> bool {
+        self.path.ends_with("/binding")
+    }
+
+    /// Who holds the Lease after this write. `None`: it writes something else.
+    fn new_holder(&self) -> Option<&str> {
+        let is_it = self.method == "PUT" && self.path.contains("/leases/");
+        is_it.then(|| self.body["spec"]["holderIdentity"].as_str().unwrap_or_default())
+    }
+
+    fn is_eviction(&self) -> bool {
+        self.method == "DELETE" && self.path.contains("/pods/")
+    }
+
+    /// The uid that the server compares. Empty: none.
+    fn uid(&self) -> &str {
+        let uid = match self.is_bind() {
+            true => &self.body["metadata"]["uid"],
+            false => &self.body["preconditions"]["uid"],
+        };
+        uid.as_str().unwrap_or_default()
+    }
+
+    /// Namespace and name of the pod of a bind or an eviction.
+    fn pod(&self) -> Option<(&str, &str)> {
+        let mut parts = self.path.split("/namespaces/").nth(1)?.split('/');
+        let namespace = parts.next()?;
+        (parts.next()? == "pods").then_some((namespace, parts.next()?))
+    }
+}
+
+impl Witness {
+    pub(super) fn new() -> Self {
+        Self {
+            holder: (String::new(), Instant::now()),
+            renewed: (0, Instant::now()),
+            released: BTreeSet::new(),
+            lives: BTreeMap::new(),
+            evicted: BTreeSet::new(),
+            n_evictions: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    /// Returns the violations so far, and forgets them.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.violations)
+    }
+
+    /// Something has changed from outside: evictions may follow.
+    pub(super) fn outside_change(&mut self, store: &Arc<Store>) {
+        self.n_evictions = 0;
+        self.look_at_holder(store);
+    }
+
+    /// The server has begun anew: what processes know of it holds no more.
+    pub(super) fn restored(&mut self, store: &Arc<Store>) {
+        self.look_at_holder(store);
+        // The Lease may be anybody's.
+        self.renewed.1 = Instant::now().checked_sub(LEASE).unwrap_or(self.renewed.1);
+        for life in self.lives.values_mut() {
+            let listed = std::mem::take(&mut life.listed);
+            *life = KnownToLife { listed, ..KnownToLife::default() };
+        }
+    }
+
+    /// A process has read the collection of this path to its end.
+    pub(super) fn listed(&mut self, process: &Arc<str>, path: &str) {
+        self.lives.entry(process.clone()).or_default().listed.insert(path.to_owned());
+    }
+
+    /// Looks at a write on its way to the server.
+    pub(super) fn sent(&mut self, write: &SentWrite, store: &Arc<Store>) {
+        self.look_at_holder(store);
+        if write.is_bind() || write.is_eviction() {
+            self.look_at_leader(write);
+            self.look_at_view(write);
+        }
+        let unconditional = match write.method.as_str() {
+            _ if write.is_bind() || write.is_eviction() => write.uid().is_empty(),
+            "PUT" => write.body["metadata"]["resourceVersion"].as_str().is_none_or(str::is_empty),
+            _ => false,
+        };
+        if unconditional {
+            let SentWrite { process, method, path, .. } = write;
+            self.violations
+                .push(format!("I7: {process} sends {method} {path} without precondition"));
+        }
+    }
+
+    fn look_at_holder(&mut self, store: &Arc<Store>) {
+        let lease = store.get(&LEASES, "volcano-system", "vc-scheduler");
+        let revision = lease.as_ref().map_or(0, |lease| lease.revision);
+        let holder = lease
+            .and_then(|lease| lease.value["spec"]["holderIdentity"].as_str().map(str::to_owned));
+        if self.renewed.0 != revision {
+            self.renewed = (revision, Instant::now());
+        }
+        let holder = holder.unwrap_or_default();
+        if self.holder.0 != holder {
+            self.holder = (holder, Instant::now());
+        }
+    }
+
+    /// I7: the Lease is taken from nobody who has renewed it in time. `before`: the holder, and when the
+    /// Lease was written.
+    fn look_at_lease(&mut self, write: &SentWrite, (holder, renewed): (String, Instant)) {
+        let Some(new) = write.new_holder() else { return };
+        if new.is_empty() {
+            self.released.insert(write.process.clone());
+        } else if !holder.is_empty() && *holder != *new && Instant::now() < renewed + LEASE {
+            self.violations.push(format!("I7: {new} takes the Lease from {holder}, who renews it"));
+        }
+    }
+
+    /// I7: who binds or evicts holds the Lease, or has lost it only just now.
+    fn look_at_leader(&mut self, write: &SentWrite) {
+        if self.released.contains(&write.process) {
+            let SentWrite { process, method, path, .. } = write;
+            let text =
+                format!("I7: {process} sends {method} {path} after the Lease was given back");
+            self.violations.push(text);
+        }
+        let (holder, since) = &self.holder;
+        if **holder != *write.process && *since + NOTICED < Instant::now() {
+            let SentWrite { process, method, path, .. } = write;
+            let text = format!("I7: {process} sends {method} {path}, {holder:?} holds the Lease");
+            self.violations.push(text);
+        }
+    }
+
+    /// I6: everything was listed, and nothing is decided again that was acknowledged.
+    fn look_at_view(&mut self, write: &SentWrite) {
+        let process = &write.process;
+        let life = self.lives.entry(process.clone()).or_default();
+        let lacking = NEEDED.iter().find(|path| !life.listed.contains(**path));
+        if let Some(lacking) = lacking {
+            let path = &write.path;
+            self.violations.push(format!("I6: {process} sends {path} without a list of {lacking}"));
+        }
+        let (known, done) = match write.is_bind() {
+            true => (&life.bound, "binds"),
+            false => (&life.evicted, "evicts"),
+        };
+        if known.contains(write.uid()) {
+            let path = &write.path;
+            self.violations.push(format!("I6: {process} {done} {path} again, which it knows done"));
+        }
+    }
+
+    /// Looks at what the server has done, before the process knows of it.
+    pub(super) fn done(&mut self, write: &SentWrite, store: &Arc<Store>) {
+        let before = (self.holder.0.clone(), self.renewed.1);
+        self.look_at_lease(write, before);
+        self.look_at_holder(store);
+        if !write.is_eviction() {
+            return;
+        }
+        self.n_evictions += 1;
+        let pod = write.pod().and_then(|(namespace, name)| store.get(&PODS, namespace, name));
+        let pod = pod.filter(|pod| pod.uid() == write.uid());
+        self.evicted.extend(pod.map(|pod| group_of(&pod.value).to_owned()));
+        let n_pods = u64::try_from(store.list(&PODS, None).objects.len()).unwrap_or(u64::MAX);
+        if n_pods.saturating_mul(3).max(30) < self.n_evictions {
+            let n_evictions = self.n_evictions;
+            let text = format!("I4: {n_evictions} evictions since the last change from outside");
+            self.violations.push(text);
+        }
+    }
+
+    /// A process gets an answer. `version`: that of the object after a PUT.
+    pub(super) fn answered(&mut self, write: &SentWrite, version: Option<String>) {
+        let life = self.lives.entry(write.process.clone()).or_default();
+        match version {
+            _ if write.is_bind() => drop(life.bound.insert(write.uid().to_owned())),
+            _ if write.is_eviction() => drop(life.evicted.insert(write.uid().to_owned())),
+            Some(version) if write.method == "PUT" => {
+                let before = life.written.insert(write.path.clone(), version.clone());
+                // The sums of a queue may be back where they were while their write rested.
+                if before == Some(version) && !write.path.contains("/queues/") {
+                    let SentWrite { process, path, .. } = write;
+                    let text = format!("I10: {process} writes {path} again, which changes nothing");
+                    self.violations.push(text);
+                }
+            }
+            _ => {}
+        }
+    }
+}
