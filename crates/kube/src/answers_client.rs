@@ -120,7 +120,7 @@ impl AnswersClient {
         match error {
             kube::Error::Api(status) if !status.message.is_empty() => match status.code {
                 // Words of the API server about its own Service.
-                404 | 503 if self.token.is_some() && status.message.contains("services") => {
+                404 | 503 if self.token.is_some() && status.message.contains("service") => {
                     let (place, error) = (self.place.clone(), status.message.clone());
                     AnswersError::NoAnswer { place, error, hint }
                 }

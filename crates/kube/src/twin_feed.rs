@@ -122,7 +122,7 @@ impl TwinFeed {
     }
 
     /// Makes a twin of the engine, which is between two cycles.
-    pub(crate) fn start(&mut self, engine: &Engine) {
+    pub fn start(&mut self, engine: &Engine) {
         self.started = Some(Instant::now());
         match engine.twin() {
             Some(twin) => {
