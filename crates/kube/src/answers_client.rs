@@ -78,6 +78,8 @@ impl AnswersClient {
             (Err(_), Some(server)) if access.context.is_none() => Config::new(url(server)?),
             (Err(error), _) => return Err(error.into()),
         };
+        // Whoever cannot answer says why: repeating the question helps nobody.
+        config.default_retry = false;
         let namespace = config.default_namespace.clone();
         let (prefix, token, place) = match &access.server {
             Some(server) => {
