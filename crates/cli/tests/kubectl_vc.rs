@@ -1,6 +1,9 @@
 //! `kubectl-vc` as a process, against a server with fixed answers and over files. Specification:
 //! answers.md 13.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
