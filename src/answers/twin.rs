@@ -193,3 +193,77 @@ impl GiveUp {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use vc_engine::{Config, CycleTime, EngineOptions};
+    use vc_kube::{TwinBatchKind, TwinFeed};
+    use vc_model::ClusterEvent;
+    use vc_page::{AnswerSource, Document, Question};
+
+    use super::*;
+
+    /// A twin that follows an engine, with what both sides know.
+    fn following() -> (Twin, AnswerHandle, Arc<TwinProgress>) {
+        let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
+        let (sender, receiver) = channel();
+        let progress = Arc::new(TwinProgress::default());
+        let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
+        feed.start(&engine);
+        let handle = AnswerHandle::default();
+        let mut twin = Twin::new(handle.clone(), progress.clone(), Arc::default());
+        receiver.try_iter().for_each(|input| twin.take(input));
+        (twin, handle, progress)
+    }
+
+    fn batch(digest: u64) -> TwinInput {
+        let kind = TwinBatchKind::Cycle;
+        let events = vec![ClusterEvent::NodeDeleted { name: "n".into() }];
+        TwinInput::Batch(TwinBatch { kind, events, now: CycleTime { unix_micros: 1 }, digest })
+    }
+
+    fn nothing() -> u64 {
+        EffectDigest::default().value()
+    }
+
+    #[test]
+    fn ans_57_a_twin_that_decides_otherwise_is_given_up() {
+        let (mut twin, handle, progress) = following();
+        assert!(handle.revision().is_err(), "no cycle is over yet");
+        twin.take(batch(nothing()));
+        assert!(handle.revision().is_ok() && progress.is_following());
+        twin.take(batch(nothing() + 1));
+        let problem = handle.revision().unwrap_err();
+        assert!(problem.message.ends_with("decided otherwise than the scheduler"), "{problem:?}");
+        assert!(!progress.is_following());
+        let exported = twin.meter.metrics.encode();
+        for line in [
+            "volcano_answers_divergences_total 1",
+            "volcano_answers_given_up_total{cause=\"divergence\"} 1",
+        ] {
+            assert!(exported.contains(line), "{line}");
+        }
+        // What was sent before it was known changes nothing.
+        twin.take(batch(nothing()));
+        assert!(handle.revision().is_err());
+    }
+
+    #[tokio::test]
+    async fn ans_58_questions_are_answered_between_two_batches() {
+        let (mut twin, _handle, _progress) = following();
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let asked = std::time::Instant::now();
+        twin.answer(TwinQuestion { question: Question::Queues, asked, reply });
+        assert_eq!(answer.await.unwrap().unwrap_err().code, 503, "no cycle is over yet");
+        twin.take(batch(nothing()));
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        twin.answer(TwinQuestion { question: Question::Summary, asked, reply });
+        let Document::Summary(summary) = answer.await.unwrap().unwrap().document else { panic!() };
+        assert_eq!((summary.as_of.cycle, summary.content.nodes), (1, 0));
+        assert!(twin.view.is_some(), "the copy is kept until something changes");
+        twin.take(batch(nothing()));
+        assert!(twin.view.is_none());
+    }
+}

@@ -1,6 +1,9 @@
 //! `kubectl-vc` as a process, against a server with fixed answers and over files. Specification:
 //! answers.md 13.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -71,10 +74,15 @@ async fn serve(explanation: String) -> String {
 
 /// A kubeconfig whose user has this token.
 fn kubeconfig(folder: &Path, token: &str) -> PathBuf {
+    kubeconfig_of(folder, token, "https://127.0.0.1:1")
+}
+
+/// The same with the address of an API server.
+fn kubeconfig_of(folder: &Path, token: &str, server: &str) -> PathBuf {
     let path = folder.join(token);
     let config = serde_json::json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
         "users": [{"name": "u", "user": {"token": token}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "ml"}}],
     });
@@ -118,6 +126,52 @@ async fn ans_87_88_a_server_is_asked_with_the_token_of_the_kubeconfig() {
     assert_eq!(json["verdict"]["code"], "Fragmented");
     let yaml = call(&[&["why", "train", "-o", "yaml"][..], &server].concat(), &secret);
     assert!(text(&yaml.stdout).contains("code: Fragmented\n"), "{}", text(&yaml.stdout));
+}
+
+/// An API server whose Service of the answers has no pod, or knows one job. It takes
+/// `Authorization` for itself.
+async fn serve_proxy(explanation: Option<String>) -> String {
+    let answer = move |headers: HeaderMap| async move {
+        let token = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        assert_eq!(token("authorization").as_deref(), Some("Bearer secret"));
+        match (explanation, token("x-answers-authorization").as_deref()) {
+            (Some(explanation), Some("Bearer secret")) => (StatusCode::OK, explanation),
+            _ => {
+                let status = serde_json::json!({"apiVersion": "v1", "kind": "Status",
+                    "status": "Failure", "code": 503, "reason": "ServiceUnavailable", "message":
+                    "no endpoints available for service \"https:ask:answers\""});
+                (StatusCode::SERVICE_UNAVAILABLE, status.to_string())
+            }
+        }
+    };
+    let service = "/api/v1/namespaces/sched/services/https:ask:answers/proxy";
+    let path = format!("{service}{BASE}/namespaces/ml/explanations/train");
+    let routes = Router::new().route(&path, get(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_88_the_service_is_asked_through_the_api_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["why", "job/train", "--service", "sched/ask"];
+    let url = serve_proxy(Some(explanation())).await;
+    let called = call(&words, &kubeconfig_of(folder.path(), "secret", &url));
+    assert!(text(&called.stdout).starts_with("ml/train (job, "), "{}", text(&called.stderr));
+    let url = serve_proxy(None).await;
+    let called = call(&words, &kubeconfig_of(folder.path(), "secret", &url));
+    let expected = "error: no answer from Service sched/ask: no endpoints available for service \
+        \"https:ask:answers\"\nhint: is the scheduler installed with answers.enabled? ";
+    assert!(text(&called.stderr).starts_with(expected), "{}", text(&called.stderr));
+    assert_eq!(called.status.code(), Some(1));
+    // A user without a token: the API server would not pass the certificate on.
+    let config = std::fs::read_to_string(folder.path().join("secret")).unwrap();
+    let without = folder.path().join("without");
+    std::fs::write(&without, config.replace("\"token\":\"secret\"", "")).unwrap();
+    let called = call(&words, &without);
+    assert!(text(&called.stderr).starts_with("error: the kubeconfig has no token"));
 }
 
 #[test]

@@ -78,6 +78,8 @@ impl AnswersClient {
             (Err(_), Some(server)) if access.context.is_none() => Config::new(url(server)?),
             (Err(error), _) => return Err(error.into()),
         };
+        // Whoever cannot answer says why: repeating the question helps nobody.
+        config.default_retry = false;
         let namespace = config.default_namespace.clone();
         let (prefix, token, place) = match &access.server {
             Some(server) => {
@@ -120,7 +122,7 @@ impl AnswersClient {
         match error {
             kube::Error::Api(status) if !status.message.is_empty() => match status.code {
                 // Words of the API server about its own Service.
-                404 | 503 if self.token.is_some() && status.message.contains("services") => {
+                404 | 503 if self.token.is_some() && status.message.contains("service") => {
                     let (place, error) = (self.place.clone(), status.message.clone());
                     AnswersError::NoAnswer { place, error, hint }
                 }

@@ -19,5 +19,5 @@ pub async fn label_pod(
 ) -> Result<(), CallError> {
     let pods = Api::<Pod>::namespaced(clients.core.clone(), namespace);
     let patch = Patch::Merge(json!({"metadata": {"labels": {label: value}}}));
-    call(pods.patch_metadata(name, &PatchParams::default(), &patch)).await.map(drop)
+    call(pods.patch(name, &PatchParams::default(), &patch)).await.map(drop)
 }

@@ -98,7 +98,8 @@ impl TwinProgress {
 
     /// The twin has taken so many events.
     pub fn took(&self, n_events: usize) {
-        self.n_waiting.fetch_sub(n_events, Ordering::Relaxed);
+        let left = |n_waiting: usize| Some(n_waiting.saturating_sub(n_events));
+        let _always = self.n_waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
     }
 
     /// Returns the number of events that wait for the twin.
@@ -122,7 +123,7 @@ impl TwinFeed {
     }
 
     /// Makes a twin of the engine, which is between two cycles.
-    pub(crate) fn start(&mut self, engine: &Engine) {
+    pub fn start(&mut self, engine: &Engine) {
         self.started = Some(Instant::now());
         match engine.twin() {
             Some(twin) => {

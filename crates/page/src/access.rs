@@ -99,9 +99,9 @@ pub(crate) enum AccessError {
 }
 
 /// Answers with the time until which they hold.
-struct Kept<K, V>(Mutex<BTreeMap<K, (V, Instant)>>);
+struct CachedAnswers<K, V>(Mutex<BTreeMap<K, (V, Instant)>>);
 
-impl<K: Ord + Hash, V: Clone> Kept<K, V> {
+impl<K: Ord + Hash, V: Clone> CachedAnswers<K, V> {
     fn get(&self, key: &K) -> Option<V> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (value, until) = kept.get(key)?;
@@ -120,8 +120,8 @@ impl<K: Ord + Hash, V: Clone> Kept<K, V> {
 /// An [`Access`] with a memory. Tokens are kept as digests.
 pub(crate) struct KeptAccess<A> {
     access: A,
-    users: Kept<Vec<u8>, Option<User>>,
-    rights: Kept<(User, Right), bool>,
+    users: CachedAnswers<Vec<u8>, Option<User>>,
+    rights: CachedAnswers<(User, Right), bool>,
     reviews: Mutex<TokenBucket>,
 }
 
@@ -129,8 +129,8 @@ impl<A: Access> KeptAccess<A> {
     pub(crate) fn new(access: A) -> Self {
         Self {
             access,
-            users: Kept(Mutex::default()),
-            rights: Kept(Mutex::default()),
+            users: CachedAnswers(Mutex::default()),
+            rights: CachedAnswers(Mutex::default()),
             reviews: Mutex::new(TokenBucket::full(TOKEN_REVIEWS)),
         }
     }

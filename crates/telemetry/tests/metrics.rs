@@ -320,6 +320,8 @@ fn full() -> std::sync::Arc<Metrics> {
     ]);
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
     metrics.api_write("create", "pods/binding", 201);
+    metrics.answer("/summary", 200, 0.1);
+    metrics.answers_given_up("divergence");
     metrics.usage_saved("written");
     metrics.watch_restart("pods");
     metrics.unreadable_kind("nodes", "watch", 403, true, true);

@@ -1,5 +1,8 @@
 //! The routes over a cluster as text, with somebody who says what each user may.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 mod documents;
 mod redaction;
 mod rights;

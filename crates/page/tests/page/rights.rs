@@ -8,7 +8,8 @@ use crate::support::{Page, Source};
 async fn ans_77_without_a_good_token_nothing_is_answered() {
     let page = Page::new();
     let path = "namespaces/ml/explanations/train";
-    let cases: &[(&[(&str, &str)], u16, &str)] = &[
+    type Headers = &'static [(&'static str, &'static str)];
+    let cases: &[(Headers, u16, &str)] = &[
         (&[], 401, "a bearer token is needed\nhint: "),
         (&[("authorization", "Basic am86")], 401, "a bearer token is needed\nhint: "),
         (&[("authorization", "Bearer ")], 401, "a bearer token is needed\nhint: "),
