@@ -79,7 +79,7 @@ impl LeaderThreads for OwnThreads {
 }
 
 /// A thread of its own; the receiver tells its end, however that comes.
-fn spawn(
+pub(crate) fn spawn(
     name: &str,
     run: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<oneshot::Receiver<()>> {
