@@ -306,10 +306,15 @@ impl Engine {
         copy
     }
 
-    /// Changes the state otherwise than by events, and drops all caches. It is for copies.
+    /// Changes the state otherwise than by events. The change must be logged as those of events are.
+    /// It is for copies.
     pub fn suppose<T>(&mut self, change: impl FnOnce(&mut Cluster) -> T) -> T {
-        self.forget();
         change(&mut self.cluster)
+    }
+
+    /// Drops all caches across cycles.
+    pub fn drop_caches(&mut self) {
+        self.forget();
     }
 
     /// Returns the time of the last cycle, in microseconds since 1970.
