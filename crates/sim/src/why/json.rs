@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use vc_answers::{BlockingAtom, Explanation, LineNeighbour, Remedy, time_text};
 
+use super::evicted::EvictionRow;
 use super::names::OwnerNames;
 use super::start_json::{EvictJson, StartJson, change_json};
 
@@ -19,6 +20,8 @@ const API_VERSION: &str = "answers.volcano.sh/v1";
 pub enum WhyJson<'a> {
     One(Box<ExplanationJson<'a>>),
     All(ExplanationsJson<'a>),
+    /// A pod that is gone.
+    Gone(Box<Value>),
 }
 
 #[derive(Serialize)]
@@ -55,6 +58,8 @@ pub struct ExplanationJson<'a> {
     start: Option<StartJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
     evict: Option<EvictJson<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    evictions: &'a [EvictionRow],
 }
 
 #[derive(Serialize)]
@@ -243,8 +248,13 @@ struct AheadJson<'a> {
 }
 
 impl<'a> WhyJson<'a> {
-    pub(super) fn one(it: &'a Explanation, owners: &OwnerNames) -> Self {
-        Self::One(Box::new(ExplanationJson::new(it, owners)))
+    pub(super) fn one(
+        it: &'a Explanation,
+        owners: &OwnerNames,
+        evictions: &'a [EvictionRow],
+    ) -> Self {
+        let explanation = ExplanationJson::new(it, owners);
+        Self::One(Box::new(ExplanationJson { evictions, ..explanation }))
     }
 
     pub(super) fn all(all: &'a [Explanation], owners: &OwnerNames) -> Self {
@@ -285,6 +295,7 @@ impl<'a> ExplanationJson<'a> {
             line: line(it, owners),
             start: it.start.as_ref().map(|start| StartJson::of(start, owners)),
             evict: it.evict.as_ref().map(EvictJson::of),
+            evictions: &[],
         }
     }
 }

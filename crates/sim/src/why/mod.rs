@@ -1,6 +1,7 @@
 //! `vcsim why`: the engine over objects from files, then the reason why jobs wait. Specification:
 //! answers.md 13, 16.
 
+mod evicted;
 mod json;
 mod names;
 mod start;
@@ -10,6 +11,7 @@ mod text;
 use vc_answers::{Depth, Explanation, add_start, explain, explain_not_ours, explain_waiting};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
+use evicted::EvictionRow;
 use names::{Found, find};
 
 pub use json::WhyJson;
@@ -45,6 +47,8 @@ pub enum WhyError {
 pub struct WhyAnswer {
     asked: Asked,
     owners: OwnerNames,
+    /// Pods that had to go in the cycles, if they concern the job that was asked about.
+    evictions: Vec<EvictionRow>,
     /// Objects that could not be read and plugins that nobody knows, each with file and line.
     pub problems: Vec<String>,
     /// Whether a file is neither YAML nor JSON: what follows in it was not run.
@@ -54,6 +58,8 @@ pub struct WhyAnswer {
 enum Asked {
     One(Box<Explanation>),
     All(Vec<Explanation>),
+    /// A pod that is gone.
+    Gone(EvictionRow),
 }
 
 /// Runs the cycles and asks about the state after the last one.
@@ -61,19 +67,24 @@ enum Asked {
 /// # Errors
 /// The objects cannot be read, or the name is unknown or ambiguous.
 pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
-    let Simulated { mut simulation, last, problems, is_broken, .. } = simulate(&options.run)?;
+    let Simulated { mut simulation, last, result, problems, is_broken } = simulate(&options.run)?;
+    let mut evictions = EvictionRow::all(&result.certificates);
     let last = last.ok_or(WhyError::NoCycle)?;
     let mut state = simulation.answer_state(&last);
     let owners = OwnerNames::of(&simulation);
     let namespace = options.namespace.as_deref();
     let asked = match &options.name {
-        Some(name) => match find(&simulation, state.cluster(), (namespace, name))? {
-            Found::Ours(subject) => {
+        Some(name) => match find(&simulation, state.cluster(), (namespace, name)) {
+            Err(unknown) => {
+                let gone = evictions.iter().find(|row| row.is_named(namespace, name));
+                Asked::Gone(gone.cloned().ok_or(unknown)?)
+            }
+            Ok(Found::Ours(subject)) => {
                 let mut one = explain(&mut state, subject, Depth::Full);
                 add_start(simulation.engine_after_cycle(), &state, subject, &mut one);
                 Asked::One(Box::new(one))
             }
-            Found::NotOurs { pod, scheduler } => {
+            Ok(Found::NotOurs { pod, scheduler }) => {
                 Asked::One(Box::new(explain_not_ours(&state, pod, &scheduler)))
             }
         },
@@ -85,14 +96,20 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
             Asked::All(all)
         }
     };
-    Ok(WhyAnswer { asked, owners, problems, is_broken })
+    let group = match &asked {
+        Asked::One(one) => one.subject.key.to_string(),
+        Asked::All(_) | Asked::Gone(_) => String::new(),
+    };
+    evictions.retain(|row| row.is_about(&group));
+    Ok(WhyAnswer { asked, owners, evictions, problems, is_broken })
 }
 
 impl WhyAnswer {
     /// Returns the answer for people.
     pub fn text(&self) -> String {
         match &self.asked {
-            Asked::One(one) => text::of_one(one, &self.owners),
+            Asked::One(one) => text::of_one(one, &self.owners, &self.evictions),
+            Asked::Gone(row) => vc_text::escape_lines(&row.gone_text(&self.owners)),
             Asked::All(all) => text::of_all(all, &self.owners),
         }
     }
@@ -100,7 +117,8 @@ impl WhyAnswer {
     /// Returns the answer for programs.
     pub fn json(&self) -> WhyJson<'_> {
         match &self.asked {
-            Asked::One(one) => WhyJson::one(one, &self.owners),
+            Asked::One(one) => WhyJson::one(one, &self.owners, &self.evictions),
+            Asked::Gone(row) => WhyJson::Gone(Box::new(row.gone_json(&self.owners))),
             Asked::All(all) => WhyJson::all(all, &self.owners),
         }
     }
@@ -110,6 +128,7 @@ impl WhyAnswer {
         match &self.asked {
             Asked::One(one) => one.waits(),
             Asked::All(all) => all.iter().any(Explanation::waits),
+            Asked::Gone(_) => false,
         }
     }
 }

@@ -8,6 +8,7 @@ use vc_answers::{
 };
 use vc_text::escape;
 
+use super::evicted::EvictionRow;
 use super::names::OwnerNames;
 use super::start::{eviction_lines, start_text};
 
@@ -15,7 +16,7 @@ use super::start::{eviction_lines, start_text};
 const WIDEST_PHRASE: usize = 60;
 
 /// One job or pod, with all that is known.
-pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
+pub(super) fn of_one(it: &Explanation, owners: &OwnerNames, evictions: &[EvictionRow]) -> String {
     let mut out = head(it, owners);
     let code = it.verdict.code;
     line(&mut out, "WHY", &format!("{}: {}", code.as_str(), it.verdict.text));
@@ -46,6 +47,9 @@ pub(super) fn of_one(it: &Explanation, owners: &OwnerNames) -> String {
     let evict = it.evict.iter().flat_map(eviction_lines);
     for (at, text) in evict.enumerate() {
         line(&mut out, if at == 0 { "EVICT" } else { "" }, &text);
+    }
+    for (at, row) in evictions.iter().enumerate() {
+        line(&mut out, if at == 0 { "EVICTED" } else { "" }, &row.text(owners));
     }
     let time = vc_answers::time_text(it.as_of.time_micros);
     let _infallible = writeln!(out, "as of {time}, cycle {}, from files", it.as_of.cycle);
