@@ -81,6 +81,7 @@ impl ExplanationJson {
             line: line(it, owner),
             start: it.start.as_ref().map(|start| StartJson::of(start, owner)),
             evict: it.evict.as_ref().map(EvictJson::of),
+            evictions: Vec::new(),
         }
     }
 }

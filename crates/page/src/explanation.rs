@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::start::{EvictJson, StartJson};
+use crate::start::{EvictJson, EvictedPodJson, StartJson};
 
 /// Group and version of all documents.
 pub const API_VERSION: &str = "answers.volcano.sh/v1";
@@ -73,6 +73,9 @@ pub struct ExplanationJson {
     /// Why nobody was evicted for it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evict: Option<EvictJson>,
+    /// Pods that were evicted for it, or of it, as far as they are remembered.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub evictions: Vec<EvictedPodJson>,
 }
 
 /// The job that was asked about.

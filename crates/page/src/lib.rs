@@ -42,7 +42,9 @@ pub use problem::{Problem, StatusJson};
 pub use redaction::ClusterNames;
 pub use routes::{BASE, ROUTES, Route, RouteAnswer};
 pub use server::{AnswerSource, Answered, RequestObserver, Uncounted, routes};
-pub use start::{AwaitedJson, EvictJson, EvictingActionJson, EvictionCauseJson, StartJson};
+pub use start::{
+    AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
+};
 pub use vc_answers::time_text;
 pub use view::AnswerView;
 pub use why_text::{why_list_text, why_text};

@@ -102,6 +102,10 @@ impl Document {
             for awaited in it.start.iter_mut().flat_map(|start| &mut start.waits_for) {
                 visit(JobName { job: &mut awaited.job, hidden: None });
             }
+            for row in &mut it.evictions {
+                let names = [&mut row.pod, &mut row.pod_group].into_iter().chain(&mut row.r#for);
+                names.for_each(|job| visit(JobName { job, hidden: None }));
+            }
         });
         match self {
             Self::Line(list) => {
@@ -126,6 +130,7 @@ impl Document {
             it.unblock.iter_mut().for_each(|remedy| visit(&mut remedy.text));
             it.start.iter_mut().filter_map(|start| start.text.as_mut()).for_each(&mut *visit);
             it.evict.iter_mut().for_each(|evict| visit_eviction(evict, visit));
+            it.evictions.iter_mut().for_each(|row| visit(&mut row.text));
             let line = it.line.iter_mut();
             let neighbours = line.flat_map(|line| line.before.iter_mut().chain(&mut line.behind));
             neighbours.filter_map(|it| it.values.as_mut()).flatten().for_each(&mut *visit);

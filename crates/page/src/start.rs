@@ -87,6 +87,25 @@ pub struct EvictionCauseJson {
     pub plugin: Option<String>,
 }
 
+/// A pod that had to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvictedPodJson {
+    /// Namespace and name.
+    pub pod: String,
+    /// Its PodGroup.
+    pub pod_group: String,
+    /// The action that evicted it.
+    pub action: String,
+    /// The PodGroup that gets the room. Absent if a plugin chose the pod.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub r#for: Option<String>,
+    /// The plugins that granted it.
+    pub plugins: Vec<String>,
+    /// All of it in one line.
+    pub text: String,
+}
+
 impl StartJson {
     pub(crate) fn of(it: &StartAnswer, owner: OwnerOf<'_>) -> Self {
         let awaited = it.waits_for.iter().map(|job| AwaitedJson {

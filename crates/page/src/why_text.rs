@@ -46,6 +46,9 @@ pub fn why_text(it: &ExplanationJson) -> String {
     for (at, text) in evict.enumerate() {
         line(&mut out, if at == 0 { "EVICT" } else { "" }, &text);
     }
+    for (at, row) in it.evictions.iter().enumerate() {
+        line(&mut out, if at == 0 { "EVICTED" } else { "" }, &row.text);
+    }
     out.push_str(&as_of_text(&it.as_of));
     out
 }

@@ -37,7 +37,7 @@ pub(crate) struct ChangeNotes {
 }
 
 /// A field and what is wrong with it.
-type Problem = (String, String);
+type ChangeProblem = (String, String);
 
 /// Makes one change.
 pub(crate) fn make(
@@ -70,6 +70,7 @@ pub(crate) fn make(
             Ok(())
         }
     };
+    run.engine_mut().drop_caches();
     made.map_err(|(field, message)| WhatIfError { change: number, field, message })
 }
 
@@ -78,7 +79,7 @@ fn add_nodes(
     nodes: &NewNodes,
     count: u64,
     notes: &mut ChangeNotes,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     let record = match nodes {
         NewNodes::Node(record) => (**record).clone(),
         NewNodes::Like(name) => {
@@ -118,7 +119,7 @@ fn remove_nodes(
     run: &mut SupposedRun,
     nodes: &NodeSelection,
     notes: &mut ChangeNotes,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     for node in selected(run.cluster(), nodes, "removeNodes")? {
         remove_node(run, node, notes);
     }
@@ -151,7 +152,7 @@ fn remove_node(run: &mut SupposedRun, node: NodeId, notes: &mut ChangeNotes) {
     run.apply(ClusterEvent::NodeDeleted { name });
 }
 
-fn cordon(run: &mut SupposedRun, nodes: &NodeSelection, on: bool) -> Result<(), Problem> {
+fn cordon(run: &mut SupposedRun, nodes: &NodeSelection, on: bool) -> Result<(), ChangeProblem> {
     let field = if on { "cordon" } else { "uncordon" };
     for node in selected(run.cluster(), nodes, field)? {
         let record = NodeRecord { unschedulable: on, ..run.cluster().node_record(node) };
@@ -164,7 +165,7 @@ fn patch_nodes(
     run: &mut SupposedRun,
     nodes: &NodeSelection,
     patch: &NodePatch,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     for node in selected(run.cluster(), nodes, "patchNodes")? {
         let mut record = run.cluster().node_record(node);
         for (key, value) in &patch.labels {
@@ -203,7 +204,7 @@ fn delete(
     run: &mut SupposedRun,
     objects: &[LiveObject],
     notes: &mut ChangeNotes,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     for (at, object) in objects.iter().enumerate() {
         delete_one(run, object, notes)
             .map_err(|message| (format!("delete[{at}].name"), message))?;
@@ -258,7 +259,7 @@ fn finish(
     run: &mut SupposedRun,
     jobs: &[ObjectKey],
     notes: &mut ChangeNotes,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     for (at, key) in jobs.iter().enumerate() {
         let cluster = run.cluster();
         let job = job_of(cluster, key).map_err(|text| (format!("finish.jobs[{at}]"), text))?;
@@ -275,7 +276,11 @@ fn finish(
     Ok(())
 }
 
-fn set_queue(run: &mut SupposedRun, name: &Arc<str>, change: &QueueChange) -> Result<(), Problem> {
+fn set_queue(
+    run: &mut SupposedRun,
+    name: &Arc<str>,
+    change: &QueueChange,
+) -> Result<(), ChangeProblem> {
     let cluster = run.cluster();
     present_queue(cluster, name).map_err(|text| ("setQueue.name".to_owned(), text))?;
     let Some(queue) = cluster.queue(name) else { return Ok(()) };
@@ -306,7 +311,7 @@ fn set_job(
     key: &ObjectKey,
     change: &PodGroupChange,
     notes: &mut ChangeNotes,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     let cluster = run.cluster();
     let job = job_of(cluster, key).map_err(|text| ("setJob.job".to_owned(), text))?;
     let mut record = cluster
@@ -340,7 +345,7 @@ fn set_pods(
     key: &ObjectKey,
     change: &PodChange,
     notes: &mut ChangeNotes,
-) -> Result<(), Problem> {
+) -> Result<(), ChangeProblem> {
     let job = job_of(run.cluster(), key).map_err(|text| ("setPods.job".to_owned(), text))?;
     notes.jobs.extend(group_of(run.cluster(), job));
     run.engine_mut().suppose(|cluster| {
@@ -393,7 +398,7 @@ fn selected(
     cluster: &Cluster,
     selection: &NodeSelection,
     field: &str,
-) -> Result<Vec<NodeId>, Problem> {
+) -> Result<Vec<NodeId>, ChangeProblem> {
     let mut found = BTreeSet::new();
     for (at, name) in selection.names.iter().enumerate() {
         let node = present_node(cluster, name);

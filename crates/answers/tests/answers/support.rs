@@ -6,7 +6,7 @@ use vc_answers::{
     WhatIfResult, add_start, explain, explain_waiting, find_subject, what_if,
 };
 use vc_conf::Config;
-use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN, Report};
+use vc_engine::{CycleTime, Engine, EngineOptions, Evaluator, KNOWN, Report};
 use vc_model::ClusterEvent;
 use vc_model::fixture::{START_MICROS, events_of};
 
@@ -43,7 +43,13 @@ pub(crate) struct Asked {
 impl Asked {
     /// Runs one cycle over the objects of the text.
     pub(crate) fn new(config: &Config, text: &str) -> Self {
-        let (mut engine, _warnings) = Engine::new(EngineOptions::default(), config);
+        Self::evaluated(Evaluator::default(), config, text)
+    }
+
+    /// Runs one cycle over the objects of the text with this evaluator.
+    pub(crate) fn evaluated(evaluator: Evaluator, config: &Config, text: &str) -> Self {
+        let options = EngineOptions { evaluator, ..EngineOptions::default() };
+        let (mut engine, _warnings) = Engine::new(options, config);
         engine.explain(true);
         let mut asked = Self { engine, report: Report::default(), n_cycles: 0 };
         asked.cycle(events_of(&format!("queue default\n{text}")));

@@ -1,7 +1,8 @@
 //! When a job starts. Specification: answers.md 20, cases 32, 40, 42, 43, 45.
 
 use proptest::prelude::*;
-use vc_answers::{RemedyKind, StartAnswer, StartUnknown, expected_end};
+use vc_answers::{Change, RemedyKind, StartAnswer, StartUnknown, expected_end};
+use vc_engine::Evaluator;
 use vc_model::fixture::{START_MICROS, task};
 
 use crate::support::{Asked, conf, random_cases};
@@ -168,6 +169,55 @@ fn ans_33_raise_priority_names_the_lowest_class() {
     assert_eq!(raise.text, "priority class c7, which evicts 1 pod of default/low");
     let changed = it.what_if(vec![raise.change.as_ref().unwrap().as_change()]);
     assert_eq!((changed.placed.len(), changed.evicted.len()), (1, 1));
+}
+
+/// A cluster with pods that end, and waiting gangs of several priorities and queues.
+fn busy_cluster() -> impl Strategy<Value = String> {
+    let pods = prop::collection::vec((1..5_i64, 1..200_i64, 1..4_i64), 0..4);
+    let nodes = prop::collection::vec((0..4_i64, pods), 1..4);
+    let jobs = prop::collection::vec((1..4_i64, 1..6_i64, 1..4_i64, 1..90_i64), 1..6);
+    (nodes, jobs).prop_map(|(nodes, jobs)| {
+        let mut text = "queue a weight=2\nqueue b\n".to_owned();
+        for (at, (free, pods)) in nodes.iter().enumerate() {
+            let cpu = free + pods.iter().map(|pod| pod.0).sum::<i64>();
+            text.push_str(&format!("node n{at} cpu={cpu}\n"));
+            for (number, (cpu, minutes, priority)) in pods.iter().enumerate() {
+                let (queue, run) = (["a", "b"][number % 2], 90 + minutes);
+                text.push_str(&format!(
+                    "job r{at}-{number} queue={queue} priority={priority} running
+                      task a cpu={cpu} @n{at} running priority={priority} started=0 {RUNTIME}={run}m\n"
+                ));
+            }
+        }
+        for (at, (pods, cpu, priority, minutes)) in jobs.iter().enumerate() {
+            let queue = ["a", "b"][at % 2];
+            text.push_str(&format!(
+                "job j{at} queue={queue} min={pods} priority={priority}
+                  task a cpu={cpu} x{pods} priority={priority} {RUNTIME}={minutes}m\n"
+            ));
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(random_cases(120))]
+
+    /// Case 21: caches of the fast evaluator see what is done to the rows of a supposed run.
+    #[test]
+    fn ans_21_both_evaluators_suppose_the_same(text in busy_cluster(), minutes in 1..300_i64) {
+        let config = conf(
+            "enqueue, allocate, preempt, reclaim, backfill",
+            "priority gang conformance | predicates proportion nodeorder",
+        );
+        let answers = |evaluator: Evaluator| {
+            let it = Asked::evaluated(evaluator, &config, &text);
+            let advanced = it.what_if(vec![Change::Advance(minutes * 60_000_000)]);
+            let why = it.why_with_start("j0");
+            (advanced, why.start, why.unblock)
+        };
+        prop_assert_eq!(answers(Evaluator::Fast), answers(Evaluator::Plain), "{}", text);
+    }
 }
 
 /// Cpus of nodes, each with pods of a request and an end in minutes after the cycle.

@@ -77,9 +77,14 @@ impl Engine {
         !vc_plugins::asks_services(&self.config)
     }
 
-    /// Changes the state otherwise than by events, and drops all caches. It is for copies.
+    /// Changes the state otherwise than by events. The change must be logged as those of events are.
+    /// It is for copies.
     pub fn suppose<T>(&mut self, change: impl FnOnce(&mut Cluster) -> T) -> T {
-        self.forget();
         change(&mut self.cluster)
+    }
+
+    /// Drops all caches across cycles.
+    pub fn drop_caches(&mut self) {
+        self.forget();
     }
 }

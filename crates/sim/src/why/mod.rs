@@ -1,6 +1,7 @@
 //! `vcsim why`: the engine over objects from files, then the reason why jobs wait. Specification:
 //! answers.md 13, 16.
 
+mod evicted;
 mod names;
 
 use serde::Serialize;
@@ -8,6 +9,7 @@ use vc_answers::{Depth, Explanation, add_start, explain, explain_not_ours, expla
 use vc_page::{ExplanationJson, ExplanationListJson, StateSource, why_list_text, why_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
+use evicted::{EvictionRow, GoneAnswer};
 use names::{Found, find};
 
 pub(crate) use names::{OwnerNames, group_named};
@@ -53,6 +55,8 @@ pub struct WhyAnswer {
 enum Asked {
     One(Box<ExplanationJson>),
     All(ExplanationListJson),
+    /// A pod that is gone.
+    Gone(Box<GoneAnswer>),
 }
 
 /// Runs the cycles and asks about the state after the last one.
@@ -60,7 +64,8 @@ enum Asked {
 /// # Errors
 /// The objects cannot be read, or the name is unknown or ambiguous.
 pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
-    let Simulated { mut simulation, last, problems, is_broken, .. } = simulate(&options.run)?;
+    let Simulated { mut simulation, last, result, problems, is_broken } = simulate(&options.run)?;
+    let evictions = EvictionRow::all(&result.certificates);
     let last = last.ok_or(WhyError::NoCycle)?;
     let mut state = simulation.answer_state(&last);
     let owners = OwnerNames::of(&simulation);
@@ -68,17 +73,24 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let json =
         |it: &Explanation| ExplanationJson::new(it, &|key| owners.get(key), StateSource::File);
     let asked = match &options.name {
-        Some(name) => {
-            let explanation = match find(&simulation, state.cluster(), (namespace, name))? {
-                Found::Ours(subject) => {
-                    let mut one = explain(&mut state, subject, Depth::Full);
-                    add_start(simulation.engine_after_cycle(), &state, subject, &mut one);
-                    one
-                }
-                Found::NotOurs { pod, scheduler } => explain_not_ours(&state, pod, &scheduler),
-            };
-            Asked::One(Box::new(json(&explanation)))
-        }
+        Some(name) => match find(&simulation, state.cluster(), (namespace, name)) {
+            Err(unknown) => {
+                let gone = evictions.iter().find(|row| row.is_named(namespace, name));
+                Asked::Gone(Box::new(gone.ok_or(unknown)?.gone(&owners)))
+            }
+            Ok(Found::Ours(subject)) => {
+                let mut one = explain(&mut state, subject, Depth::Full);
+                add_start(simulation.engine_after_cycle(), &state, subject, &mut one);
+                let mut one = json(&one);
+                let group = format!("{}/{}", one.subject.namespace, one.subject.name);
+                let own = evictions.iter().filter(|row| row.is_about(&group));
+                one.evictions = own.map(|row| row.json(&owners)).collect();
+                Asked::One(Box::new(one))
+            }
+            Ok(Found::NotOurs { pod, scheduler }) => {
+                Asked::One(Box::new(json(&explain_not_ours(&state, pod, &scheduler))))
+            }
+        },
         None => {
             let mut all = explain_waiting(&mut state);
             let is_asked =
@@ -98,6 +110,7 @@ impl WhyAnswer {
         match &self.asked {
             Asked::One(one) => why_text(one),
             Asked::All(all) => why_list_text(&all.items),
+            Asked::Gone(gone) => vc_text::escape_lines(&gone.text),
         }
     }
 
@@ -111,6 +124,7 @@ impl WhyAnswer {
         match &self.asked {
             Asked::One(one) => one.waits(),
             Asked::All(all) => all.items.iter().any(ExplanationJson::waits),
+            Asked::Gone(_) => false,
         }
     }
 }

@@ -193,18 +193,18 @@ fn ans_52_manifests_are_tried_before_they_are_submitted() {
             "{{apiVersion: v1, kind: Pod, metadata: {{name: new, namespace: ml}}, spec: {{schedulerName: volcano, containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}"
         )
     };
-    let manifests: [(&dyn Fn(&str) -> String, usize); 4] =
-        [(&job, 2), (&batch, 2), (&deployment, 2), (&pod, 1)];
-    for (manifest, n_pods) in manifests {
-        let call = |cpu: &str| {
+    let manifests = |cpu: &str| [job(cpu), batch(cpu), deployment(cpu), pod(cpu)];
+    let (small, large) = (manifests("1"), manifests("65"));
+    for ((small, large), n_pods) in small.iter().zip(&large).zip([2, 2, 2, 1]) {
+        let call = |manifest: &str| {
             let words = ["what-if", "-o", "json", "--scheduler-conf", CONF, "-f", "-", TAINT];
-            vcsim_with_input(&words, &manifest(cpu))
+            vcsim_with_input(&words, manifest)
         };
-        let placed = call("1");
+        let placed = call(small);
         let json = placed.json();
         assert_eq!(json["placed"].as_array().unwrap().len(), n_pods, "{json}");
         assert_eq!((placed.code, json["unplaced"].as_array().unwrap().len()), (0, 0), "{json}");
-        let refused = call("65");
+        let refused = call(large);
         let json = refused.json();
         assert_eq!(
             (refused.code, json["unplaced"].as_array().unwrap().len()),

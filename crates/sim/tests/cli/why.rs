@@ -130,3 +130,34 @@ fn names_of_users_do_not_move_the_cursor() {
     let called = vcsim_with_input(&["why", "pod/p", "-"], pod);
     assert!(!called.stdout.contains('\u{202e}'), "{}", called.stdout);
 }
+
+#[test]
+fn ans_47_who_was_evicted_by_whom() {
+    let example =
+        |name: &str| format!("{}/../../examples/priority/{name}", env!("CARGO_MANIFEST_DIR"));
+    let cluster = format!("{}/../../examples/cluster.yaml", env!("CARGO_MANIFEST_DIR"));
+    let (conf, running) = (example("scheduler.conf"), example("running.yaml"));
+    let urgent = example("urgent.yaml");
+    let ask = |words: &[&str]| {
+        let files = ["--scheduler-conf", &conf, &cluster, &running, &urgent];
+        vcsim(&[&["why"], words, &files[..]].concat())
+    };
+    let for_it = ask(&["repair"]).stdout;
+    assert!(for_it.contains("EVICTED  default/report-"), "{for_it}");
+    assert!(for_it.contains(" by preempt for default/repair, granted by "), "{for_it}");
+    let json = ask(&["repair", "-o", "json"]).json();
+    let evictions = json["evictions"].as_array().unwrap();
+    assert_eq!(evictions.len(), 2, "{json}");
+    let victim = evictions[0]["pod"].as_str().unwrap().strip_prefix("default/").unwrap();
+    let gone = ask(&[victim, "--until-settled", "--exit-code"]);
+    let expected = format!(
+        "default/{victim} (pod, PodGroup default/report) is gone\nWHY      Gone: evicted by preempt for default/repair"
+    );
+    assert!(gone.stdout.starts_with(&expected), "{}{}", gone.stdout, gone.stderr);
+    assert_eq!(gone.code, 0);
+    let json = ask(&[victim, "--until-settled", "-o", "json"]).json();
+    assert_eq!(
+        (&json["verdict"]["code"], &json["evictions"][0]["action"]),
+        (&"Gone".into(), &"preempt".into())
+    );
+}
