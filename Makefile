@@ -55,6 +55,12 @@ fuzz-usage:
 fuzz:
 	$(CARGO) run --release --locked -p vc-sim -- fuzz --seeds $(or $(SEED),forever)
 
+# Breaks each rule of tests/broken-rules in a copy, and looks whether `vcsim fuzz` finds it; an hour. RULE="03 07"
+# takes only some.
+.PHONY: broken-rules
+broken-rules:
+	CARGO="$(CARGO)" tests/broken-rules/run.sh $(RULE)
+
 # Instruction counts with limits; valgrind. The runner of the same version is installed once.
 GUNGRAUN = target/tools/bin/gungraun-runner
 COUNT = GUNGRAUN_RUNNER=$(CURDIR)/$(GUNGRAUN) nice $(CARGO) bench --locked

@@ -39,6 +39,9 @@ const QUEUE_STATUS_REFUSED: &str = "the status of queues cannot be written: no r
     is, in kubectl get queue and in dashboards; what is scheduled does not depend on it\n\
     hint: add to the ClusterRole of the scheduler: {apiGroups: [\"scheduling.volcano.sh\"], \
     resources: [queues/status], verbs: [update]}";
+/// How much longer than we wait for an answer a server may still do what it was asked: it gives up a
+/// request after 60 s.
+const STILL_POSSIBLE: Duration = Duration::from_secs(35);
 /// First pause between two attempts to look at a pod again; a refused write has one of its own.
 const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 
@@ -241,7 +244,11 @@ impl EffectWriter {
             return self.bound(pod, uid, node, Err(error)).await;
         }
         let answer = bind::bind(&self.binds, &pod, &uid, &node, annotations).await;
-        // Without an answer the pod may be bound all the same.
+        // Without an answer the pod may be bound all the same, and as long as that is possible the room
+        // is nobody else's.
+        if matches!(answer, Err(CallError::TimedOut(_))) {
+            tokio::time::sleep(STILL_POSSIBLE).await;
+        }
         let is_refused =
             answer.as_ref().err().is_some_and(|error| !matches!(error, CallError::TimedOut(_)));
         if let Some(lock) = lock.filter(|_| is_refused)

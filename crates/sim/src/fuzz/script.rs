@@ -65,8 +65,7 @@ impl Script {
     /// The script of a seed: so many minutes, with faults of these kinds.
     pub fn of(seed: u64, minutes: u64, faults: &BTreeSet<FaultKind>) -> Self {
         let mut rng = Rng::new(seed);
-        // Half of the stories have the configuration of the chart.
-        let config = if rng.happens(500) { GOOD[0] } else { rng.of(&GOOD) };
+        let config = rng.of(&GOOD);
         let nodes = (0..rng.between(2, 6)).map(|_| NodeSize::drawn(&mut rng)).collect();
         let (mut steps, mut at) = (Vec::new(), 0);
         let end = minutes * 60_000;

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Breaks one rule of the scheduler after the other in a copy of the tree, and looks whether `vcsim fuzz` finds it within
+# 100,000 cycles. Prints the rows of the table in docs/spec/invariants.md. Arguments: names of patches, or their
+# numbers; none: all. Exits with 1 if a broken rule is not found.
+set -eu
+cd "$(dirname "$0")/../.."
+root=$PWD
+work=$root/target/broken-rules
+tree=$work/tree
+
+# The copy has times of its own: a file that gets back an old time would not be built anew.
+rm -rf "$tree"
+mkdir -p "$tree"
+git ls-files --cached --others --exclude-standard | tar --create --files-from=- | tar --extract --touch --directory "$tree"
+
+build() {
+    (cd "$tree" && CARGO_TARGET_DIR="$work/target" CARGO_PROFILE_DEV_DEBUG=false \
+        ${CARGO:-cargo} build --quiet --locked -p vc-sim --bin vcsim)
+}
+
+# A story has some 1,500 cycles.
+search() {
+    "$work/target/debug/vcsim" fuzz --first --seeds 1..65
+}
+
+# Prints the row of a patch. False: it is not found.
+try() {
+    if ! build 2>"$work/$1.log"; then
+        echo "| \`$1\` | does not build: $work/$1.log | - | - |"
+        return 1
+    fi
+    found=$(search) || true
+    case "$found" in
+    seed*)
+        seed=${found#seed }
+        cycles=${found#*, }
+        text=${found#*: }
+        echo "| \`$1\` | ${text%%:*} | ${seed%%,*} | ${cycles%% *} |"
+        ;;
+    *)
+        echo "| \`$1\` | not found | - | - |"
+        return 1
+        ;;
+    esac
+}
+
+failed=0
+echo '| Broken rule | Violated | Seed | Cycles |'
+echo '|---|---|---|---|'
+for file in "$root"/tests/broken-rules/*.patch; do
+    name=$(basename "$file" .patch)
+    case " $* " in
+    '  ' | *" $name "* | *" ${name%%-*} "*) ;;
+    *) continue ;;
+    esac
+    patch --quiet --directory "$tree" --strip=1 <"$file"
+    try "$name" || failed=1
+    patch --quiet --directory "$tree" --strip=1 --reverse <"$file"
+done
+exit $failed
