@@ -18,9 +18,9 @@ build() {
         ${CARGO:-cargo} build --quiet --locked -p vc-sim --bin vcsim)
 }
 
-# A story has some 1,500 cycles.
+# A story has some 1,200 cycles.
 search() {
-    "$work/target/debug/vcsim" fuzz --first --seeds 1..65
+    "$work/target/debug/vcsim" fuzz --first --minutes 3 --seeds 1..80
 }
 
 # Prints the row of a patch. False: it is not found.

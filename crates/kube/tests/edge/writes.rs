@@ -39,14 +39,15 @@ async fn eco_8_core_78_bind_names_pod_uid_and_node() {
     assert!(outcomes.is_empty());
 }
 
+/// What it was asked may still be done for as long as it gives a request itself: the room is kept.
 #[tokio::test(start_paused = true)]
-async fn eco_8_a_silent_server_is_given_up_after_30_seconds() {
+async fn eco_8_a_silent_server_is_given_up_after_30_seconds_and_believed_after_65() {
     let mut edge = edge(|_| None);
     let start = tokio::time::Instant::now();
     edge.send(bind()).await;
     let ClusterEvent::BindFailed { error, .. } = edge.outcome().await else { panic!() };
     assert_eq!(error, "no answer within 30 s");
-    assert_eq!(start.elapsed().as_secs(), 30);
+    assert_eq!(start.elapsed().as_secs(), 65);
 }
 
 #[tokio::test(start_paused = true)]

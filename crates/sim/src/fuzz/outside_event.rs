@@ -172,6 +172,16 @@ impl OutsideEvent {
         }
     }
 
+    /// True if another process may lead afterwards.
+    pub(super) fn changes_the_leader(&self) -> bool {
+        match self {
+            Self::Crash { .. } | Self::Stop { .. } | Self::StealLease => true,
+            Self::Outage { .. } | Self::Restore { .. } | Self::TokenExpires { .. } => true,
+            Self::RightTaken { resource, .. } => *resource == "leases",
+            _ => false,
+        }
+    }
+
     /// The kind of fault that this is. `None`: it is the life of a cluster.
     pub(super) fn fault(&self) -> Option<FaultKind> {
         match self {
