@@ -23,7 +23,11 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
     let half_life = ledger.decay.half_life;
     let sweep = (now.div_euclid(half_life) + 1).saturating_mul(half_life);
     let save = plugin.arguments.save.as_ref().and_then(|rule| ledger.saves.due_micros(rule));
-    let mut due = ledger.has_leavers().then_some(sweep).into_iter().chain(save).min();
+    let next_step = |rule: ShareRule| rule.step_of(now).saturating_add(rule.interval_micros);
+    // What queues deserve is reported, whether or not somebody waits.
+    let of_shares = plugin.arguments.shares.map(next_step);
+    let swept = ledger.has_leavers().then_some(sweep);
+    let mut due = swept.into_iter().chain(save).chain(of_shares).min();
     let has_waiting = view.info.jobs.iter().any(|&job| {
         let row = &view.cluster.jobs[job];
         row.is_pending() || 0 < row.counts.of(vc_model::TaskStatus::Pending)
@@ -33,15 +37,7 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
         let of_queues = plugin.arguments.has_queue_order.then(|| next_of_queues(plugin, view, now));
         let step = preempt::step_of(now).saturating_add(preempt::STEP_MICROS);
         let of_votes = plugin.arguments.keeps_young_pods().then_some(step);
-        let next_step = |rule: ShareRule| rule.step_of(now).saturating_add(rule.interval_micros);
-        let of_shares = plugin.arguments.shares.map(next_step);
-        due = due
-            .into_iter()
-            .chain(of_votes)
-            .chain(of_shares)
-            .chain(of_jobs)
-            .chain(of_queues.flatten())
-            .min();
+        due = due.into_iter().chain(of_votes).chain(of_jobs).chain(of_queues.flatten()).min();
     }
     due.map_or(Clock::Ignores, Clock::Until)
 }

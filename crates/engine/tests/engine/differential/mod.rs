@@ -357,6 +357,47 @@ fn fast__votes_come_after_the_placements_before_them() {
     assert_eq!(world.cycle_unanswered().report.n_evictions, 3);
 }
 
+/// What queues deserve by usage moves in steps, which are reported although nothing waits.
+#[test]
+fn fast__deserved_amounts_follow_usage_while_nothing_waits() {
+    let mut text = String::new();
+    for node in ["n3 cpu=4", "n4 cpu=4", "n5 cpu=4", "n6 cpu=6", "n7 cpu=6", "n0 cpu=4", "n8 cpu=4"]
+    {
+        let pods = if node.ends_with('6') { 9 } else { 5 };
+        text += &format!("node {node} memory=8Gi pods={pods}\n");
+    }
+    text += "queue q0 weight=1\nqueue q1\n";
+    for job in ["j14", "j15", "j16"] {
+        text += &format!(
+            "job {job} queue=q0 min=0\n  task t0 x3\n  task t1 x4 cpu=1 @n0 running\n  \
+             task t2 x4 cpu=2 @n0 running\n"
+        );
+    }
+    for job in ["j8", "j9", "j10"] {
+        text += &format!("job {job} queue=q1 min=0\n  task t0-0 x4\n  task t0-1 x3\n");
+    }
+    let mut all = objects("queue default");
+    all.extend(objects(&text));
+    let plugins = "proportion fairshare{* fairshare.resourceKey=cpu fairshare.kValue=1 \
+        fairshare.shareInterval=20s fairshare.halfLifeMinutes=2} priority gang predicates";
+    let config = conf("allocate, backfill", plugins);
+    let mut world = World::with(beside_silent(), &config, all);
+    let mut edge = Edge::default();
+    let mut deserved = Vec::new();
+    for seconds in [0, 0, 61, 0, 0, 0, 0, 0] {
+        world.tick(seconds);
+        // From now on both queues ask for more pods than there may be.
+        if deserved.len() == 1 {
+            world.add("job j0 queue=q1 min=0\n  task t0-0 x3\n");
+        }
+        let cycle = world.cycle_unanswered();
+        edge.answer(&mut world, &cycle.effects, 0);
+        deserved.push(format!("{:?}", cycle.report.queues));
+    }
+    deserved.dedup();
+    assert!(2 < deserved.len(), "{deserved:?}");
+}
+
 /// Two gangs of equal pods are tried one after the other, on nodes whose load `usage` estimates. The
 /// scores that the members of one find are those that the members of the other find, whatever their
 /// uids are: `j10` comes before the pods on the nodes, and `j7` behind them.
