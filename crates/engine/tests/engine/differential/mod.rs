@@ -379,16 +379,17 @@ fn fast__deserved_amounts_follow_usage_while_nothing_waits() {
     let mut all = objects("queue default");
     all.extend(objects(&text));
     let plugins = "proportion fairshare{* fairshare.resourceKey=cpu fairshare.kValue=1 \
-        fairshare.shareInterval=20s fairshare.halfLifeMinutes=2} priority gang predicates";
-    let config = conf("allocate, backfill", plugins);
+        fairshare.shareInterval=20s fairshare.minRunTime=20s fairshare.halfLifeMinutes=2} \
+        nodeorder priority | gang predicates";
+    let config = conf("allocate, preempt, backfill", plugins);
     let mut world = World::with(beside_silent(), &config, all);
     let mut edge = Edge::default();
     let mut deserved = Vec::new();
-    for seconds in [0, 0, 61, 0, 0, 0, 0, 0] {
+    for seconds in [0, 0, 0, 61, 0, 0, 0, 0] {
         world.tick(seconds);
         // From now on both queues ask for more pods than there may be.
         if deserved.len() == 1 {
-            world.add("job j0 queue=q1 min=0\n  task t0-0 x3\n");
+            world.add("job j0 queue=q1 min=0\n  task t0-0\n");
         }
         let cycle = world.cycle_unanswered();
         edge.answer(&mut world, &cycle.effects, 0);
