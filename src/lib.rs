@@ -18,6 +18,7 @@ pub mod heap;
 mod loads;
 pub mod log;
 pub mod meter;
+mod review_warning;
 pub mod run;
 mod saved_usage;
 pub mod serve;

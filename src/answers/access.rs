@@ -1,37 +1,24 @@
 //! Who asks and what he may: the API server is asked. Specification: answers.md 12.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
 use vc_kube::{CallError, ReviewedRight, ReviewedUser, Reviewer};
 use vc_page::{Access, GROUP, Right, User};
 
-/// Pause between two warnings that the API server cannot be asked.
-const WARNING_PAUSE: Duration = Duration::from_secs(60);
+use crate::review_warning::ReviewWarning;
 
 /// Token reviews and access reviews.
 pub(super) struct ReviewedAccess {
     reviewer: Reviewer,
-    /// When the last warning was logged.
-    warned: Mutex<Option<Instant>>,
+    warning: ReviewWarning,
 }
 
 impl ReviewedAccess {
     pub(super) fn new(reviewer: Reviewer) -> Self {
-        Self { reviewer, warned: Mutex::default() }
+        Self { reviewer, warning: ReviewWarning::default() }
     }
 
     /// Logs once in a while that nobody can be let in. Returns what the client is told.
     fn failure(&self, resource: &str, error: &CallError) -> String {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.is_none_or(|at| WARNING_PAUSE <= at.elapsed()) {
-            *warned = Some(Instant::now());
-            tracing::warn!(
-                "nobody gets answers, because the API server cannot be asked who asks: {error}\n\
-                 hint: grant create of tokenreviews (authentication.k8s.io) and \
-                 subjectaccessreviews (authorization.k8s.io)"
-            );
-        }
+        self.warning.log("nobody gets answers", error);
         match error.code() {
             403 => format!("the scheduler may not create {resource}"),
             _ => "the scheduler's log says why".to_owned(),

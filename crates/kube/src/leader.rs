@@ -58,7 +58,7 @@ pub trait LeaderThreads {
     ) -> Result<oneshot::Receiver<()>, Self::Error>;
 }
 
-/// What a leader is told.
+/// Settings of a leader.
 pub struct LeaderSetup {
     /// Source of its events.
     pub component: String,
@@ -68,7 +68,7 @@ pub struct LeaderSetup {
     /// After so many cycles every sum of the engine is computed anew and compared; 0: never.
     pub check_cycles: u64,
     pub observer: Arc<dyn Observer>,
-    /// Where copies of everything go. `None`: nobody follows, nothing is copied.
+    /// Feed of the twin. `None`: there is no twin, and nothing is copied.
     pub twin: Option<TwinFeed>,
 }
 
@@ -78,7 +78,7 @@ pub enum LeaderFailure {
     /// Somebody else may lead now.
     #[error("the Lease is lost")]
     LeaseLost,
-    /// A part has ended that never should.
+    /// A watch, the engine or the writer has ended.
     #[error("{0} has died")]
     Died(&'static str),
 }

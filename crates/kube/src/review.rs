@@ -1,5 +1,5 @@
-//! Who may read the metrics, and who may ask: the API server is asked whose token it is (TokenReview),
-//! and whether its owner has a right (SubjectAccessReview). Specification: core.md 1.8 (metrics),
+//! Reviews of the API server about those who read metrics or ask questions: whose a token is
+//! (TokenReview), and whether its owner has a right (SubjectAccessReview). Specification: core.md 1.8 (metrics),
 //! answers.md 12.
 
 use std::collections::{BTreeMap, HashMap};

@@ -31,7 +31,7 @@ pub struct SchedulerLoop {
     /// After so many cycles every sum of the engine is computed anew and compared; 0: never.
     pub check_cycles: u64,
     pub observer: Arc<dyn Observer>,
-    /// Where copies of everything go. `None`: nobody follows, nothing is copied.
+    /// Feed of the twin. `None`: there is no twin, and nothing is copied.
     pub twin: Option<TwinFeed>,
 }
 

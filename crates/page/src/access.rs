@@ -71,7 +71,7 @@ pub trait Access: Send + Sync + 'static {
     fn may(&self, user: &User, right: &Right) -> impl Future<Output = Result<bool, String>> + Send;
 }
 
-/// Everybody may all. For a server that only listens to its own machine.
+/// An [`Access`] that grants everything to everybody, for a server that only listens to its own machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Everybody;
 
@@ -89,7 +89,7 @@ impl Access for Everybody {
     }
 }
 
-/// Why somebody is not let in.
+/// Why a request is refused before its right is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccessError {
     /// Too many tokens are asked about.
@@ -117,7 +117,7 @@ impl<K: Ord + Hash, V: Clone> CachedAnswers<K, V> {
     }
 }
 
-/// An [`Access`] with a memory. Tokens are kept as digests.
+/// Asks an [`Access`] and keeps its answers for a while. Tokens are kept as digests.
 pub(crate) struct KeptAccess<A> {
     access: A,
     users: CachedAnswers<Vec<u8>, Option<User>>,
@@ -208,18 +208,18 @@ const MOST_NAMESPACES: usize = 20;
 /// What a user may see of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Visible {
-    /// True if jobs of all namespaces have names.
+    /// True if the names of all jobs are shown.
     pub all_namespaces: bool,
-    /// Namespaces whose jobs have names.
+    /// Namespaces in which the names of jobs are shown.
     pub namespaces: BTreeSet<String>,
-    /// True if nodes have names.
+    /// True if the names of nodes are shown.
     pub nodes: bool,
     /// Queues whose numbers are shown.
     pub queues: BTreeSet<String>,
 }
 
 impl Visible {
-    /// True if jobs of this namespace have names.
+    /// True if the names of jobs in this namespace are shown.
     pub(crate) fn shows(&self, namespace: &str) -> bool {
         self.all_namespaces || self.namespaces.contains(namespace)
     }

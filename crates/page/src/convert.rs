@@ -1,8 +1,10 @@
 //! Explanations as plain data become JSON types.
 
 use vc_answers::{AnswerTime, BlockingAtom, Explanation, LineNeighbour, Remedy, time_text};
+use vc_engine::QuotaAmounts;
 use vc_model::ObjectKey;
 
+use crate::cluster::QueueQuotaJson;
 use crate::explanation::{
     API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
     ConditionJson, ExplanationJson, GangJson, LineJson, NearestNodeJson, NeighbourJson,
@@ -213,6 +215,19 @@ fn atom(atom: &BlockingAtom) -> BlockingAtomJson {
         r#in: atom.place.clone(),
         nodes: atom.n_nodes,
         who: atom.who.as_str().to_owned(),
+    }
+}
+
+impl From<&QuotaAmounts> for QueueQuotaJson {
+    fn from(it: &QuotaAmounts) -> Self {
+        Self {
+            resource: it.resource.clone(),
+            nominal: it.nominal.clone(),
+            used: it.used.clone(),
+            borrowed: it.borrowed.clone(),
+            lent: it.lent.clone(),
+            available: it.available.clone(),
+        }
     }
 }
 

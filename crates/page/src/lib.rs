@@ -41,7 +41,7 @@ pub use openapi::document as openapi;
 pub use problem::{Problem, StatusJson};
 pub use redaction::ClusterNames;
 pub use routes::{BASE, ROUTES, Route, RouteAnswer};
-pub use server::{AnswerSource, Answered, RequestObserver, Uncounted, routes};
+pub use server::{AnswerSource, Answered, RequestObserver, Uncounted, bearer_token, routes};
 pub use start::{
     AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
 };

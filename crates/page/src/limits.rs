@@ -1,4 +1,4 @@
-//! How much one user may ask. Specification: answers.md 11 (ANS-74).
+//! Limits of the questions of one user. Specification: answers.md 11 (ANS-74).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -8,8 +8,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH, RETRY_AFTER,
-    WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, AsHeaderName, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
+    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -255,10 +255,34 @@ fn unreviewed(error: AccessError) -> Problem {
 
 /// Returns the bearer token of a request.
 fn token(headers: &HeaderMap) -> Option<&str> {
-    let bearer = |name| {
-        let (scheme, token) = headers.get(name)?.to_str().ok()?.split_once(' ')?;
-        let token = token.trim();
-        (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-    };
-    bearer(OWN_AUTHORIZATION).or_else(|| bearer(AUTHORIZATION))
+    let own = bearer_token(headers, OWN_AUTHORIZATION);
+    own.or_else(|| bearer_token(headers, AUTHORIZATION))
+}
+
+/// Returns the bearer token in a header of this name. Returns `None` if there is none.
+pub fn bearer_token(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
+    let (scheme, token) = headers.get(name)?.to_str().ok()?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stands_behind_the_word_bearer() {
+        let cases = [
+            ("Bearer abc", Some("abc")),
+            ("bearer  abc ", Some("abc")),
+            ("Bearer ", None),
+            ("Bearer", None),
+            ("Basic abc", None),
+        ];
+        for (text, wanted) in cases {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, text.parse().unwrap())]);
+            assert_eq!(bearer_token(&headers, AUTHORIZATION), wanted, "{text:?}");
+        }
+        assert_eq!(bearer_token(&HeaderMap::new(), AUTHORIZATION), None);
+    }
 }

@@ -12,7 +12,7 @@ use crate::convert::{job_name, map};
 use crate::explanation::AmountsJson;
 use crate::view::AnswerView;
 
-/// The queue above all others.
+/// Name of the root queue.
 const ROOT: &str = "root";
 
 /// Returns the queues, each behind its parent, by name.
@@ -72,18 +72,9 @@ fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> Que
         guarantee: own(&row.guarantee),
         capability: own(&row.capability),
         share: used.and_then(|it| it.share).filter(|share| share.is_finite()),
-        quota: quota.map(|it| it.amounts.iter().map(quota_row).collect()).unwrap_or_default(),
-    }
-}
-
-fn quota_row(it: &vc_engine::QuotaAmounts) -> QueueQuotaJson {
-    QueueQuotaJson {
-        resource: it.resource.clone(),
-        nominal: it.nominal.clone(),
-        used: it.used.clone(),
-        borrowed: it.borrowed.clone(),
-        lent: it.lent.clone(),
-        available: it.available.clone(),
+        quota: quota
+            .map(|it| it.amounts.iter().map(QueueQuotaJson::from).collect())
+            .unwrap_or_default(),
     }
 }
 

@@ -233,6 +233,16 @@ const VOLUMES: &str = "class s0 provisioner=kubernetes.io/no-provisioner delayed
 const START: &str = "node n0 cpu=4\n node n1 cpu=2\n queue q0\n queue q1 weight=2\n
     job j0 queue=q0 min=2\n task t cpu=1 x2\n job j1 queue=q1 min=2\n task t cpu=9 x2";
 
+/// Takes a step and runs a cycle. Some steps follow each other at once, most are followed by a cycle
+/// without events.
+fn play(world: &mut World, step: &Step) {
+    take(world, step);
+    world.cycle();
+    if !matches!(step, Step::Kubelets) {
+        world.cycle();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -242,12 +252,7 @@ proptest! {
         take(&mut world, &Step::Storage(VOLUMES));
         world.cycle();
         for step in &steps {
-            take(&mut world, step);
-            world.cycle();
-            // Some steps follow each other at once, most are followed by a cycle without events.
-            if !matches!(step, Step::Kubelets) {
-                world.cycle();
-            }
+            play(&mut world, step);
         }
         world.cycle();
     }
@@ -264,11 +269,7 @@ proptest! {
             if place == at.min(steps.len() - 1) {
                 world.follow();
             }
-            take(&mut world, step);
-            world.cycle();
-            if !matches!(step, Step::Kubelets) {
-                world.cycle();
-            }
+            play(&mut world, step);
         }
         world.cycle();
     }

@@ -19,7 +19,7 @@ const STILL: Duration = Duration::from_secs(330);
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
 /// For so long nothing is written at rest.
 const SILENT: Duration = Duration::from_secs(330);
-/// How long after the deletion of everything the tables must be empty.
+/// Time after the deletion of all objects within which the tables become empty.
 const EMPTIED: Duration = Duration::from_secs(60);
 
 impl Story {

@@ -1,5 +1,5 @@
-//! The script of a story: how the cluster begins and what happens to it from outside, made whole from
-//! a seed before the story begins.
+//! The script of a story: the cluster at the beginning, and the events from outside. All of it is drawn
+//! from a seed before the story begins.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -298,7 +298,7 @@ fn state_of(pod: &Value) -> PodState {
     }
 }
 
-/// Returns a pod of this name that is like another one before it had a node.
+/// Returns a copy of a pod under this name, as the pod was before it got a node.
 fn anew(pod: &Value, name: &str) -> Value {
     let mut spec = pod["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {

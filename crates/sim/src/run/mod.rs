@@ -21,7 +21,7 @@ use crate::input::{self, InputError};
 use crate::simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};
 
 pub use certificate::{CertificateOutput, PlacementOutput, RuleOutput, VictimOutput};
-pub use quota::{QuotaAmountsOutput, QuotaUseOutput};
+pub use quota::QuotaUseOutput;
 pub use result::{
     BindOutput, EvictionOutput, PipelinedOutput, PodGroupOutput, QueueUseOutput, RunResult,
     SkippedOutput, WaitingOutput,

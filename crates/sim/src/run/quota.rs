@@ -1,6 +1,7 @@
 //! Quota of the queues as `vcsim run` prints it. Specification: cohort.md B.2, B.8.
 
 use serde::Serialize;
+use vc_page::QueueQuotaJson;
 
 /// A queue or cohort with its quota after the last cycle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -11,21 +12,10 @@ pub struct QuotaUseOutput {
     pub path: String,
     /// It has children and holds no PodGroups.
     pub cohort: bool,
-    pub resources: Vec<QuotaAmountsOutput>,
+    pub resources: Vec<QueueQuotaJson>,
     /// As in the annotation of the Queue: rounded up, 2^63 - 1 if it is infinite. `None`: shares
     /// are not compared.
     pub weighted_share: Option<i64>,
-}
-
-/// Quantities of one resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct QuotaAmountsOutput {
-    pub resource: String,
-    pub nominal: String,
-    pub used: String,
-    pub borrowed: String,
-    pub lent: String,
-    pub available: String,
 }
 
 impl From<&vc_engine::QuotaUse> for QuotaUseOutput {
@@ -34,21 +24,8 @@ impl From<&vc_engine::QuotaUse> for QuotaUseOutput {
             queue: quota.queue.to_string(),
             path: quota.path.clone(),
             cohort: !quota.is_leaf,
-            resources: quota.amounts.iter().map(QuotaAmountsOutput::from).collect(),
+            resources: quota.amounts.iter().map(QueueQuotaJson::from).collect(),
             weighted_share: quota.share.map(published),
-        }
-    }
-}
-
-impl From<&vc_engine::QuotaAmounts> for QuotaAmountsOutput {
-    fn from(amounts: &vc_engine::QuotaAmounts) -> Self {
-        Self {
-            resource: amounts.resource.clone(),
-            nominal: amounts.nominal.clone(),
-            used: amounts.used.clone(),
-            borrowed: amounts.borrowed.clone(),
-            lent: amounts.lent.clone(),
-            available: amounts.available.clone(),
         }
     }
 }
@@ -70,9 +47,8 @@ impl QuotaUseOutput {
             let path = self.path.clone();
             return vec![[path, dash(), dash(), dash(), dash(), dash(), dash(), share]];
         }
-        let row = |of: &QuotaAmountsOutput| {
-            let QuotaAmountsOutput { resource, nominal, used, borrowed, lent, available } =
-                of.clone();
+        let row = |of: &QueueQuotaJson| {
+            let QueueQuotaJson { resource, nominal, used, borrowed, lent, available } = of.clone();
             let (path, share) = (self.path.clone(), share.clone());
             [path, resource, nominal, used, borrowed, lent, available, share]
         };

@@ -103,11 +103,17 @@ fn begin(story: &Story) -> World {
     };
     let extender: Arc<dyn ExtenderClient> = Arc::new(DrawnExtender);
     let options = EngineOptions { settings, extender: Some(extender), ..beside_silent() };
-    let mut all = objects("queue default");
-    all.extend(objects(&story.cluster));
+    let all = with_default_queue(&story.cluster);
     let mut world = World::with(options, &story.choice.config(), all);
     victim_index_bytes.into_iter().for_each(|bytes| world.engine.set_victim_index_bytes(bytes));
     world
+}
+
+/// Returns the objects of a text, behind the queue `default`.
+fn with_default_queue(text: &str) -> Vec<Object> {
+    let mut all = objects("queue default");
+    all.extend(objects(text));
+    all
 }
 
 /// Moves every second job of a story with fairshare to another namespace: usage is that of
@@ -256,8 +262,7 @@ fn fast__jobs_without_waiting_pods_rank_no_queue() {
           task w0 priority=2
         job j5 queue=q2 min=0 priority=2
           task t0-0 x3 cpu=1 priority=0 label.app=b @n0 running";
-    let mut all = objects("queue default");
-    all.extend(objects(text));
+    let all = with_default_queue(text);
     let plugins = "cohort{* reclaimWithinCohort=Any rootQuota=Cluster} priority{*}";
     let mut world = World::with(beside_silent(), &conf("preempt, reclaim", plugins), all);
     let mut edge = Edge::default();
@@ -279,8 +284,7 @@ fn fast__a_clock_that_is_set_back_ends_cached_answers() {
     let text = "node n0 cpu=0 pods=1 zone=z0 revocable=rz1
         queue q0 weight=1
         job j0 queue=q0 min=0 priority=0";
-    let mut all = objects("queue default");
-    all.extend(objects(text));
+    let all = with_default_queue(text);
     let plugins = "tdm{* tdm.revocable-zone.rz1=01:00-01:02 tdm.evict.period=1m}";
     let mut world = World::with(beside_silent(), &conf("preempt", plugins), all);
     let mut edge = Edge::default();
@@ -316,8 +320,7 @@ fn fast__candidates_that_are_tested_alone_go_together() {
           task w0
         job j3 queue=q2 min=1
           task t0-0 x2 @n0 running";
-    let mut all = objects("queue default");
-    all.extend(objects(text));
+    let all = with_default_queue(text);
     let plugins = "drf{* hierarchy} conformance{*} | gang{*}";
     let mut world = World::with(beside_silent(), &conf("reclaim", plugins), all);
     world.add("job j1 queue=q0 min=2\n  task t0 cpu=1 x2\n");
@@ -344,8 +347,7 @@ fn fast__votes_come_after_the_placements_before_them() {
           task t0-0 cpu=1 priority=0 label.app=b class=system-node-critical
           task t0-1  priority=0 label.app=b
           task t0-2 cpu=3 priority=0 label.app=b";
-    let mut all = objects("queue default");
-    all.extend(objects(text));
+    let all = with_default_queue(text);
     let plugins = "priority gang conformance | drf{* hierarchy} predicates nodeorder";
     let actions = "enqueue, allocate, preempt, reclaim, backfill";
     let mut world = World::with(beside_silent(), &conf(actions, plugins), all);
@@ -376,8 +378,7 @@ fn fast__deserved_amounts_follow_usage_while_nothing_waits() {
     for job in ["j8", "j9", "j10"] {
         text += &format!("job {job} queue=q1 min=0\n  task t0-0 x4\n  task t0-1 x3\n");
     }
-    let mut all = objects("queue default");
-    all.extend(objects(&text));
+    let all = with_default_queue(&text);
     let plugins = "proportion fairshare{* fairshare.resourceKey=cpu fairshare.kValue=1 \
         fairshare.shareInterval=20s fairshare.minRunTime=20s fairshare.halfLifeMinutes=2} \
         nodeorder priority | gang predicates";
@@ -424,8 +425,7 @@ fn fast__equal_gangs_find_equal_loads() {
         job j1 queue=q1 min=0 priority=0
           task t0-0 cpu=2 priority=0 label.app=b @n0 running
           task t0-1 cpu=1 priority=0 label.app=b @n0 running";
-    let mut all = objects("queue default");
-    all.extend(objects(text));
+    let all = with_default_queue(text);
     let mut world = World::with(beside_silent(), &Choice::Usual(26).config(), all);
     let mut edge = Edge::default();
     for line in [
