@@ -5,6 +5,7 @@ mod access;
 mod certificate;
 mod handle;
 mod label;
+mod suppose;
 mod twin;
 
 use std::net::IpAddr;
@@ -24,17 +25,23 @@ pub use handle::AnswerHandle;
 use handle::TwinMessage;
 pub(crate) use label::{mark, unmark};
 
-/// Starts the thread of the twin. Returns what the engine's thread feeds it with.
+/// Starts the threads of the twin. Returns what the engine's thread feeds it with.
 ///
 /// # Errors
-/// There is no thread.
+/// A thread does not start.
 pub(crate) fn start(handle: &AnswerHandle, meter: &Arc<Meter>) -> std::io::Result<TwinFeed> {
     let progress = Arc::new(TwinProgress::default());
     let (sender, receiver) = handle.lead(progress.clone());
-    let twin = twin::Twin::new(handle.clone(), progress.clone(), meter.clone());
+    let (supposer, changes) = suppose::way();
+    let twin = twin::Twin::new(handle.clone(), progress.clone(), meter.clone(), supposer);
     let _ends_with_the_process = spawn("answers", move || {
         calm_thread();
         twin.run(receiver);
+    })?;
+    let to_twin = sender.clone();
+    let _ends_with_the_process = spawn("answers-2", move || {
+        calm_thread();
+        suppose::run(&changes, &to_twin);
     })?;
     let send = move |input| {
         // Nobody takes it only when the process ends.

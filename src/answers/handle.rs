@@ -16,6 +16,8 @@ const BUSY: usize = 20_000;
 pub(crate) enum TwinMessage {
     Input(TwinInput),
     Question(TwinQuestion),
+    /// The thread that supposes changes is free again.
+    Supposed,
 }
 
 /// A question with the way back.

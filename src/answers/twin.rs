@@ -1,16 +1,21 @@
 //! A second engine that is given what the first one is given, decides the same, and answers
 //! questions between two batches. Its effects are dropped. Specification: answers.md 10.1.
 
+use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 use vc_engine::{EffectDigest, Engine, Report};
 use vc_kube::{EngineCommand, TwinBatch, TwinInput, TwinProgress, TwinStop};
-use vc_page::{AnswerView, Answered, Problem, StateSource};
+use vc_page::{AnswerView, Answered, Problem, Question, StateSource};
 
 use super::handle::{AnswerHandle, TwinMessage, TwinQuestion};
+use super::suppose::SupposedChanges;
 use crate::meter::Meter;
 
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
@@ -28,6 +33,11 @@ pub(super) struct Twin {
     minute: i64,
     /// A copy of the state, once somebody has asked since the last change.
     view: Option<AnswerView>,
+    supposer: Sender<SupposedChanges>,
+    /// True while the other thread answers.
+    is_supposing: bool,
+    /// Questions with changes that wait for the other thread: there is one copy at a time.
+    supposed: VecDeque<TwinQuestion>,
 }
 
 impl Twin {
@@ -35,8 +45,20 @@ impl Twin {
         handle: AnswerHandle,
         progress: Arc<TwinProgress>,
         meter: Arc<Meter>,
+        supposer: Sender<SupposedChanges>,
     ) -> Self {
-        Self { handle, progress, meter, engine: None, report: None, minute: 0, view: None }
+        Self {
+            handle,
+            progress,
+            meter,
+            engine: None,
+            report: None,
+            minute: 0,
+            view: None,
+            supposer,
+            is_supposing: false,
+            supposed: VecDeque::new(),
+        }
     }
 
     /// Runs until nobody sends any more.
@@ -45,6 +67,7 @@ impl Twin {
             match message {
                 TwinMessage::Input(input) => self.take(input),
                 TwinMessage::Question(question) => self.answer(question),
+                TwinMessage::Supposed => self.suppose_next(),
             }
         }
     }
@@ -123,14 +146,31 @@ impl Twin {
         }
     }
 
+    /// Answers the next question with changes.
+    fn suppose_next(&mut self) {
+        self.is_supposing = false;
+        while !self.is_supposing
+            && let Some(question) = self.supposed.pop_front()
+        {
+            self.answer(question);
+        }
+    }
+
+    /// Returns how long the state has been outdated, in milliseconds.
+    fn behind_millis(&self, asked: Instant) -> u64 {
+        let behind = if self.progress.n_waiting() == 0 { 0 } else { asked.elapsed().as_millis() };
+        u64::try_from(behind).unwrap_or(u64::MAX)
+    }
+
     fn answer(&mut self, question: TwinQuestion) {
-        let TwinQuestion { question, asked, reply } = question;
-        if reply.is_closed() {
+        if question.reply.is_closed() {
             return;
         }
-        let late = asked.elapsed();
-        let behind = if self.progress.n_waiting() == 0 { 0 } else { late.as_millis() };
-        let behind = u64::try_from(behind).unwrap_or(u64::MAX);
+        if self.is_supposing && matches!(question.question, Question::WhatIf(_)) {
+            return self.supposed.push_back(question);
+        }
+        let TwinQuestion { question, asked, reply } = question;
+        let behind = self.behind_millis(asked);
         let (Some(engine), Some(report)) = (&self.engine, &self.report) else {
             let problem = Problem::unavailable("the first cycle is not over");
             return drop(reply.send(Err(problem)));
@@ -139,6 +179,13 @@ impl Twin {
         let copied = || AnswerView::new(engine, report, source);
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
+        if let Question::WhatIf(texts) = question {
+            let (engine, names) = (Box::new(engine.copy()), view.names());
+            let changes = SupposedChanges { engine, texts, source, names, reply };
+            // The other thread ends with the process.
+            self.is_supposing = self.supposer.send(changes).is_ok();
+            return;
+        }
         let answered = catch_unwind(AssertUnwindSafe(|| {
             let document = view.answer(engine, &question)?;
             Ok(Answered { document, names: view.names() })
@@ -154,7 +201,7 @@ impl Twin {
 }
 
 /// Logs that a question has failed. Returns the number by which the client finds the line.
-fn log_panic(question: &vc_page::Question) -> u64 {
+pub(super) fn log_panic(question: &dyn Debug) -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     tracing::error!(
@@ -201,19 +248,26 @@ mod tests {
     use vc_engine::{Config, CycleTime, EngineOptions};
     use vc_kube::{TwinBatchKind, TwinFeed};
     use vc_model::ClusterEvent;
-    use vc_page::{AnswerSource, Document, Question};
+    use vc_objects::what_if::WhatIfTexts;
+    use vc_page::{AnswerSource, Document};
 
     use super::*;
 
     /// A twin that follows an engine, with what both sides know.
     fn following() -> (Twin, AnswerHandle, Arc<TwinProgress>) {
+        following_with(channel().0)
+    }
+
+    fn following_with(
+        supposer: Sender<SupposedChanges>,
+    ) -> (Twin, AnswerHandle, Arc<TwinProgress>) {
         let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
         let (sender, receiver) = channel();
         let progress = Arc::new(TwinProgress::default());
         let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
         feed.start(&engine);
         let handle = AnswerHandle::default();
-        let mut twin = Twin::new(handle.clone(), progress.clone(), Arc::default());
+        let mut twin = Twin::new(handle.clone(), progress.clone(), Arc::default(), supposer);
         receiver.try_iter().for_each(|input| twin.take(input));
         (twin, handle, progress)
     }
@@ -265,5 +319,33 @@ mod tests {
         assert!(twin.view.is_some(), "the copy is kept until something changes");
         twin.take(batch(nothing()));
         assert!(twin.view.is_none());
+    }
+
+    #[tokio::test]
+    async fn ans_58_changes_are_supposed_on_another_thread_one_copy_at_a_time() {
+        let (supposer, changes) = channel();
+        let (mut twin, _handle, _progress) = following_with(supposer);
+        twin.take(batch(nothing()));
+        let mut replies = Vec::new();
+        for _ in 0..2 {
+            let (reply, answer) = tokio::sync::oneshot::channel();
+            let question = Question::WhatIf(Box::new(WhatIfTexts::default()));
+            twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
+            replies.push(answer);
+        }
+        assert_eq!(twin.supposed.len(), 1, "the second one waits");
+        let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
+        let thread = std::thread::spawn(move || super::super::suppose::run(&changes, &to_twin));
+        // The twin follows on meanwhile.
+        twin.take(batch(nothing()));
+        for (waiting, reply) in [0, 0].into_iter().zip(replies) {
+            let answered = reply.await.unwrap().unwrap();
+            assert!(matches!(answered.document, Document::WhatIf(_)));
+            assert!(matches!(from_thread.recv().await, Some(TwinMessage::Supposed)));
+            twin.suppose_next();
+            assert_eq!(twin.supposed.len(), waiting);
+        }
+        drop(twin);
+        thread.join().unwrap();
     }
 }

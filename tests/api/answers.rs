@@ -2,6 +2,8 @@
 //! answers.md 10.1, 11.
 
 use serde_json::{Value, json};
+use vc_objects::input::Input;
+use vc_objects::what_if::WhatIfTexts;
 use vc_page::{AnswerSource, AskedJob, Problem, Question};
 use vc_scheduler::environment::OwnPod;
 use vc_scheduler::meter::State;
@@ -36,6 +38,13 @@ async fn waiting(replica: &Replica, name: &str) -> Value {
     poll(name, async || why(replica, name).await.ok().filter(waits)).await
 }
 
+/// Objects to apply, as changes to suppose.
+fn applied(objects: Vec<Value>) -> WhatIfTexts {
+    let (file, mut input) = ("test".into(), Input::default());
+    objects.into_iter().for_each(|object| input.add_object(&file, 1, object));
+    WhatIfTexts { objects: input.objects, ..WhatIfTexts::default() }
+}
+
 fn metric(replica: &Replica, name: &str) -> Option<String> {
     let text = replica.meter.metrics.encode();
     text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned))
@@ -62,6 +71,11 @@ async fn ans_57_the_twin_follows_the_engine() {
     cluster.create(gang("train", 2, "1")).await;
     cluster.bound("train-1").await;
     explained(replica, "train", "Placed").await;
+    // Nothing of what is supposed is done.
+    let supposed = ask(replica, Question::WhatIf(Box::new(applied(gang("idea", 2, "1"))))).await;
+    let supposed = supposed.unwrap();
+    assert_eq!(supposed["placed"].as_array().unwrap().len(), 2, "{supposed}");
+    assert_eq!(why(replica, "idea").await.unwrap_err().code, 404);
     let revision = replica.answers.revision().unwrap();
     cluster.create(gang("more", 1, "2000")).await;
     waiting(replica, "more").await;

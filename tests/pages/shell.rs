@@ -12,8 +12,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use vc_sim::Controllers;
 use vc_sim::serve::{ServeOptions, Server, start};
-use vc_sim::workload::Controllers;
 
 use crate::guard::Guard;
 use crate::project;

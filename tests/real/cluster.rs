@@ -206,7 +206,7 @@ impl Cluster {
 /// The shipped manifests, as they are applied: one object after the other.
 pub(crate) fn manifests() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/manifests");
-    let read = vc_sim::input::read(&[path]).unwrap();
+    let read = vc_objects::input::read(&[path]).unwrap();
     assert!(read.unreadable.is_empty(), "{:?}", read.unreadable);
     read.objects.into_iter().map(|object| object.value).collect()
 }

@@ -68,7 +68,7 @@ fn files() -> Vec<PathBuf> {
         *count += 1;
         *count <= A_FEW
     };
-    vc_sim::input::scenario_files(&[root]).unwrap().into_iter().filter(is_wanted).collect()
+    vc_objects::input::scenario_files(&[root]).unwrap().into_iter().filter(is_wanted).collect()
 }
 
 /// Where the API server keeps an object.

@@ -26,18 +26,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("actions", &["framework", "model", "resource", "conf"]),
     ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
     ("answers", &["engine", "actions", "framework", "plugins", "model", "resource", "conf"]),
-    ("page", &["answers", "engine", "model", "resource", "text"]),
+    ("objects", &["answers", "engine", "wire", "conf", "model", "resource"]),
+    ("page", &["objects", "answers", "engine", "model", "resource", "text"]),
     ("wire", &["model", "resource", "text"]),
     ("kube", &["text", "wire", "model", "engine"]),
     ("telemetry", &["engine"]),
     (
         "sim",
         &[
-            "answers", "page", "kube", "text", "http", "wire", "engine", "plugins", "actions",
-            "conf", "model", "resource",
+            "objects", "answers", "page", "kube", "text", "http", "wire", "engine", "plugins",
+            "actions", "conf", "model", "resource",
         ],
     ),
-    ("cli", &["page", "kube", "sim", "conf", "text"]),
+    ("cli", &["objects", "page", "kube", "sim", "conf", "text"]),
 ];
 
 const CORE: &[&str] = &[

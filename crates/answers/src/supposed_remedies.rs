@@ -29,11 +29,11 @@ pub(crate) fn raise_priority(engine: &Engine, job: JobId, key: &ObjectKey) -> Op
     }
     let cluster = engine.cluster();
     let own = cluster.jobs[job].priority;
-    let classes = cluster.priority_classes().filter(|&(_, value)| own < value);
+    let classes = cluster.priority_classes().filter(|class| own < class.value);
     // Users may not use the classes of the system.
-    let classes = classes.filter(|(name, _)| !name.starts_with("system-"));
+    let classes = classes.filter(|class| !class.name.starts_with("system-"));
     let mut classes: Vec<(i32, Arc<str>)> =
-        classes.map(|(name, value)| (value, name.clone())).collect();
+        classes.map(|class| (class.value, class.name.clone())).collect();
     classes.sort_unstable();
     let waiting: BTreeSet<TaskId> = waiting_tasks(cluster, job).collect();
     let mut best = None;

@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde_json::Value;
+use vc_objects::what_if::flags::ChangeFlags;
 
 const EXAMPLES: &str = "\
 Examples:
   kubectl vc why job/train -n ml
   kubectl vc why -A
   kubectl vc line research
+  kubectl vc what-if -f job.yaml -n ml
+  kubectl vc what-if --add-nodes g1=2 --set-queue research.weight=4
   kubectl vc why train --from cluster.yaml";
 
 /// Ask the scheduler why jobs wait, what would let them start, and who is before them.
@@ -86,6 +90,46 @@ pub(crate) enum Verb {
     },
     /// Sums over the cluster.
     Top,
+    /// What would happen with other nodes, limits or settings, or if a job were submitted.
+    ///
+    /// Nothing is changed. Exits with 3 when a pod of an applied object gets no node.
+    WhatIf(WhatIfWords),
+}
+
+#[derive(Args)]
+pub(crate) struct WhatIfWords {
+    /// A document WhatIf, or objects to apply; - is standard input.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) filename: Vec<PathBuf>,
+    /// Another configuration of the scheduler.
+    #[arg(long, value_name = "FILE")]
+    conf: Option<PathBuf>,
+    /// Set a field of a queue: research.weight=4, research.capability.cpu=20.
+    #[arg(long, value_name = "QUEUE.FIELD=VALUE")]
+    set_queue: Vec<String>,
+    /// Add empty nodes like one that exists.
+    #[arg(long, value_name = "NODE=COUNT")]
+    add_nodes: Vec<String>,
+    /// Remove a node; its pods have to go elsewhere.
+    #[arg(long, value_name = "NODE")]
+    drain: Vec<String>,
+}
+
+impl WhatIfWords {
+    /// Returns the changes of the flags, each with its flag.
+    ///
+    /// # Errors
+    /// A flag cannot be understood, or there is no change at all.
+    pub(crate) fn changes(&self) -> Result<Vec<(String, Value)>, String> {
+        let Self { conf, set_queue, add_nodes, drain, .. } = self;
+        let flags = ChangeFlags { conf: conf.as_deref(), set_queue, add_nodes, drain };
+        let changes = flags.changes()?;
+        if changes.is_empty() && self.filename.is_empty() {
+            let hint = "-f FILE, --add-nodes, --drain, --set-queue or --conf";
+            return Err(format!("no change is given\nhint: {hint}"));
+        }
+        Ok(changes)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,24 +3,26 @@
 use vc_kube::AnswersClient;
 use vc_page::{
     ExplanationJson, ExplanationListJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson,
-    WaitingJobJson, line_text, node_text, nodes_text, queues_text, summary_text, why_list_text,
-    why_text,
+    WaitingJobJson, WhatIfResultJson, line_text, node_text, nodes_text, queues_text, summary_text,
+    what_if_text, why_list_text, why_text,
 };
 
+use crate::Answer;
 use crate::args::{Arguments, Verb};
 use crate::output::show;
+use crate::what_if::{self, WhatIfRequest};
 
-/// Asks, and prints the answer. Returns whether what was asked about waits.
+/// Asks, and prints the answer.
 ///
 /// # Errors
 /// There is no answer; the text says why.
-pub(crate) fn ask(arguments: &Arguments) -> Result<bool, String> {
+pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(answer(arguments))
 }
 
-async fn answer(arguments: &Arguments) -> Result<bool, String> {
+async fn answer(arguments: &Arguments) -> Result<Answer, String> {
     let client = AnswersClient::new(&arguments.access()).await;
     let client = client.map_err(|error| error.to_string())?;
     let namespace = match (&arguments.namespace, arguments.all_namespaces) {
@@ -28,17 +30,23 @@ async fn answer(arguments: &Arguments) -> Result<bool, String> {
         (Some(namespace), false) => Some(namespace.as_str()),
         (None, false) => Some(client.namespace.as_str()),
     };
+    let output = arguments.output;
+    if let Verb::WhatIf(words) = &arguments.verb {
+        let WhatIfRequest { path, body } = what_if::request(words, namespace)?;
+        let text = client.post(&path, body).await.map_err(|error| error.to_string())?;
+        let result = show(output, &text, what_if_text);
+        return result.map(|it: WhatIfResultJson| Answer::unplaced(!it.unplaced.is_empty()));
+    }
     let path = path(&arguments.verb, namespace)?;
     let text = client.get(&path).await.map_err(|error| error.to_string())?;
-    let output = arguments.output;
     match &arguments.verb {
         Verb::Why { name: Some(_), .. } => {
-            show(output, &text, why_text).map(|it: ExplanationJson| it.waits())
+            show(output, &text, why_text).map(|it: ExplanationJson| Answer::waits(it.waits()))
         }
         Verb::Why { name: None, .. } => {
             let list: ExplanationListJson =
                 show(output, &text, |list: &ExplanationListJson| why_list_text(&list.items))?;
-            Ok(list.items.iter().any(ExplanationJson::waits))
+            Ok(Answer::waits(list.items.iter().any(ExplanationJson::waits)))
         }
         Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, &text, queues_text),
         Verb::Queues { name: Some(_) } => shown(output, &text, |one: &OneJson<QueueJson>| {
@@ -49,6 +57,7 @@ async fn answer(arguments: &Arguments) -> Result<bool, String> {
         Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, &text, nodes_text),
         Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, &text, node_text),
         Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
+        Verb::WhatIf(_) => Ok(Answer::default()),
     }
 }
 
@@ -57,8 +66,8 @@ fn shown<T: serde::de::DeserializeOwned>(
     output: crate::args::Output,
     text: &str,
     for_people: impl Fn(&T) -> String,
-) -> Result<bool, String> {
-    show(output, text, for_people).map(|_: T| false)
+) -> Result<Answer, String> {
+    show(output, text, for_people).map(|_: T| Answer::default())
 }
 
 /// Returns the path of a question, below that of the version.
@@ -86,11 +95,12 @@ fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
         (Verb::Nodes { name: None }, _) => "nodes".to_owned(),
         (Verb::Nodes { name: Some(name) }, _) => format!("nodes/{}", part(name)),
         (Verb::Top, _) => "summary".to_owned(),
+        (Verb::WhatIf(_), _) => "whatifs".to_owned(),
     })
 }
 
 /// Returns a name as part of a path.
-fn part(name: &str) -> String {
+pub(crate) fn part(name: &str) -> String {
     // Names of Kubernetes have no spaces; whatever else is given must not end the part.
     form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
 }

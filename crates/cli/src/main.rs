@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod files;
 mod output;
+mod what_if;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,27 @@ use args::Arguments;
 const FAILED: u8 = 1;
 /// Exit code of `why --exit-code` if something waits.
 const WAITS: u8 = 3;
+/// Exit code of `what-if` if a pod of an applied object gets no node.
+const UNPLACED: u8 = 3;
+
+/// What the exit code says.
+#[derive(Clone, Copy, Default)]
+struct Answer {
+    /// True if something that was asked about waits.
+    waits: bool,
+    /// True if a pod of an applied object gets no node.
+    is_unplaced: bool,
+}
+
+impl Answer {
+    fn waits(waits: bool) -> Self {
+        Self { waits, is_unplaced: false }
+    }
+
+    fn unplaced(is_unplaced: bool) -> Self {
+        Self { waits: false, is_unplaced }
+    }
+}
 
 fn main() -> ExitCode {
     // A usage error ends with 2.
@@ -24,7 +46,8 @@ fn main() -> ExitCode {
         false => files::ask(&arguments),
     };
     match answered {
-        Ok(waits) if waits && arguments.wants_exit_code() => ExitCode::from(WAITS),
+        Ok(answer) if answer.is_unplaced => ExitCode::from(UNPLACED),
+        Ok(answer) if answer.waits && arguments.wants_exit_code() => ExitCode::from(WAITS),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", vc_text::escape_lines(&error));

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use axum::Router;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::get;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::routing::{get, post};
 use vc_conf::AllowMissing;
 use vc_sim::KubeletMode;
 use vc_sim::run::{RunLimit, RunOptions};
@@ -174,6 +174,66 @@ async fn ans_88_the_service_is_asked_through_the_api_server() {
     assert!(text(&called.stderr).starts_with("error: the kubeconfig has no token"));
 }
 
+/// A scheduler that answers changes with the path and the body that it got.
+async fn serve_what_ifs() -> String {
+    let answer = |uri: Uri, body: String| async move {
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let changes = &body["spec"]["changes"];
+        let pods = changes.as_array().unwrap().iter().filter(|it| it.get("apply").is_some());
+        let unplaced: Vec<String> = pods.map(|_| "ml/more-0".to_owned()).collect();
+        serde_json::json!({
+            "apiVersion": "answers.volcano.sh/v1", "kind": "WhatIfResult",
+            "asOf": {"time": "", "cycle": 1, "source": "daemon", "version": ""},
+            "complete": true, "cycles": 2, "settled": true,
+            "placed": [{"pod": "ml/train-0", "node": "g1-whatif-1"}],
+            "notPlaced": [], "moved": [], "evicted": [], "spared": [], "waiting": [], "queues": [],
+            "unplaced": unplaced, "warnings": [uri.to_string(), changes.to_string()], "truncated": {},
+        })
+        .to_string()
+    };
+    let routes = Router::new()
+        .route(&format!("{BASE}/whatifs"), post(answer))
+        .route(&format!("{BASE}/namespaces/ml/whatifs"), post(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_51_changes_are_sent_as_one_document() {
+    let url = serve_what_ifs().await;
+    let folder = tempfile::tempdir().unwrap();
+    let secret = kubeconfig(folder.path(), "secret");
+    let job = folder.path().join("job.yaml");
+    std::fs::write(&job, "{apiVersion: v1, kind: Pod, metadata: {name: more-0}}").unwrap();
+    let document = examples("what-if.yaml");
+    let (job, document) = (job.to_str().unwrap(), document.to_str().unwrap());
+    let what_if = |words: &[&str]| {
+        let called = call(&[&["what-if", "--server", url.as_str()], words].concat(), &secret);
+        (called.status.code(), text(&called.stdout))
+    };
+    let (code, said) = what_if(&["--add-nodes", "g1=1", "--drain", "g2"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("+ placed   ml/train-0 → g1-whatif-1\n"), "{said}");
+    assert!(said.contains("note     /apis/answers.volcano.sh/v1/whatifs?namespace=ml\n"), "{said}");
+    let changes = r#"[{"addNodes":{"count":1,"like":"g1"}},{"removeNodes":{"names":["g2"]}}]"#;
+    assert!(said.contains(changes), "{said}");
+    assert!(said.ends_with("1 placed, 0 evicted, 0 wait (2 cycles, settled)\n"), "{said}");
+    // A pod of the namespace of the context is asked there, and has no place.
+    let (code, said) = what_if(&["-f", job]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("/v1/namespaces/ml/whatifs\n"), "{said}");
+    assert!(said.contains(r#""namespace":"ml""#), "{said}");
+    // Changes of a document come first.
+    let (_, said) = what_if(&["-f", document, "-f", job, "--set-queue", "research.weight=2"]);
+    let order = ["removeNodes", "addNodes", "\"weight\":4", "apply", "\"weight\":2"];
+    let places: Vec<usize> = order.iter().map(|word| said.find(word).unwrap()).collect();
+    assert!(places.is_sorted(), "{said}");
+    let (code, said) = what_if(&["--drain", "g1", "-o", "json"]);
+    assert_eq!((code, said.starts_with('{')), (Some(0), true), "{said}");
+}
+
 #[test]
 fn ans_88_files_are_answered_as_vcsim_does() {
     let (conf, objects) = (examples("scheduler.conf"), examples("taint.yaml"));
@@ -190,7 +250,13 @@ fn ans_88_files_are_answered_as_vcsim_does() {
     }
     let called = call(&[&["queues"], &files[..]].concat(), nowhere);
     assert_eq!(called.status.code(), Some(1));
-    assert!(text(&called.stderr).starts_with("error: --from answers why alone\nhint: "));
+    assert!(
+        text(&called.stderr).starts_with("error: --from answers why and what-if alone\nhint: ")
+    );
+    let called = call(&[&["what-if", "--add-nodes", "g1=1"], &files[..]].concat(), nowhere);
+    assert!(text(&called.stdout).contains("ml/train-worker-0 → g1-whatif-1"));
+    let called = call(&[&["what-if"], &files[..]].concat(), nowhere);
+    assert!(text(&called.stderr).starts_with("error: no change is given\nhint: "));
     let called = call(&["why", "train"], nowhere);
     assert_eq!(called.status.code(), Some(1));
     assert!(text(&called.stderr).starts_with("error: kubeconfig: "), "{}", text(&called.stderr));

@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::request::Builder;
 use http::{HeaderValue, Request, Response, Uri};
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -106,12 +107,27 @@ impl AnswersClient {
     /// # Errors
     /// The server refuses, or does not answer.
     pub async fn get(&self, path: &str) -> Result<String, AnswersError> {
-        let uri = format!("{}{BASE}/{path}", self.prefix);
-        let mut request = Request::get(uri);
+        self.send(Request::get(self.uri(path)), Vec::new()).await
+    }
+
+    /// Sends a document to a path below that of the version, and returns the one that answers it.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn post(&self, path: &str, body: String) -> Result<String, AnswersError> {
+        let request = Request::post(self.uri(path)).header(CONTENT_TYPE, "application/yaml");
+        self.send(request, body.into_bytes()).await
+    }
+
+    fn uri(&self, path: &str) -> String {
+        format!("{}{BASE}/{path}", self.prefix)
+    }
+
+    async fn send(&self, mut request: Builder, body: Vec<u8>) -> Result<String, AnswersError> {
         if let Some(token) = &self.token {
             request = request.header(OWN_AUTHORIZATION, token);
         }
-        let request = request.body(Vec::new());
+        let request = request.body(body);
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
         self.client.request_text(request).await.map_err(|error| self.error(error))
     }

@@ -2,9 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vc_objects::what_if::WhatIfTexts;
 
 use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
 use crate::explanation::{API_VERSION, AsOfJson, ExplanationJson};
+use crate::what_if::WhatIfResultJson;
 
 /// Explanations of jobs that wait.
 pub type ExplanationListJson = ListJson<ExplanationJson>;
@@ -98,6 +100,8 @@ pub enum Question {
     },
     /// Sums over the cluster.
     Summary,
+    /// What would happen with changes.
+    WhatIf(Box<WhatIfTexts>),
 }
 
 /// An answer.
@@ -120,6 +124,8 @@ pub enum Document {
     Node(OneJson<NodeJson>),
     /// Sums over the cluster.
     Summary(OneJson<SummaryJson>),
+    /// What would happen with changes.
+    WhatIf(Box<WhatIfResultJson>),
 }
 
 impl<T> ListJson<T> {

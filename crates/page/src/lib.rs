@@ -18,9 +18,12 @@ mod routes;
 mod server;
 mod start;
 mod start_text;
+mod suppose;
 mod table;
 mod tables_of_cluster;
 mod view;
+mod what_if;
+mod what_if_text;
 mod why_text;
 
 pub use access::{Access, Everybody, GROUP, Right, User, Visible};
@@ -38,13 +41,19 @@ pub use explanation::{
     SubjectJson, VerdictJson,
 };
 pub use openapi::document as openapi;
-pub use problem::{Problem, StatusJson};
+pub use problem::{Problem, StatusCauseJson, StatusDetailsJson, StatusJson};
 pub use redaction::ClusterNames;
 pub use routes::{BASE, ROUTES, Route, RouteAnswer};
 pub use server::{AnswerSource, Answered, RequestObserver, Uncounted, bearer_token, routes};
 pub use start::{
     AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
 };
+pub use suppose::suppose;
 pub use vc_answers::time_text;
 pub use view::AnswerView;
+pub use what_if::{
+    MovedPodJson, PlacedPodJson, QueueDifferenceJson, StillWaitingJson, SupposedEvictionJson,
+    WhatIfResultJson,
+};
+pub use what_if_text::what_if_text;
 pub use why_text::{why_list_text, why_text};

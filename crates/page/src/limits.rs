@@ -8,6 +8,9 @@ use tokio::time::Instant;
 /// Questions of one user in a second, and at once.
 const PER_SECOND: u32 = 20;
 const BURST: u32 = 50;
+/// Changes to suppose of one user in a second, and at once.
+const WHAT_IFS_PER_SECOND: u32 = 1;
+const BURST_OF_WHAT_IFS: u32 = 5;
 /// Users who are kept; then the one who has been silent for longest goes.
 const MOST_USERS: usize = 1_024;
 
@@ -38,22 +41,36 @@ impl TokenBucket {
     }
 }
 
-/// A bucket for each user.
+/// What one user has left.
+struct UserBuckets {
+    questions: TokenBucket,
+    what_ifs: TokenBucket,
+}
+
+/// Buckets for each user.
 #[derive(Default)]
-pub(crate) struct UserLimits(Mutex<BTreeMap<String, TokenBucket>>);
+pub(crate) struct UserLimits(Mutex<BTreeMap<String, UserBuckets>>);
 
 impl UserLimits {
-    /// Returns true if the user may ask one more question now.
-    pub(crate) fn allow(&self, user: &str) -> bool {
+    /// Returns true if the user may ask one more question now, which supposes changes or not.
+    pub(crate) fn allow(&self, user: &str, is_what_if: bool) -> bool {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if MOST_USERS <= users.len() && !users.contains_key(user) {
-            let oldest = users.iter().min_by_key(|(_, bucket)| bucket.filled);
+            let oldest = users
+                .iter()
+                .min_by_key(|(_, buckets)| buckets.questions.filled.max(buckets.what_ifs.filled));
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 users.remove(&oldest);
             }
         }
-        let bucket = users.entry(user.to_owned()).or_insert_with(|| TokenBucket::full(BURST));
-        bucket.take(Instant::now(), PER_SECOND, BURST)
+        let buckets = users.entry(user.to_owned()).or_insert_with(|| UserBuckets {
+            questions: TokenBucket::full(BURST),
+            what_ifs: TokenBucket::full(BURST_OF_WHAT_IFS),
+        });
+        match is_what_if {
+            true => buckets.what_ifs.take(Instant::now(), WHAT_IFS_PER_SECOND, BURST_OF_WHAT_IFS),
+            false => buckets.questions.take(Instant::now(), PER_SECOND, BURST),
+        }
     }
 }
 
@@ -66,21 +83,24 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ans_74_a_user_has_a_burst_and_then_a_rate() {
         let limits = UserLimits::default();
-        assert!((0..BURST).all(|_| limits.allow("jo")));
-        assert!(!limits.allow("jo") && limits.allow("ann"), "each user has a bucket");
+        assert!((0..BURST).all(|_| limits.allow("jo", false)));
+        assert!(!limits.allow("jo", false) && limits.allow("ann", false), "each user has a bucket");
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!((0..BURST).filter(|_| limits.allow("jo")).count(), 20);
+        assert_eq!((0..BURST).filter(|_| limits.allow("jo", false)).count(), 20);
+        assert_eq!((0..BURST).filter(|_| limits.allow("jo", true)).count(), 5, "what-ifs are dear");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!((0..BURST).filter(|_| limits.allow("jo", true)).count(), 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn ans_74_the_user_who_was_silent_for_longest_is_forgotten() {
         let limits = UserLimits::default();
-        while limits.allow("first") {}
+        while limits.allow("first", false) {}
         tokio::time::advance(Duration::from_millis(1)).await;
         for number in 0..MOST_USERS {
-            assert!(limits.allow(&number.to_string()));
+            assert!(limits.allow(&number.to_string(), false));
         }
         assert_eq!(limits.0.lock().unwrap().len(), MOST_USERS);
-        assert!(limits.allow("first"), "its bucket is a new one");
+        assert!(limits.allow("first", false), "its bucket is a new one");
     }
 }

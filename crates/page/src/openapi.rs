@@ -9,13 +9,15 @@ use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, Waitin
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
 use crate::routes::{BASE, ROUTES, Route};
+use crate::what_if::WhatIfResultJson;
 
 /// Returns the document.
 pub fn document() -> Value {
     let mut generator = SchemaSettings::openapi3().into_generator();
     let mut paths = Map::new();
     for route in ROUTES {
-        let operation = json!({"get": operation(route, &mut generator)});
+        let method = if route.takes_body() { "post" } else { "get" };
+        let operation = json!({method: operation(route, &mut generator)});
         paths.insert(format!("{BASE}{}", route.path), operation);
     }
     let schemas = generator.take_definitions(true);
@@ -50,6 +52,7 @@ fn schema_of(name: &str, generator: &mut SchemaGenerator) -> Value {
         "NodeList" => reference::<ListJson<NodeJson>>(generator),
         "Node" => reference::<OneJson<NodeJson>>(generator),
         "Summary" => reference::<OneJson<SummaryJson>>(generator),
+        "WhatIfResult" => reference::<WhatIfResultJson>(generator),
         _ => reference::<StatusJson>(generator),
     }
 }
@@ -68,7 +71,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let content = |schema: Value| json!({"application/json": {"schema": schema}});
     let answer = content(schema_of(route.schema, generator));
     let status = content(schema_of("Status", generator));
-    json!({
+    let mut operation = json!({
         "summary": route.about,
         "description": format!("Needs the right to {} {}.", route.verb, route.resource),
         "parameters": parameters,
@@ -77,5 +80,11 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
             "304": {"description": "What `If-None-Match` names is still the answer."},
             "default": {"description": "Why there is no answer.", "content": status},
         },
-    })
+    });
+    if route.takes_body() {
+        let about = "A document WhatIf, or objects to apply, as YAML or JSON.";
+        let body = content(json!({"type": "object"}));
+        operation["requestBody"] = json!({"required": true, "description": about, "content": body});
+    }
+    operation
 }

@@ -13,16 +13,34 @@ pub struct Problem {
     pub message: String,
     /// Seconds after which another attempt makes sense.
     pub retry_after: Option<u32>,
+    /// The field of the body that is wrong. `None`: the message is not about one.
+    pub field: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(code: u16, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry_after: None }
+        Self { code, message: message.into(), retry_after: None, field: None }
     }
 
     /// A value of the request cannot be used.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(400, message)
+    }
+
+    /// A field of the body cannot be used, or may not be. The message begins with its path.
+    pub(crate) fn of_field(code: u16, message: &str) -> Self {
+        let field = message.split_once(": ").map(|(field, _)| field.to_owned());
+        Self { field, ..Self::new(code, message) }
+    }
+
+    /// The path takes another method.
+    pub(crate) fn wrong_method() -> Self {
+        Self::new(405, "the path does not take this method")
+    }
+
+    /// The body is too large.
+    pub(crate) fn too_large() -> Self {
+        Self::new(413, "1 MiB at most")
     }
 
     /// Nobody knows who asks.
@@ -80,6 +98,7 @@ impl Problem {
             404 => "NotFound",
             405 => "MethodNotAllowed",
             409 => "Conflict",
+            413 => "RequestEntityTooLarge",
             429 => "TooManyRequests",
             503 => "ServiceUnavailable",
             504 => "Timeout",
@@ -92,6 +111,12 @@ impl Problem {
             code: self.code,
             reason: reason.to_owned(),
             message: self.message.clone(),
+            details: self.field.as_ref().map(|field| StatusDetailsJson {
+                causes: vec![StatusCauseJson {
+                    field: field.clone(),
+                    message: self.message.clone(),
+                }],
+            }),
         }
     }
 }
@@ -111,5 +136,24 @@ pub struct StatusJson {
     /// One word.
     pub reason: String,
     /// One sentence, and a hint in a second line.
+    pub message: String,
+    /// Which field is wrong.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub details: Option<StatusDetailsJson>,
+}
+
+/// Details of a `Status`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusDetailsJson {
+    /// What is wrong.
+    pub causes: Vec<StatusCauseJson>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StatusCauseJson {
+    /// Path of the field.
+    pub field: String,
+    /// What is wrong with it.
     pub message: String,
 }

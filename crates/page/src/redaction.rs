@@ -11,6 +11,7 @@ use crate::access::Visible;
 use crate::document::Document;
 use crate::explanation::{ExplanationJson, LineJson, NodeNumbersJson, QuotaJson, RemedyJson};
 use crate::start::EvictJson;
+use crate::what_if::WhatIfResultJson;
 
 /// Names of the cluster, by which they are found in sentences.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,9 @@ impl Document {
             namespaces.insert(it.subject.namespace.clone());
             queues.extend(it.quota.iter().filter_map(|row| row.queue.clone()));
         });
+        if let Self::WhatIf(result) = self {
+            queues.extend(result.queues.iter().map(|row| row.queue.clone()));
+        }
         (namespaces, queues)
     }
 
@@ -74,6 +78,12 @@ impl Document {
                 awaited.for_each(|awaited| awaited.nodes.clear());
             }
         });
+        if let Self::WhatIf(result) = self {
+            result.queues.retain(|row| visible.queues.contains(&row.queue));
+            if !visible.nodes {
+                hide_supposed_nodes(result);
+            }
+        }
         self.visit_texts(&mut |text| *text = redacted(text, names, visible, &mut aliases));
     }
 
@@ -86,7 +96,8 @@ impl Document {
             | Self::Line(_)
             | Self::Nodes(_)
             | Self::Node(_)
-            | Self::Summary(_) => {}
+            | Self::Summary(_)
+            | Self::WhatIf(_) => {}
         }
     }
 
@@ -118,12 +129,21 @@ impl Document {
                     visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
                 }
             }
+            Self::WhatIf(result) => {
+                supposed_jobs(result, &mut |job: &mut String| {
+                    visit(JobName { job, hidden: None });
+                });
+            }
             _ => {}
         }
     }
 
     /// Visits every sentence.
     fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        if let Self::WhatIf(result) = self {
+            result.waiting.iter_mut().for_each(|row| visit(&mut row.text));
+            result.warnings.iter_mut().for_each(&mut *visit);
+        }
         self.visit_explanations(&mut |it| {
             visit(&mut it.verdict.text);
             it.last_condition.iter_mut().for_each(|condition| visit(&mut condition.message));
@@ -195,6 +215,38 @@ fn hide_nodes_of_remedy(remedy: &mut RemedyJson) {
     let names_nodes =
         |change: &Value| ["addNodes", "uncordon"].iter().any(|it| change.get(it).is_some());
     remedy.change = remedy.change.take().filter(|change| !names_nodes(change));
+}
+
+/// Visits every name of a job in a result of changes.
+fn supposed_jobs(result: &mut WhatIfResultJson, visit: &mut dyn FnMut(&mut String)) {
+    for row in result.placed.iter_mut().chain(&mut result.not_placed) {
+        visit(&mut row.pod);
+        row.pod_group.iter_mut().for_each(&mut *visit);
+    }
+    for row in &mut result.moved {
+        visit(&mut row.pod);
+        row.pod_group.iter_mut().for_each(&mut *visit);
+    }
+    for row in result.evicted.iter_mut().chain(&mut result.spared) {
+        visit(&mut row.pod);
+        let others = [&mut row.pod_group, &mut row.r#for, &mut row.for_job];
+        others.into_iter().flatten().for_each(&mut *visit);
+    }
+    for row in &mut result.waiting {
+        visit(&mut row.pod_group);
+        visit(&mut row.job);
+    }
+    result.unplaced.iter_mut().for_each(visit);
+}
+
+fn hide_supposed_nodes(result: &mut WhatIfResultJson) {
+    let hidden = || "hidden".to_owned();
+    for row in result.placed.iter_mut().chain(&mut result.not_placed) {
+        row.node = hidden();
+    }
+    for row in &mut result.moved {
+        (row.from, row.to) = (hidden(), hidden());
+    }
 }
 
 fn visit_eviction(it: &mut EvictJson, visit: &mut dyn FnMut(&mut String)) {

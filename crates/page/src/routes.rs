@@ -1,6 +1,12 @@
 //! The table of routes. Router, rights and OpenAPI document follow from it. Specification:
 //! answers.md 11.
 
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use vc_objects::input::{ANSWERS, Input, InputObject};
+use vc_objects::what_if::WhatIfTexts;
+
 use crate::access::Right;
 use crate::document::{AskedJob, PageRange, Question};
 use crate::problem::Problem;
@@ -27,6 +33,8 @@ pub enum RouteAnswer {
     Node,
     /// Sums over the cluster.
     Summary,
+    /// What would happen with the changes of the body.
+    WhatIf,
 }
 
 /// A route below [`BASE`].
@@ -77,6 +85,12 @@ pub const ROUTES: &[Route] = &[
     Route { path: "/summary", answer: RouteAnswer::Summary,
         verb: "list", resource: "summaries", schema: "Summary", query: &[],
         about: "Sums over the cluster" },
+    Route { path: "/whatifs", answer: RouteAnswer::WhatIf,
+        verb: "create", resource: "whatifs", schema: "WhatIfResult", query: &["namespace"],
+        about: "What would happen with changes" },
+    Route { path: "/namespaces/{namespace}/whatifs", answer: RouteAnswer::WhatIf,
+        verb: "create", resource: "whatifs", schema: "WhatIfResult", query: &[],
+        about: "What would happen with changes of objects of a namespace" },
 ];
 
 /// What the path and the query of a request say.
@@ -85,6 +99,7 @@ pub(crate) struct RouteValues {
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) query: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl RouteValues {
@@ -119,6 +134,11 @@ impl Route {
             namespace: values.namespace.clone(),
             name: values.name.clone(),
         }
+    }
+
+    /// Returns true if the question is in the body of the request.
+    pub fn takes_body(&self) -> bool {
+        self.answer == RouteAnswer::WhatIf
     }
 
     /// Returns the question of a request.
@@ -168,6 +188,44 @@ impl Route {
             RouteAnswer::Nodes => Question::Nodes { range: values.range()? },
             RouteAnswer::Node => Question::Node { name },
             RouteAnswer::Summary => Question::Summary,
+            RouteAnswer::WhatIf => {
+                let texts = what_if(&values.body)?;
+                let is_confined = values.namespace.is_some();
+                let namespace = values.namespace.clone().or_else(|| values.value("namespace"));
+                Question::WhatIf(Box::new(WhatIfTexts { namespace, is_confined, ..texts }))
+            }
         })
     }
+}
+
+/// Reads what is to be supposed: a document `WhatIf`, or objects to apply.
+fn what_if(body: &str) -> Result<WhatIfTexts, Problem> {
+    let mut input = Input::default();
+    input.add_text(&Arc::from("body"), body);
+    if let Some(unreadable) = input.unreadable.first() {
+        return Err(Problem::invalid(unreadable.to_string()));
+    }
+    let is_document = |object: &InputObject| {
+        object.value["kind"] == "WhatIf" && object.value["apiVersion"] == ANSWERS
+    };
+    let (mut documents, objects): (Vec<_>, Vec<_>) =
+        input.objects.into_iter().partition(is_document);
+    if documents.is_empty() && objects.is_empty() {
+        let hint = "send a document with kind: WhatIf, or objects to apply";
+        return Err(Problem::invalid("the body is empty").hint(hint));
+    }
+    if documents.len() + objects.len().min(1) != 1 {
+        return Err(Problem::invalid("one WhatIf wanted, or objects to apply"));
+    }
+    // Objects become a document, so that both are confined to the namespace alike.
+    let document = documents.pop().unwrap_or_else(|| {
+        let source = objects[0].source.clone();
+        let objects: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
+        let changes = json!([{ "apply": objects }]);
+        let value =
+            json!({ "apiVersion": ANSWERS, "kind": "WhatIf", "spec": { "changes": changes } });
+        InputObject { value, source }
+    });
+    let document = Some((String::new(), document));
+    Ok(WhatIfTexts { document, ..WhatIfTexts::default() })
 }

@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::header::{
     AUTHORIZATION, AsHeaderName, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
     RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tower_http::compression::CompressionLayer;
+use vc_objects::what_if::MOST_BYTES;
 
 use crate::access::{Access, AccessError, KeptAccess, User};
 use crate::discovery;
@@ -99,10 +101,16 @@ pub fn routes<A: Access, S: AnswerSource>(
     }
     router = router.route(&format!("{BASE}/openapi.json"), fixed(openapi::document()));
     for route in ROUTES {
-        let answer = get(handle::<A, S>).with_state((shared.clone(), route));
+        let answer = match route.takes_body() {
+            true => post(handle::<A, S>),
+            false => get(handle::<A, S>),
+        };
+        let answer = answer.with_state((shared.clone(), route));
         router = router.route(&format!("{BASE}{}", route.path), answer);
     }
-    router.fallback(unknown).layer(CompressionLayer::new())
+    let limit = DefaultBodyLimit::max(MOST_BYTES);
+    let router = router.fallback(unknown).method_not_allowed_fallback(wrong_method);
+    router.layer(limit).layer(CompressionLayer::new())
 }
 
 /// A document that has no data of the cluster.
@@ -116,6 +124,11 @@ fn fixed(document: serde_json::Value) -> MethodRouter {
 
 async fn unknown() -> Response {
     refuse(&Problem::not_found("no such path").hint(format!("{BASE}/openapi.json lists them")))
+}
+
+async fn wrong_method() -> Response {
+    let hint = "whatifs are sent with POST, everything else is read with GET";
+    refuse(&Problem::wrong_method().hint(hint))
 }
 
 fn json(code: StatusCode, content: &impl Serialize) -> Response {
@@ -149,17 +162,25 @@ async fn handle<A: Access, S: AnswerSource>(
     Path(path): Path<Vec<(String, String)>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let start = Instant::now();
     let part = |name: &str| path.iter().find(|(key, _)| key == name).map(|(_, it)| it.clone());
     let pairs = form_urlencoded::parse(query.as_deref().unwrap_or_default().as_bytes());
-    let values = RouteValues {
+    let mut values = RouteValues {
         namespace: part("namespace"),
         name: part("name"),
         query: pairs.into_owned().collect(),
+        body: String::new(),
     };
     let mut user = String::new();
-    let answered = timeout(PATIENCE, shared.answer(route, &values, &headers, &mut user)).await;
+    let answered = match text_of(body) {
+        Ok(text) => {
+            values.body = text;
+            timeout(PATIENCE, shared.answer(route, &values, &headers, &mut user)).await
+        }
+        Err(problem) => Ok(Err(problem)),
+    };
     let late = || Err(Problem::unavailable(format!("no answer within {} s", PATIENCE.as_secs())));
     let response = match answered.unwrap_or_else(|_| late()) {
         Ok(response) => response,
@@ -168,6 +189,15 @@ async fn handle<A: Access, S: AnswerSource>(
     let code = response.status().as_u16();
     shared.observer.answered(route.path, &user, code, start.elapsed());
     response
+}
+
+/// Returns the body of a request.
+fn text_of(body: Result<Bytes, BytesRejection>) -> Result<String, Problem> {
+    let bytes = body.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large(),
+        _ => Problem::invalid(error.body_text()),
+    })?;
+    String::from_utf8(bytes.into()).map_err(|_| Problem::invalid("the body is no UTF-8"))
 }
 
 impl<A: Access, S: AnswerSource> Shared<A, S> {
@@ -180,13 +210,17 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
     ) -> Result<Response, Problem> {
         let user = self.user(headers).await?;
         user_name.clone_from(&user.name);
-        if !self.limits.allow(&user.name) {
-            return Err(Problem::too_many("too many questions: 20 a second, 50 at once"));
+        if !self.limits.allow(&user.name, route.takes_body()) {
+            return Err(Problem::too_many(match route.takes_body() {
+                true => "too many what-ifs: 1 a second, 5 at once",
+                false => "too many questions: 20 a second, 50 at once",
+            }));
         }
         self.check(&user, route, values).await?;
         let tag = format!("\"{}\"", self.source.revision()?);
         let tag = HeaderValue::from_str(&tag).map_err(|_| Problem::failed(0))?;
-        if headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == tag) {
+        let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == tag);
+        if is_known && !route.takes_body() {
             let not_modified = Response::builder().status(StatusCode::NOT_MODIFIED);
             let not_modified = not_modified.header(ETAG, tag).body(Body::empty());
             return not_modified.map_err(|_| Problem::failed(0));
@@ -199,7 +233,9 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         let visible = self.access.visible(&user, &namespaces, &queues).await.map_err(unreviewed)?;
         document.redact(&names, &visible);
         let mut response = json(StatusCode::OK, &document);
-        response.headers_mut().insert(ETAG, tag);
+        if !route.takes_body() {
+            response.headers_mut().insert(ETAG, tag);
+        }
         Ok(response)
     }
 

@@ -16,6 +16,7 @@ use crate::document::{Document, PageRange, Question};
 use crate::explanation::{AsOfJson, ExplanationJson};
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
+use crate::suppose::suppose;
 use crate::tables_of_cluster::{node, queues, summary};
 
 /// A copy of the state after a cycle.
@@ -138,16 +139,15 @@ impl AnswerView {
                 let waiting = self.waiting();
                 Document::Summary(OneJson::new("Summary", as_of, summary(self, &waiting)))
             }
+            Question::WhatIf(texts) => {
+                let result = suppose(engine, texts, self.source)?;
+                Document::WhatIf(Box::new(result))
+            }
         })
     }
 
-    /// Returns the controller of a PodGroup, as far as names tell: `<name>-<uid>` is that of a
-    /// Volcano Job.
     pub(crate) fn owner(&self, key: &ObjectKey) -> Option<Owner> {
-        let cluster = self.cluster();
-        let group = cluster.jobs[cluster.job(key)?].pod_group.as_ref()?;
-        let name = key.name.strip_suffix(&**group.controller_uid.as_ref()?)?.strip_suffix('-')?;
-        (name != "podgroup").then(|| Owner { kind: "job".to_owned(), name: name.to_owned() })
+        owner(self.cluster(), key)
     }
 
     fn json(&self, it: &Explanation) -> ExplanationJson {
@@ -181,6 +181,19 @@ impl AnswerView {
         let items = range.of(&present).iter().map(|&id| node(self, id, false)).collect();
         ListJson { total: present.len(), ..ListJson::new("NodeList", as_of, items) }
     }
+}
+
+/// Returns the controller of a PodGroup, as far as names tell: `<name>-<uid>` is that of a Volcano
+/// Job.
+pub(crate) fn owner(cluster: &Cluster, key: &ObjectKey) -> Option<Owner> {
+    let group = cluster.jobs[cluster.job(key)?].pod_group.as_ref()?;
+    owner_by_name(key, group.controller_uid.as_ref()?)
+}
+
+/// Returns the controller of a PodGroup that has this uid, likewise.
+pub(crate) fn owner_by_name(key: &ObjectKey, controller_uid: &str) -> Option<Owner> {
+    let name = key.name.strip_suffix(controller_uid)?.strip_suffix('-')?;
+    (name != "podgroup").then(|| Owner { kind: "job".to_owned(), name: name.to_owned() })
 }
 
 fn subject_kind(kind: Option<&str>) -> SubjectKind {

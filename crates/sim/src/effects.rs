@@ -7,8 +7,8 @@ use vc_engine::{Effect, Nomination};
 use vc_model::{PodGroupStatus, QUEUE_GATE};
 use vc_wire::{Kind, format_time};
 
-use crate::field::object_mut;
 use crate::simulation::Id;
+use vc_objects::field::object_mut;
 
 /// The object that an effect changes.
 pub(crate) fn target(effect: &Effect) -> Option<Id> {

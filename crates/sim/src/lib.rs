@@ -1,12 +1,9 @@
 //! vcsim: the same engine over files, scenarios and an embedded API server.
 
-mod admission;
+mod controllers;
 pub mod demo;
-mod duration;
 mod effects;
-mod field;
 pub mod fuzz;
-pub mod input;
 pub mod load;
 mod node_metrics;
 pub mod run;
@@ -16,6 +13,6 @@ mod simulation;
 mod storage;
 pub mod what_if;
 pub mod why;
-pub mod workload;
 
+pub use controllers::Controllers;
 pub use simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};

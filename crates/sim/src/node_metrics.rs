@@ -8,8 +8,8 @@ use vc_model::NodeLoad;
 use vc_resource::Quantity;
 use vc_wire::parse_time;
 
-use crate::field::text;
-use crate::input::InputObject;
+use vc_objects::field::text;
+use vc_objects::input::InputObject;
 
 /// True if the object says what a node uses.
 pub(crate) fn is_node_metrics(value: &Value) -> bool {

@@ -10,10 +10,10 @@ use vc_model::{Cluster, ClusterEvent, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
 
 use crate::effects;
-use crate::field::{object_mut, text};
-use crate::input::{InputObject, Source};
 use crate::node_metrics::{self, LoadTimes, is_node_metrics};
 use crate::storage;
+use vc_objects::field::{object_mut, text};
+use vc_objects::input::{InputObject, Source};
 
 /// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::field::{object_mut, text};
+use vc_objects::field::{object_mut, text};
 
 /// Annotation of a claim that is to be provisioned for a node.
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use vc_objects::input::Input;
 use vc_sim::demo::line::{Style, StyledLine};
 use vc_sim::demo::manifests::{ManifestPlan, Workload};
 use vc_sim::demo::picture::{self, DemoPicture};
 use vc_sim::demo::state::DemoState;
 use vc_sim::demo::summary::{DemoSummary, Quantiles, quantiles};
 use vc_sim::demo::view::{self, Screen};
-use vc_sim::input::Input;
 use vc_sim::serve::{Change, HYPER_NODES, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
 
 const QUIET: Duration = Duration::from_secs(2);

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::{Value, json};
+use vc_sim::Controllers;
 use vc_sim::serve::Expander;
-use vc_sim::workload::Controllers;
 
 fn made(object: Value) -> (Vec<Value>, Vec<Value>) {
     let objects = Controllers.expand(&object);

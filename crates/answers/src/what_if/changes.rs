@@ -244,7 +244,7 @@ fn delete_one(
             remove_node(run, node, notes);
         }
         LiveObject::PriorityClass(name) => {
-            let is_known = cluster.priority_classes().any(|(known, _)| known == name);
+            let is_known = cluster.priority_classes().any(|known| known.name == *name);
             if !is_known {
                 return Err(format!("no PriorityClass {name}"));
             }
@@ -325,7 +325,7 @@ fn set_job(
     record.min_member = change.min_member.unwrap_or(record.min_member);
     let waiting = waiting(cluster, job);
     if let Some(class) = &change.priority_class_name {
-        if cluster.priority_classes().all(|(known, _)| known != class) {
+        if cluster.priority_classes().all(|known| known.name != *class) {
             let field = "setJob.priorityClassName".to_owned();
             return Err((field, format!("no PriorityClass {class}")));
         }

@@ -8,7 +8,9 @@ use vc_resource::{Dim, Dims, Quantity, Resource};
 use crate::class::Class;
 use crate::cluster::Cluster;
 use crate::ids::{JobId, NodeId, QueueId, TaskId};
-use crate::record::{NodeRecord, ObjectKey, PodGroupRecord, QueueRecord, ResourceList};
+use crate::record::{
+    NodeRecord, ObjectKey, PodGroupRecord, PriorityClassRecord, QueueRecord, ResourceList,
+};
 use crate::status::TaskStatus;
 use crate::sums;
 use crate::task::Gates;
@@ -175,9 +177,9 @@ impl Cluster {
         self.version += 1;
     }
 
-    /// Returns the PriorityClasses by name, with their values.
-    pub fn priority_classes(&self) -> impl Iterator<Item = (&Arc<str>, i32)> {
-        self.priority_classes.iter().map(|(name, class)| (name, class.value))
+    /// Returns the PriorityClasses by name.
+    pub fn priority_classes(&self) -> impl Iterator<Item = &PriorityClassRecord> {
+        self.priority_classes.values()
     }
 }
 

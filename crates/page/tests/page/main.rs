@@ -8,3 +8,4 @@ mod redaction;
 mod rights;
 mod support;
 mod texts;
+mod what_if;

@@ -82,6 +82,8 @@ pub(crate) const USERS: &[(&str, &str)] = &[
     ("jo", "get explanations ml"),
     ("jo", "list explanations ml"),
     ("lister", "list explanations *"),
+    ("jo", "create whatifs ml"),
+    ("guest", "create whatifs *"),
     ("viewer", "get queues *"),
     ("viewer", "list nodes *"),
     ("viewer", "get nodes *"),
@@ -125,15 +127,30 @@ impl Page {
             true => path.to_owned(),
             false => format!("{BASE}/{path}"),
         };
-        let mut request = http::Request::get(path);
+        self.send(http::Request::get(path), headers, Body::empty()).await
+    }
+
+    async fn send(
+        &self,
+        mut request: http::request::Builder,
+        headers: &[(&str, &str)],
+        body: Body,
+    ) -> Reply {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.0.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let response = self.0.clone().oneshot(request.body(body).unwrap()).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await.unwrap();
         let text = String::from_utf8_lossy(&body).into_owned();
         Reply { code: parts.status.as_u16(), headers: parts.headers, text }
+    }
+
+    /// Sends a body as this user.
+    pub(crate) async fn post(&self, user: &str, path: &str, body: &str) -> Reply {
+        let request = http::Request::post(format!("{BASE}/{path}"));
+        let token = format!("Bearer {user}");
+        self.send(request, &[("authorization", &token)], body.to_owned().into()).await
     }
 
     /// Asks as this user.

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use vc_sim::input;
+use vc_objects::input;
+use vc_sim::Controllers;
 use vc_sim::serve::{ServeOptions, start};
-use vc_sim::workload::Controllers;
 
 use super::{fail, print};
 

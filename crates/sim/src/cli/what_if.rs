@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
-use vc_sim::what_if::{WhatIfOptions, flags, what_if};
+use vc_objects::what_if::flags::ChangeFlags;
+use vc_sim::what_if::{WhatIfOptions, what_if};
 use vc_text::escape_lines;
 
 use super::simulate::SimulateArgs;
@@ -62,7 +62,13 @@ enum WhatIfOutput {
 
 impl WhatIfArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let flags = match self.flags() {
+        let flags = ChangeFlags {
+            conf: self.conf.as_deref(),
+            set_queue: &self.set_queue,
+            add_nodes: &self.add_nodes,
+            drain: &self.drain,
+        };
+        let flags = match flags.changes() {
             Ok(flags) => flags,
             Err(error) => return misuse(&error),
         };
@@ -95,25 +101,5 @@ impl WhatIfArgs {
             true => ExitCode::from(UNPLACED),
             false => ExitCode::from(u8::from(answered.is_broken)),
         }
-    }
-
-    /// Returns the changes of the flags, each with the flag as it was written.
-    fn flags(&self) -> Result<Vec<(String, Value)>, String> {
-        let mut found = Vec::new();
-        if let Some(path) = &self.conf {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            found.push((format!("--conf {}", path.display()), json!({ "conf": text })));
-        }
-        for text in &self.set_queue {
-            let change = flags::set_queue(text).map_err(|error| format!("--set-queue: {error}"))?;
-            found.push((format!("--set-queue {text}"), change));
-        }
-        for text in &self.add_nodes {
-            let change = flags::add_nodes(text).map_err(|error| format!("--add-nodes: {error}"))?;
-            found.push((format!("--add-nodes {text}"), change));
-        }
-        found.extend(self.drain.iter().map(|node| (format!("--drain {node}"), flags::drain(node))));
-        Ok(found)
     }
 }

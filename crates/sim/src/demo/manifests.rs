@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::field::{text, title_of};
-use crate::input::{self, Input, InputError, Unreadable};
 use crate::serve::RUN_SECONDS;
+use vc_objects::field::{text, title_of};
+use vc_objects::input::{self, Input, InputError, Unreadable};
 
 /// Seconds after the start of the demo at which an object is applied; without it, at the start.
 pub const APPLY_AT: &str = "vcsim/apply-at";

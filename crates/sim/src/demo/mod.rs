@@ -22,9 +22,9 @@ use std::time::Duration;
 
 pub use run::run;
 
-use crate::input::InputError;
 use crate::serve::ServeError;
 use manifests::Workload;
+use vc_objects::input::InputError;
 
 /// How much faster `--fast` is.
 const FAST: f64 = 8.0;

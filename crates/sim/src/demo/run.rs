@@ -18,8 +18,8 @@ use super::state::DemoState;
 use super::summary::DemoSummary;
 use super::terminal::{LiveTerminal, line_text};
 use super::{DemoError, DemoOptions, view};
+use crate::Controllers;
 use crate::serve::{self, QUEUES, ServeOptions, Server};
-use crate::workload::Controllers;
 
 /// How often the view is drawn and lines are written.
 const TICK: Duration = Duration::from_millis(100);

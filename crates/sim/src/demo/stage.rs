@@ -11,8 +11,8 @@ use super::manifests::{ManifestPlan, ManifestStep};
 use super::state::{DemoState, Tone};
 use super::summary::DemoSummary;
 use super::watch::{ApiWatch, ObservedEvent};
-use crate::field::{text, title_of};
 use crate::serve::{ServedKind, Store};
+use vc_objects::field::{text, title_of};
 
 /// For how long nothing may have changed at the end: some of the scheduler's periods, at any speed
 /// of the workload.

@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde_json::Value;
 use vc_resource::Quantity;
 
-use crate::field::text;
 use crate::serve::{Change, HYPER_NODES, Key, NODES, POD_GROUPS, PODS, QUEUES, ServedKind};
+use vc_objects::field::text;
 
 pub use gang::{GangView, MemberCounts};
 pub use hyper_nodes::HyperNodeLoad;

@@ -9,11 +9,11 @@ use vc_engine::{Effect, EngineOptions};
 use vc_resource::Quantity;
 
 use super::world::group_of;
-use crate::input::{InputObject, Source};
 use crate::serve::{
     KINDS, LEASES, NODES, Object, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ServedKind, Store,
 };
 use crate::simulation::{KubeletMode, Setup, Simulation};
+use vc_objects::input::{InputObject, Source};
 
 /// Returns the nodes that hold more than they have (I1), with a text each.
 pub(super) fn room(store: &Store) -> BTreeMap<String, String> {

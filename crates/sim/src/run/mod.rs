@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use vc_conf::AllowMissing;
 use vc_engine::EngineOptions;
 
-use crate::admission::{self, AdmittedObjects};
-use crate::input::{self, InputError};
 use crate::simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};
+use vc_objects::admission::{self, AdmittedObjects};
+use vc_objects::input::{self, InputError};
 
 pub use certificate::{CertificateOutput, PlacementOutput, RuleOutput, VictimOutput};
 pub use quota::QuotaUseOutput;

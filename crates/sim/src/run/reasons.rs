@@ -5,9 +5,9 @@ use vc_model::ClusterEvent;
 use vc_wire::Kind;
 
 use super::result::group_of;
-use crate::field::text;
 use crate::simulation::Simulation;
-use crate::workload::SCHEDULER;
+use vc_objects::field::text;
+use vc_objects::workload::SCHEDULER;
 
 /// Whether a pod is ours and has no node yet.
 pub(super) fn waits(pod: &Value) -> bool {

@@ -12,9 +12,9 @@ use super::quota::QuotaUseOutput;
 use super::reasons;
 use super::topology::{TopologyOutput, topologies};
 use super::usage::AccountUseOutput;
-use crate::field::{name_of, text};
 use crate::simulation::{Cycle, Simulation};
-use crate::workload::GROUP_NAME;
+use vc_objects::field::{name_of, text};
+use vc_objects::workload::GROUP_NAME;
 
 /// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

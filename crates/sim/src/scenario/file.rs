@@ -10,13 +10,13 @@ use serde_yaml::Spanned;
 use vc_engine::EngineOptions;
 
 use super::flags::{self, FlagValues, ScenarioFlags};
-use crate::duration::parse_micros;
-use crate::field::{set_default, text};
-use crate::input::{Input, InputObject, error_text, text_of, yaml_options};
 use crate::node_metrics::is_node_metrics;
 use crate::serve::{KINDS, ServedKind};
 use crate::simulation::KubeletMode;
-use crate::workload::SCHEDULER;
+use vc_objects::duration::parse_micros;
+use vc_objects::field::{set_default, text};
+use vc_objects::input::{Input, InputObject, error_text, text_of, yaml_options};
+use vc_objects::workload::SCHEDULER;
 
 /// A scenario that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -136,7 +136,7 @@ impl Scenario {
             _ => true,
         });
         let now_micros = match &parsed.now {
-            None => crate::admission::NOON_MICROS,
+            None => vc_objects::admission::NOON_MICROS,
             Some(now) => vc_wire::parse_time(&now.value)
                 .ok_or_else(|| at(line_of(now), format!("now: is no time: {:?}", now.value)))?,
         };
@@ -232,7 +232,7 @@ fn complete(value: &mut Value) {
     };
     set_default(value, &["metadata"], "uid", uid);
     set_default(value, &["metadata"], "creationTimestamp", "2026-01-01T00:00:00Z");
-    if crate::admission::is_pod(value) {
+    if vc_objects::admission::is_pod(value) {
         set_default(value, &["spec"], "schedulerName", SCHEDULER);
     }
 }

@@ -8,8 +8,8 @@ use vc_wire::Kind;
 
 use super::compare::differences;
 use super::file::{Scenario, ScenarioError};
-use crate::field::text;
 use crate::simulation::{KubeletMode, Setup, Simulation};
+use vc_objects::field::text;
 
 /// The decisions of all cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl ScenarioOutcome {
                 (field("/type"), (field("/status"), field("/reason")))
             });
             let state = GroupState { phase: phase.to_owned(), conditions: by_type.collect() };
-            self.pod_groups.insert(crate::field::name_of(group), state);
+            self.pod_groups.insert(vc_objects::field::name_of(group), state);
         }
     }
 }

@@ -9,7 +9,7 @@ use vc_engine::Evaluator;
 
 use super::file::{Scenario, ScenarioError, name_in};
 use super::{compare, junit, rewrite};
-use crate::input::{InputError, scenario_files, text_of};
+use vc_objects::input::{InputError, scenario_files, text_of};
 
 /// Whether files are changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

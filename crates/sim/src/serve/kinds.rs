@@ -208,3 +208,16 @@ const fn row(
 ) -> ServedKind {
     ServedKind { group, plural, version, kind, scope, status, short_names }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::KINDS;
+
+    #[test]
+    fn objects_of_files_have_the_scope_that_is_served() {
+        for kind in KINDS {
+            let is_namespaced = vc_objects::is_namespaced(&kind.api_version(), kind.kind);
+            assert_eq!(is_namespaced, kind.is_namespaced(), "{}", kind.qualified());
+        }
+    }
+}

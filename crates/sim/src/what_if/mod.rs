@@ -1,30 +1,21 @@
 //! `vcsim what-if`: the engine over objects from files, then the difference that changes make.
 //! Specification: answers.md 9, 13, 16.
 
-mod applied;
-pub mod flags;
-mod json;
-mod parse;
-mod text;
+mod live;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use serde_json::{Value, json};
-use vc_answers::{Change, LiveObject, WhatIf, WhatIfError, WhatIfResult, what_if as answer};
+use serde_json::Value;
+use vc_answers::{Change, LiveObject, WhatIfError, WhatIfResult, what_if as answer};
 use vc_model::ObjectKey;
+use vc_objects::input::{self, ANSWERS, Input, InputError, InputObject};
+use vc_objects::what_if::{MOST_BYTES, WhatIfAsked, WhatIfTexts, understand};
+use vc_page::{StateSource, WhatIfResultJson, what_if_text};
 
-use crate::input::{self, ANSWERS, Input, InputError, InputObject, Source};
 use crate::run::{RunError, RunOptions, Simulated, simulate};
 use crate::simulation::Simulation;
 use crate::why::OwnerNames;
-use applied::applied;
-use parse::{ParsedChange, ParsedQuestion, parse};
-
-pub use json::WhatIfJson;
-
-/// Longest document, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+use live::SimulationObjects;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -61,12 +52,6 @@ pub struct WhatIfAnswer {
     pub is_broken: bool,
 }
 
-/// A change with what the user calls it.
-struct PlacedChange {
-    place: String,
-    change: Change,
-}
-
 /// Runs the cycles, makes the changes and compares.
 ///
 /// # Errors
@@ -75,7 +60,12 @@ pub fn what_if(options: &WhatIfOptions) -> Result<WhatIfAnswer, WhatIfFailure> {
     let Simulated { mut simulation, last, problems, is_broken, .. } = simulate(&options.run)?;
     last.ok_or(WhatIfFailure::NoCycle)?;
     simulation.engine_after_cycle();
-    let (question, places, warnings) = question(options, &simulation)?;
+    let live = SimulationObjects::of(&simulation);
+    let texts = read(options)?;
+    let understood =
+        understand(texts, &live).map_err(|error| WhatIfFailure::Change(error.to_string()))?;
+    let WhatIfAsked { mut question, places, warnings } = understood;
+    question.changes.iter_mut().for_each(|change| name_groups(change, &simulation));
     let named = |error: WhatIfError| {
         let place = places.get(error.change).map_or("", |place| &**place);
         WhatIfFailure::Change(format!("{place}{}: {}", error.field, error.message))
@@ -85,46 +75,8 @@ pub fn what_if(options: &WhatIfOptions) -> Result<WhatIfAnswer, WhatIfFailure> {
     Ok(WhatIfAnswer { result, owners: OwnerNames::of(&simulation), problems, is_broken })
 }
 
-/// Returns the question, what the user calls each of its changes, and warnings.
-fn question(
-    options: &WhatIfOptions,
-    simulation: &Simulation,
-) -> Result<(WhatIf, Vec<String>, Vec<String>), WhatIfFailure> {
-    let (documents, objects) = read(options)?;
-    let mut asked = WhatIf::default();
-    let (mut changes, mut warnings) = (Vec::new(), Vec::new());
-    for InputObject { value, source } in &documents {
-        let place = format!("{source}: ");
-        let question = parse(value).map_err(|text| wrong(&place, &text))?;
-        (asked.cycles, asked.kubelet) = (question.cycles, question.kubelet);
-        take(question, (&place, source), simulation, (&mut changes, &mut warnings))?;
-    }
-    if !objects.is_empty() {
-        let made = applied(objects, simulation).map_err(|text| wrong("", &text))?;
-        warnings.extend(made.warnings);
-        changes.push(PlacedChange { place: String::new(), change: Change::Apply(made.events) });
-    }
-    for (flag, change) in &options.flags {
-        let document = json!({ "spec": { "changes": [change] } });
-        let place = format!("{flag}: ");
-        let question = parse(&document).map_err(|text| wrong(&place, &text))?;
-        let source = Source { file: flag.as_str().into(), line: 1 };
-        take(question, (&place, &source), simulation, (&mut changes, &mut warnings))?;
-    }
-    let mut places = Vec::new();
-    for PlacedChange { place, change } in changes {
-        places.push(place);
-        asked.changes.push(resolved(change, simulation));
-    }
-    Ok((asked, places, warnings))
-}
-
-fn wrong(place: &str, text: &str) -> WhatIfFailure {
-    WhatIfFailure::Change(format!("{place}{text}"))
-}
-
-/// Reads the files: documents, and objects to apply.
-fn read(options: &WhatIfOptions) -> Result<(Vec<InputObject>, Vec<InputObject>), WhatIfFailure> {
+/// Reads the files: a document, and objects to apply.
+fn read(options: &WhatIfOptions) -> Result<WhatIfTexts, WhatIfFailure> {
     let Input { objects, unreadable, .. } = input::read(&options.files)?;
     if let Some(unreadable) = unreadable.first() {
         return Err(WhatIfFailure::Change(unreadable.to_string()));
@@ -132,55 +84,25 @@ fn read(options: &WhatIfOptions) -> Result<(Vec<InputObject>, Vec<InputObject>),
     let is_document = |object: &InputObject| {
         object.value["kind"] == "WhatIf" && object.value["apiVersion"] == ANSWERS
     };
-    let (documents, objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_document);
+    let (mut documents, objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_document);
     if let [_, second, ..] = &documents[..] {
         let text = format!("{}: one WhatIf wanted, {} given", second.source, documents.len());
         return Err(WhatIfFailure::Change(text));
     }
-    for InputObject { value, source } in &documents {
-        if MOST_BYTES < value.to_string().len() {
-            return Err(WhatIfFailure::Change(format!("{source}: 1 MiB at most")));
-        }
+    let document = documents.pop();
+    if let Some(InputObject { value, source }) = &document
+        && MOST_BYTES < value.to_string().len()
+    {
+        return Err(WhatIfFailure::Change(format!("{source}: 1 MiB at most")));
     }
-    Ok((documents, objects))
-}
-
-/// Adds the changes of a document.
-fn take(
-    question: ParsedQuestion,
-    (place, source): (&str, &Source),
-    simulation: &Simulation,
-    (changes, warnings): (&mut Vec<PlacedChange>, &mut Vec<String>),
-) -> Result<(), WhatIfFailure> {
-    warnings.extend(question.warnings);
-    let is_flag = source.file.starts_with("--");
-    for (path, change) in question.changes {
-        let place = if is_flag { place.to_owned() } else { format!("{place}{path}.") };
-        let change = match change {
-            ParsedChange::Made(change) => change,
-            ParsedChange::Apply(objects) => {
-                let mut input = Input::default();
-                let file: Arc<str> = format!("{}: {path}.apply", source.file).into();
-                for value in objects {
-                    input.add_object(&file, source.line, value);
-                }
-                if let Some(unreadable) = input.unreadable.first() {
-                    return Err(WhatIfFailure::Change(unreadable.to_string()));
-                }
-                let made = applied(input.objects, simulation);
-                let made = made.map_err(WhatIfFailure::Change)?;
-                warnings.extend(made.warnings);
-                Change::Apply(made.events)
-            }
-        };
-        changes.push(PlacedChange { place, change });
-    }
-    Ok(())
+    let document = document.map(|document| (format!("{}: ", document.source), document));
+    let flags = options.flags.clone();
+    Ok(WhatIfTexts { document, objects, flags, ..WhatIfTexts::default() })
 }
 
 /// Names controllers of a change by their PodGroups.
-fn resolved(mut change: Change, simulation: &Simulation) -> Change {
-    let keys: Vec<&mut ObjectKey> = match &mut change {
+fn name_groups(change: &mut Change, simulation: &Simulation) {
+    let keys: Vec<&mut ObjectKey> = match change {
         Change::Finish(jobs) => jobs.iter_mut().collect(),
         Change::SetJob(job, _) => vec![job],
         Change::SetPods(job, _) => vec![job],
@@ -192,7 +114,6 @@ fn resolved(mut change: Change, simulation: &Simulation) -> Change {
             *key = group;
         }
     }
-    change
 }
 
 fn job_key(object: &mut LiveObject) -> Option<&mut ObjectKey> {
@@ -205,12 +126,12 @@ fn job_key(object: &mut LiveObject) -> Option<&mut ObjectKey> {
 impl WhatIfAnswer {
     /// Returns the answer for people.
     pub fn text(&self) -> String {
-        text::of(&self.result, &self.owners)
+        what_if_text(&self.json())
     }
 
     /// Returns the answer for programs.
-    pub fn json(&self) -> WhatIfJson<'_> {
-        WhatIfJson::of(&self.result)
+    pub fn json(&self) -> WhatIfResultJson {
+        WhatIfResultJson::new(&self.result, &|key| self.owners.get(key), StateSource::File)
     }
 
     /// True if a pod that was applied has no node at the end.

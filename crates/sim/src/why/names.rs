@@ -10,9 +10,9 @@ use vc_page::Owner;
 use vc_wire::Kind;
 
 use super::WhyError;
-use crate::field::text;
 use crate::simulation::Simulation;
-use crate::workload::SCHEDULER;
+use vc_objects::field::text;
+use vc_objects::workload::SCHEDULER;
 
 /// Short names of kinds, as kubectl has them.
 const SHORT: &[(&str, &str)] = &[
@@ -49,7 +49,7 @@ impl OwnerNames {
     }
 
     /// Returns the controller of a PodGroup. Returns `None` if it has none.
-    pub(super) fn get(&self, group: &ObjectKey) -> Option<Owner> {
+    pub(crate) fn get(&self, group: &ObjectKey) -> Option<Owner> {
         let it = self.0.get(group)?;
         Some(Owner { kind: it.kind.clone(), name: it.name.clone() })
     }

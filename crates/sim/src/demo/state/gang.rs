@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::log::{count, span};
 use super::{DemoState, PodView, Tone};
-use crate::field::text;
 use crate::serve::{Change, Key};
+use vc_objects::field::text;
 
 /// A PodGroup.
 #[derive(Clone, Debug)]

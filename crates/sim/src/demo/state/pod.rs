@@ -7,9 +7,9 @@ use vc_model::{ClusterEvent, RequestGates, pod_request};
 use vc_resource::{Dim, Dims};
 
 use super::DemoState;
-use crate::field::text;
 use crate::serve::{Change, Key, RUN_SECONDS};
-use crate::workload::{GROUP_NAME, SCHEDULER};
+use vc_objects::field::text;
+use vc_objects::workload::{GROUP_NAME, SCHEDULER};
 
 /// A pod.
 #[derive(Clone, Debug)]

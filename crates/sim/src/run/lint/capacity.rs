@@ -8,8 +8,8 @@ use vc_resource::{Dims, Resource};
 use vc_wire::Kind;
 
 use super::{of_kind, some_of};
-use crate::field::name_of;
 use crate::run::reasons::waits;
+use vc_objects::field::name_of;
 
 /// A node as a pod sees it when nothing else runs there.
 type FreeResources = Resource;

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::field::{name_of, text};
-use crate::input::InputObject;
 use crate::serve::KINDS;
-use crate::workload::{SCHEDULER, group_of};
+use vc_objects::field::{name_of, text};
+use vc_objects::input::InputObject;
+use vc_objects::workload::{SCHEDULER, group_of};
 
 /// All warnings about these objects.
 pub(super) fn warnings(objects: &[InputObject]) -> Vec<String> {

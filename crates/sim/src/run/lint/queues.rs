@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::of_kind;
-use crate::field::text;
+use vc_objects::field::text;
 
 pub(super) fn warnings(values: &[&Value]) -> Vec<String> {
     let queues = of_kind(values, "scheduling.volcano.sh", "Queue");

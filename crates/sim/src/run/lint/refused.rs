@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use vc_resource::Quantity;
 
 use super::some_of;
-use crate::field::{name_of, text};
 use crate::serve::{ServedKind, refusal_of_new};
-use crate::workload::group_of;
+use vc_objects::field::{name_of, text};
+use vc_objects::workload::group_of;
 
 /// The largest priority of a class that is not of the system.
 const MOST_PRIORITY: i64 = 1_000_000_000;

@@ -9,7 +9,7 @@ use vc_wire::{Kind, kind_of};
 use crate::admission::{AdmittedObjects, admit_beside};
 use crate::field::{object_mut, text, title_of};
 use crate::input::InputObject;
-use crate::simulation::Simulation;
+use crate::live::{LiveIdentity, LiveObjects};
 use crate::workload::is_workload;
 
 /// What objects to apply become.
@@ -25,12 +25,10 @@ pub(super) struct AppliedObjects {
 /// An object cannot be read, or there are too many pods.
 pub(super) fn applied(
     mut objects: Vec<InputObject>,
-    simulation: &Simulation,
+    live: &dyn LiveObjects,
 ) -> Result<AppliedObjects, String> {
-    objects.iter_mut().for_each(|object| take_identity(&mut object.value, simulation));
-    let live = simulation.all_objects();
-    let AdmittedObjects { objects, unreadable, .. } =
-        admit_beside(objects, live, simulation.now_micros());
+    objects.iter_mut().for_each(|object| take_identity(&mut object.value, live));
+    let AdmittedObjects { objects, unreadable, .. } = admit_beside(objects, live);
     if let Some(unreadable) = unreadable.first() {
         return Err(unreadable.to_string());
     }
@@ -48,7 +46,7 @@ pub(super) fn applied(
             continue;
         };
         let names = (text(&value, "/metadata/namespace"), text(&value, "/metadata/name"));
-        let is_live = simulation.object(kind, names.0, names.1).is_some();
+        let is_live = live.find(kind, names.0, names.1).is_some();
         if is_live && kind == Kind::Pod {
             let title = title_of(&value);
             applied.warnings.push(format!("{title} exists and stays as it is; setPods changes it"));
@@ -65,7 +63,7 @@ pub(super) fn applied(
 
 /// Gives an object the uid and the status of the object that it replaces, and a workload the uid that
 /// its pods and PodGroups name.
-fn take_identity(value: &mut Value, simulation: &Simulation) {
+fn take_identity(value: &mut Value, live: &dyn LiveObjects) {
     if !text(value, "/metadata/uid").is_empty() {
         return;
     }
@@ -74,20 +72,15 @@ fn take_identity(value: &mut Value, simulation: &Simulation) {
         namespace => namespace,
     };
     let (kind, name) = (text(value, "/kind"), text(value, "/metadata/name"));
-    let is_it = |owner: &&Value| owner["kind"] == kind && owner["name"] == name;
-    let of_owner = |object: &Value| -> Option<String> {
-        let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
-        let owner = owners.iter().find(is_it)?;
-        (text(object, "/metadata/namespace") == namespace).then(|| text(owner, "/uid").to_owned())
-    };
     let read = kind_of(text(value, "/apiVersion"), kind);
     let scope = |kind: Kind| if kind.is_namespaced() { namespace } else { "" };
-    let live = read.and_then(|kind| simulation.object(kind, scope(kind), name));
-    let (uid, status) = match live {
-        Some(live) => (Some(text(live, "/metadata/uid").to_owned()), live.get("status").cloned()),
-        None if is_workload(value) => (simulation.all_objects().find_map(of_owner), None),
+    let known = read.and_then(|kind| live.find(kind, scope(kind), name));
+    let (uid, status) = match known {
+        Some(LiveIdentity { uid, status }) => (Some(uid), status),
+        None if is_workload(value) => (live.controller_uid(namespace, kind, name), None),
         None => (None, None),
     };
+    let uid = uid.filter(|uid| !uid.is_empty());
     if let (Some(uid), Some(metadata)) = (uid, object_mut(value, &["metadata"])) {
         metadata.insert("uid".to_owned(), uid.into());
     }

@@ -11,7 +11,7 @@ const MAX_DEPTH: usize = 60;
 
 /// Sized for dumps of whole clusters. Only `true` and `false` are booleans: a label `no` or a node
 /// `n` is a text to everybody but YAML 1.1.
-pub(crate) fn options() -> Options {
+pub fn options() -> Options {
     const MANY: usize = 1 << 40;
     serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -26,7 +26,7 @@ pub(crate) fn options() -> Options {
 }
 
 /// The line of an error within its text, and what it says.
-pub(crate) fn error_text(error: &serde_yaml::Error) -> (usize, String) {
+pub fn error_text(error: &serde_yaml::Error) -> (usize, String) {
     let error = error.without_snippet();
     let line = error.location().map_or(1, |at| usize::try_from(at.line()).unwrap_or(1));
     let render = serde_yaml::render_options! { snippets: SnippetMode::Off };

@@ -1,14 +1,13 @@
-//! The difference for people, one line for each row. Specification: answers.md 13.
+//! What would happen with changes, for people, one line for each row. Specification: answers.md 13.
 
 use std::fmt::Write;
 
-use vc_answers::{EvictedPod, QueueDifference, WhatIfResult};
 use vc_text::escape;
 
-use crate::why::OwnerNames;
+use crate::what_if::{QueueDifferenceJson, SupposedEvictionJson, WhatIfResultJson};
 
 /// Returns the lines.
-pub(super) fn of(it: &WhatIfResult, owners: &OwnerNames) -> String {
+pub fn what_if_text(it: &WhatIfResultJson) -> String {
     let mut out = String::new();
     let mut line = |mark: &str, word: &str, text: &str| {
         let _infallible = writeln!(out, "{mark} {word:<8} {}", escape(text));
@@ -23,14 +22,14 @@ pub(super) fn of(it: &WhatIfResult, owners: &OwnerNames) -> String {
         line("~", "moved", &format!("{} {} → {}", row.pod, row.from, row.to));
     }
     for row in &it.evicted {
-        line("+", "evicted", &evicted(row, owners));
+        line("+", "evicted", &evicted(row));
     }
     for row in &it.spared {
-        line("-", "evicted", &evicted(row, owners));
+        line("-", "evicted", &evicted(row));
     }
     for row in &it.waiting {
-        let text = format!("{}  {}: {}", owners.name(&row.key), row.code.as_str(), row.text);
-        line("!", "waits", &text);
+        let job = if row.job.is_empty() { &row.pod_group } else { &row.job };
+        line("!", "waits", &format!("{job}  {}: {}", row.code, row.text));
     }
     for row in &it.queues {
         line(" ", "queue", &queue(row));
@@ -45,10 +44,10 @@ pub(super) fn of(it: &WhatIfResult, owners: &OwnerNames) -> String {
     out
 }
 
-fn evicted(row: &EvictedPod, owners: &OwnerNames) -> String {
+fn evicted(row: &SupposedEvictionJson) -> String {
     let mut text = format!("{} ({}", row.pod, row.action);
-    if let Some(group) = &row.for_group {
-        let _infallible = write!(text, " for {}", owners.name(group));
+    if let Some(job) = row.for_job.as_ref().or(row.r#for.as_ref()) {
+        let _infallible = write!(text, " for {job}");
     }
     if !row.plugins.is_empty() {
         let _infallible = write!(text, ", granted by {}", row.plugins.join(", "));
@@ -56,8 +55,8 @@ fn evicted(row: &EvictedPod, owners: &OwnerNames) -> String {
     text + ")"
 }
 
-fn queue(row: &QueueDifference) -> String {
-    let amounts = row.allocated.iter().filter(|(name, _)| name != "pods");
+fn queue(row: &QueueDifferenceJson) -> String {
+    let amounts = row.allocated.iter().filter(|(name, _)| *name != "pods");
     let amounts = amounts.map(|(name, [before, after])| format!("{name} {before} → {after}"));
     let share = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |it| format!("{it:.2}"));
     let shares = row.share.iter();
@@ -68,20 +67,17 @@ fn queue(row: &QueueDifference) -> String {
 }
 
 /// The last line: counts of whole lists.
-fn sum(it: &WhatIfResult) -> String {
-    let count = |name: &str, shown: usize| {
-        let full = it.truncated.iter().find(|(other, _)| *other == name);
-        full.map_or(shown, |(_, full)| *full)
-    };
+fn sum(it: &WhatIfResultJson) -> String {
+    let count = |name: &str, shown: usize| it.truncated.get(name).copied().unwrap_or(shown);
     let cycles = if it.cycles == 1 { "cycle" } else { "cycles" };
-    let settled = if it.is_settled { "settled" } else { "not settled" };
-    let complete = if it.is_complete { "" } else { "; later ends were left out" };
+    let settled = if it.settled { "settled" } else { "not settled" };
+    let complete = if it.complete { "" } else { "; later ends were left out" };
+    let waiting = count("waiting", it.waiting.len());
     format!(
-        "{} placed, {} evicted, {} {} ({} {cycles}, {settled}{complete})\n",
+        "{} placed, {} evicted, {waiting} {} ({} {cycles}, {settled}{complete})\n",
         count("placed", it.placed.len()),
         count("evicted", it.evicted.len()),
-        count("waiting", it.waiting.len()),
-        if count("waiting", it.waiting.len()) == 1 { "waits" } else { "wait" },
+        if waiting == 1 { "waits" } else { "wait" },
         it.cycles,
     )
 }

@@ -1,29 +1,63 @@
 //! Changes as flags: each becomes one change of a document. Specification: answers.md 13.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::parse::QUEUE_FIELDS;
 
+/// Flags with changes, as they were written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChangeFlags<'a> {
+    /// `--conf`: another configuration of the scheduler.
+    pub conf: Option<&'a Path>,
+    /// `--set-queue`.
+    pub set_queue: &'a [String],
+    /// `--add-nodes`.
+    pub add_nodes: &'a [String],
+    /// `--drain`.
+    pub drain: &'a [String],
+}
+
+impl ChangeFlags<'_> {
+    /// Returns the changes, each with its flag as it was written.
+    ///
+    /// # Errors
+    /// A flag has another form, or a file cannot be read.
+    pub fn changes(self) -> Result<Vec<(String, Value)>, String> {
+        let mut found = Vec::new();
+        if let Some(path) = self.conf {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            found.push((format!("--conf {}", path.display()), json!({ "conf": text })));
+        }
+        for text in self.set_queue {
+            let change = set_queue(text).map_err(|error| format!("--set-queue: {error}"))?;
+            found.push((format!("--set-queue {text}"), change));
+        }
+        for text in self.add_nodes {
+            let change = add_nodes(text).map_err(|error| format!("--add-nodes: {error}"))?;
+            found.push((format!("--add-nodes {text}"), change));
+        }
+        found.extend(self.drain.iter().map(|node| (format!("--drain {node}"), drain(node))));
+        Ok(found)
+    }
+}
+
 /// Returns the change of `--add-nodes LIKE=COUNT`.
-///
-/// # Errors
-/// The text has another form.
-pub fn add_nodes(text: &str) -> Result<Value, String> {
+fn add_nodes(text: &str) -> Result<Value, String> {
     let (like, count) = text.split_once('=').unwrap_or((text, "1"));
     let count: i64 = count.parse().map_err(|_| format!("{count:?} is not a number"))?;
     Ok(json!({ "addNodes": { "like": like, "count": count } }))
 }
 
 /// Returns the change of `--drain NODE`.
-pub fn drain(node: &str) -> Value {
+fn drain(node: &str) -> Value {
     json!({ "removeNodes": { "names": [node] } })
 }
 
 /// Returns the change of `--set-queue NAME.FIELD=VALUE`, or `NAME.FIELD.RESOURCE=VALUE`.
-///
-/// # Errors
-/// The text has another form, or names no field of a queue.
-pub fn set_queue(text: &str) -> Result<Value, String> {
+fn set_queue(text: &str) -> Result<Value, String> {
     let wanted =
         || format!("{text:?} is not NAME.FIELD=VALUE, with a FIELD of {}", QUEUE_FIELDS.join(", "));
     let (path, value) = text.split_once('=').ok_or_else(wanted)?;

@@ -92,7 +92,7 @@ fn fields_of(name: &str) -> &'static KnownFields {
 
 /// One warning a field and file, with the first object that has it. The same field at another place
 /// of a list is the same.
-pub(crate) fn unknown_fields(objects: &[InputObject]) -> Vec<String> {
+pub fn unknown_fields(objects: &[InputObject]) -> Vec<String> {
     let mut found = FoundFields::default();
     for object in objects {
         for (path, template, name) in templates(&object.value) {

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub(crate) use document::ANSWERS;
-pub(crate) use files::text_of;
+pub use document::ANSWERS;
+pub use files::text_of;
 pub use files::{InputError, read, scenario_files};
-pub(crate) use unknown_fields::unknown_fields;
-pub(crate) use yaml::{error_text, options as yaml_options};
+pub use unknown_fields::unknown_fields;
+pub use yaml::{error_text, options as yaml_options};
 
 /// Where an object stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,7 +34,7 @@ impl fmt::Display for Source {
 }
 
 /// An object as it was written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputObject {
     pub value: Value,
     pub source: Source,
@@ -84,7 +84,7 @@ impl Input {
         }
     }
 
-    pub(crate) fn add_object(&mut self, file: &Arc<str>, line: usize, value: Value) {
+    pub fn add_object(&mut self, file: &Arc<str>, line: usize, value: Value) {
         let source = Source { file: file.clone(), line };
         match document::identity_problem(&value) {
             None => self.objects.push(InputObject { value, source }),

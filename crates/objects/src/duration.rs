@@ -1,7 +1,7 @@
 //! Durations as Go writes them: `1s`, `1m30s`, `100ms`. Specification: core.md 1.1.
 
 /// The microseconds of a duration; `None` when it is not one, or negative.
-pub(crate) fn parse_micros(text: &str) -> Option<i64> {
+pub fn parse_micros(text: &str) -> Option<i64> {
     if text == "0" {
         return Some(0);
     }

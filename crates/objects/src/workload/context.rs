@@ -9,7 +9,7 @@ use crate::field::text;
 
 /// The objects that matter to controllers, by what they look for.
 #[derive(Debug, Default)]
-pub(crate) struct WorkloadContext {
+pub struct WorkloadContext {
     /// Namespace and name.
     pods: BTreeSet<(String, String)>,
     pod_groups: BTreeSet<(String, String)>,
@@ -24,39 +24,54 @@ pub(crate) struct WorkloadContext {
 
 impl WorkloadContext {
     /// Takes note of an object.
-    pub(crate) fn add(&mut self, object: &Value) {
-        let key = key(text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    pub fn add(&mut self, object: &Value) {
+        let (namespace, name) =
+            (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
         match (group_of(object), text(object, "/kind")) {
             ("", "Pod") => {
-                if is_active(object)
-                    && let Some(owner) = controller_uid(object)
-                {
-                    *self.n_active.entry(owner.to_owned()).or_default() += 1;
-                }
-                self.pods.insert(key);
+                let owner = controller_uid(object).filter(|_| is_active(object));
+                self.add_pod(namespace, name, owner);
             }
             ("scheduling.volcano.sh", "PodGroup") => {
-                if let Some(owner) = controller_uid(object) {
-                    self.owned_groups.insert(owner.to_owned(), key.1.clone());
-                }
-                self.pod_groups.insert(key);
+                self.add_pod_group(namespace, name, controller_uid(object));
             }
             ("apps", "ReplicaSet") => {
                 self.deployed.extend(controller_uid(object).map(str::to_owned));
             }
             ("scheduling.k8s.io", "PriorityClass") => {
-                let value = object["value"].as_i64().unwrap_or(0);
-                self.priorities.insert(key.1, value);
+                self.add_priority_class(name, object["value"].as_i64().unwrap_or(0));
             }
             _ => {}
         }
+    }
+
+    /// Takes note of a pod, with the uid of its controller if it is not finished and not being
+    /// deleted.
+    pub fn add_pod(&mut self, namespace: &str, name: &str, active_of: Option<&str>) {
+        if let Some(owner) = active_of {
+            *self.n_active.entry(owner.to_owned()).or_default() += 1;
+        }
+        self.pods.insert(key(namespace, name));
+    }
+
+    /// Takes note of a PodGroup, with the uid of its controller.
+    pub fn add_pod_group(&mut self, namespace: &str, name: &str, controller: Option<&str>) {
+        if let Some(owner) = controller {
+            self.owned_groups.insert(owner.to_owned(), name.to_owned());
+        }
+        self.pod_groups.insert(key(namespace, name));
+    }
+
+    /// Takes note of a PriorityClass.
+    pub fn add_priority_class(&mut self, name: &str, value: i64) {
+        self.priorities.insert(name.to_owned(), value);
     }
 
     pub(super) fn has_pod(&self, namespace: &str, name: &str) -> bool {
         self.pods.contains(&key(namespace, name))
     }
 
-    pub(crate) fn has_pod_group(&self, namespace: &str, name: &str) -> bool {
+    pub fn has_pod_group(&self, namespace: &str, name: &str) -> bool {
         self.pod_groups.contains(&key(namespace, name))
     }
 

@@ -16,7 +16,7 @@ const QUEUE_NAME: &str = "scheduling.volcano.sh/queue-name";
 const INHERITED: &str = "volcano.sh/";
 
 /// Puts one of our pods without a PodGroup into one, and returns the PodGroup if it is a new one.
-pub(crate) fn join_group(
+pub fn join_group(
     pod: &mut Value,
     owner: Option<&Value>,
     context: &WorkloadContext,

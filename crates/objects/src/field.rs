@@ -4,38 +4,38 @@ use serde_json::{Map, Value};
 
 /// A field of an object and its path.
 #[derive(Clone, Debug)]
-pub(crate) struct FieldReader<'a> {
+pub struct FieldReader<'a> {
     path: String,
     value: &'a Value,
 }
 
 impl<'a> FieldReader<'a> {
     /// The object itself.
-    pub(crate) fn root(value: &'a Value) -> Self {
+    pub fn root(value: &'a Value) -> Self {
         Self { path: String::new(), value }
     }
 
     /// A field of this object. Absent and `null` are the same.
-    pub(crate) fn at(&self, name: &str) -> FieldReader<'a> {
+    pub fn at(&self, name: &str) -> FieldReader<'a> {
         let dot = if self.path.is_empty() { "" } else { "." };
         FieldReader { path: format!("{}{dot}{name}", self.path), value: &self.value[name] }
     }
 
     /// The path, such as `spec.changes[0]`.
-    pub(crate) fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         &self.path
     }
 
-    pub(crate) fn value(&self) -> &'a Value {
+    pub fn value(&self) -> &'a Value {
         self.value
     }
 
-    pub(crate) fn is_absent(&self) -> bool {
+    pub fn is_absent(&self) -> bool {
         self.value.is_null()
     }
 
     /// The integer, `None` when absent.
-    pub(crate) fn int(&self) -> Result<Option<i64>, String> {
+    pub fn int(&self) -> Result<Option<i64>, String> {
         match self.value {
             Value::Null => Ok(None),
             value => value.as_i64().map(Some).ok_or_else(|| self.must_be("an integer")),
@@ -43,7 +43,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// The text, empty when absent.
-    pub(crate) fn text(&self) -> Result<&'a str, String> {
+    pub fn text(&self) -> Result<&'a str, String> {
         match self.value {
             Value::Null => Ok(""),
             value => value.as_str().ok_or_else(|| self.must_be("a string")),
@@ -51,7 +51,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// The flag, false when absent.
-    pub(crate) fn flag(&self) -> Result<bool, String> {
+    pub fn flag(&self) -> Result<bool, String> {
         match self.value {
             Value::Null => Ok(false),
             value => value.as_bool().ok_or_else(|| self.must_be("true or false")),
@@ -59,7 +59,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// The elements, none when absent.
-    pub(crate) fn list(&self) -> Result<Vec<FieldReader<'a>>, String> {
+    pub fn list(&self) -> Result<Vec<FieldReader<'a>>, String> {
         let items: &[Value] = match self.value {
             Value::Null => &[],
             Value::Array(items) => items,
@@ -70,7 +70,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// The object, `None` when absent.
-    pub(crate) fn object(&self) -> Result<Option<&'a Map<String, Value>>, String> {
+    pub fn object(&self) -> Result<Option<&'a Map<String, Value>>, String> {
         match self.value {
             Value::Null => Ok(None),
             Value::Object(fields) => Ok(Some(fields)),
@@ -79,7 +79,7 @@ impl<'a> FieldReader<'a> {
     }
 
     /// A message about this field.
-    pub(crate) fn problem(&self, message: &str) -> String {
+    pub fn problem(&self, message: &str) -> String {
         format!("{}: {message}", self.path)
     }
 
@@ -89,12 +89,12 @@ impl<'a> FieldReader<'a> {
 }
 
 /// The text at a JSON pointer, empty when there is none.
-pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// `namespace/name`, or the name alone.
-pub(crate) fn name_of(value: &Value) -> String {
+pub fn name_of(value: &Value) -> String {
     match (text(value, "/metadata/namespace"), text(value, "/metadata/name")) {
         ("", name) => name.to_owned(),
         (namespace, name) => format!("{namespace}/{name}"),
@@ -102,16 +102,13 @@ pub(crate) fn name_of(value: &Value) -> String {
 }
 
 /// `job default/train`, for messages.
-pub(crate) fn title_of(value: &Value) -> String {
+pub fn title_of(value: &Value) -> String {
     format!("{} {}", text(value, "/kind").to_lowercase(), name_of(value))
 }
 
 /// The object at a path of plain fields, made where it is absent; `None` where something else is
 /// in the way.
-pub(crate) fn object_mut<'a>(
-    value: &'a mut Value,
-    path: &[&str],
-) -> Option<&'a mut Map<String, Value>> {
+pub fn object_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut value = value;
     for field in path {
         let fields = value.as_object_mut()?;
@@ -124,7 +121,7 @@ pub(crate) fn object_mut<'a>(
 }
 
 /// Sets a field that is absent, `null` or an empty text.
-pub(crate) fn set_default(value: &mut Value, path: &[&str], field: &str, to: impl Into<Value>) {
+pub fn set_default(value: &mut Value, path: &[&str], field: &str, to: impl Into<Value>) {
     if let Some(fields) = object_mut(value, path) {
         let old = fields.entry(field).or_insert(Value::Null);
         if old.is_null() || old.as_str() == Some("") {

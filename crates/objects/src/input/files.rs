@@ -47,7 +47,7 @@ pub fn scenario_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, InputError> {
 }
 
 /// The text of a file.
-pub(crate) fn text_of(path: &Path) -> Result<String, InputError> {
+pub fn text_of(path: &Path) -> Result<String, InputError> {
     std::fs::read_to_string(path).map_err(|error| failure(path, error))
 }
 

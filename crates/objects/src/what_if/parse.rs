@@ -63,11 +63,11 @@ pub(super) struct ParsedQuestion {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads a document.
+/// Reads a document. Names of jobs without a namespace are of this one.
 ///
 /// # Errors
 /// The text names the field that is wrong.
-pub(super) fn parse(document: &Value) -> Result<ParsedQuestion, String> {
+pub(super) fn parse(document: &Value, namespace: &str) -> Result<ParsedQuestion, String> {
     let root = FieldReader::root(document);
     only(&root, &["apiVersion", "kind", "metadata", "spec"])?;
     let spec = root.at("spec");
@@ -79,7 +79,7 @@ pub(super) fn parse(document: &Value) -> Result<ParsedQuestion, String> {
     }
     let (mut warnings, mut changes, mut n_new_nodes) = (Vec::new(), Vec::new(), 0);
     for item in list {
-        let parsed = change(&item, &mut warnings)?;
+        let parsed = change(&item, namespace, &mut warnings)?;
         if let ParsedChange::Made(Change::AddNodes { count, .. }) = &parsed {
             n_new_nodes += count;
         }
@@ -113,7 +113,11 @@ fn kubelet(field: &FieldReader<'_>) -> Result<SupposedKubelet, String> {
     }
 }
 
-fn change(item: &FieldReader<'_>, warnings: &mut Vec<String>) -> Result<ParsedChange, String> {
+fn change(
+    item: &FieldReader<'_>,
+    namespace: &str,
+    warnings: &mut Vec<String>,
+) -> Result<ParsedChange, String> {
     only(item, &CHANGES)?;
     let empty = Map::new();
     let keys: Vec<&String> = item.object()?.unwrap_or(&empty).keys().collect();
@@ -134,15 +138,15 @@ fn change(item: &FieldReader<'_>, warnings: &mut Vec<String>) -> Result<ParsedCh
                 objects.iter().map(|object| object.value().clone()).collect(),
             ));
         }
-        "delete" => delete(&field)?,
+        "delete" => delete(&field, namespace)?,
         "finish" => {
             only(&field, &["jobs"])?;
             let jobs = field.at("jobs").list()?;
-            Change::Finish(jobs.iter().map(key_of).collect::<Result<_, _>>()?)
+            Change::Finish(jobs.iter().map(|job| key_of(job, namespace)).collect::<Result<_, _>>()?)
         }
         "setQueue" => set_queue(&field)?,
-        "setJob" => set_job(&field)?,
-        "setPods" => set_pods(&field)?,
+        "setJob" => set_job(&field, namespace)?,
+        "setPods" => set_pods(&field, namespace)?,
         "conf" => configure(&field, warnings)?,
         _ => {
             let micros = parse_micros(field.text()?).filter(|&micros| 0 < micros);
@@ -230,7 +234,7 @@ fn taint(field: &FieldReader<'_>) -> Result<Taint, String> {
     taint.filter(is_known).ok_or_else(|| field.problem(wanted))
 }
 
-fn delete(field: &FieldReader<'_>) -> Result<Change, String> {
+fn delete(field: &FieldReader<'_>, namespace: &str) -> Result<Change, String> {
     let object = |item: &FieldReader<'_>| {
         only(item, &["kind", "namespace", "name"])?;
         let (kind, name) = (item.at("kind"), item.at("name").text()?);
@@ -238,8 +242,8 @@ fn delete(field: &FieldReader<'_>) -> Result<Change, String> {
             return Err(item.at("name").problem("is missing"));
         }
         let namespace = match item.at("namespace").text()? {
-            "" => "default",
-            namespace => namespace,
+            "" => namespace,
+            given => given,
         };
         let key = || ObjectKey::new(namespace, name);
         match kind.text()? {
@@ -300,7 +304,7 @@ fn set_queue(field: &FieldReader<'_>) -> Result<Change, String> {
     Ok(Change::SetQueue(name.into(), Box::new(change)))
 }
 
-fn set_job(field: &FieldReader<'_>) -> Result<Change, String> {
+fn set_job(field: &FieldReader<'_>, namespace: &str) -> Result<Change, String> {
     only(field, &["job", "priorityClassName", "minMember", "queue"])?;
     let minimum = field.at("minMember");
     let min_member = match minimum.int()? {
@@ -319,10 +323,10 @@ fn set_job(field: &FieldReader<'_>) -> Result<Change, String> {
         min_member,
         queue: text("queue")?,
     };
-    Ok(Change::SetJob(key_of(&field.at("job"))?, change))
+    Ok(Change::SetJob(key_of(&field.at("job"), namespace)?, change))
 }
 
-fn set_pods(field: &FieldReader<'_>) -> Result<Change, String> {
+fn set_pods(field: &FieldReader<'_>, namespace: &str) -> Result<Change, String> {
     only(field, &["job", "tolerations", "nodeSelector", "requests"])?;
     let pod = json!({
         "metadata": { "namespace": "x", "name": "x", "uid": "x" },
@@ -346,7 +350,7 @@ fn set_pods(field: &FieldReader<'_>) -> Result<Change, String> {
         node_selector: node_selector.filter(|_| has("nodeSelector")),
         requests: requests.filter(|_| has("requests")),
     };
-    Ok(Change::SetPods(key_of(&field.at("job"))?, Box::new(change)))
+    Ok(Change::SetPods(key_of(&field.at("job"), namespace)?, Box::new(change)))
 }
 
 fn configure(field: &FieldReader<'_>, warnings: &mut Vec<String>) -> Result<Change, String> {
@@ -379,10 +383,10 @@ fn decoded(
     Err(own.map_or_else(|| field.problem(problem), |own| format!("{}.{own}", field.path())))
 }
 
-/// `namespace/name`, or a name in the namespace `default`.
-fn key_of(field: &FieldReader<'_>) -> Result<ObjectKey, String> {
+/// `namespace/name`, or a name in this namespace.
+fn key_of(field: &FieldReader<'_>, namespace: &str) -> Result<ObjectKey, String> {
     let text = field.text()?;
-    let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
+    let (namespace, name) = text.split_once('/').unwrap_or((namespace, text));
     if namespace.is_empty() || name.is_empty() {
         return Err(field.problem("must be NAMESPACE/NAME"));
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use serde_yaml::Spanned;
 
 /// API version of questions.
-pub(crate) const ANSWERS: &str = "answers.volcano.sh/v1";
+pub const ANSWERS: &str = "answers.volcano.sh/v1";
 
 /// A document with the items of a list still apart.
 #[derive(Debug, Default)]

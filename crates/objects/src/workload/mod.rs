@@ -12,16 +12,15 @@ mod volcano_job;
 use serde_json::Value;
 
 use crate::field::text;
-use crate::serve;
 
-pub(crate) use context::WorkloadContext;
-pub(crate) use group::join_group;
+pub use context::WorkloadContext;
+pub use group::join_group;
 
 /// Pods of this scheduler are ours.
 pub const SCHEDULER: &str = "volcano";
 
 /// The annotation through which a pod joins a PodGroup (core.md 3.2).
-pub(crate) const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+pub const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
 
 /// Most pods that one workload may ask for; more is taken for a slip of the pen.
 const MAX_PODS: i64 = 1_000_000;
@@ -31,7 +30,7 @@ const MAX_PODS: i64 = 1_000_000;
 ///
 /// # Errors
 /// A field that the controllers read is malformed; the message names its path.
-pub(crate) fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
+pub fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Value>, String> {
     match (group_of(object), text(object, "/kind")) {
         ("batch.volcano.sh", "Job") => volcano_job::expand(object, context),
         ("batch", "Job") => replicated::job(object, context),
@@ -43,7 +42,7 @@ pub(crate) fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Va
 }
 
 /// Whether an object stands for pods.
-pub(crate) fn is_workload(object: &Value) -> bool {
+pub fn is_workload(object: &Value) -> bool {
     matches!(
         (group_of(object), text(object, "/kind")),
         ("batch.volcano.sh" | "batch", "Job")
@@ -52,15 +51,6 @@ pub(crate) fn is_workload(object: &Value) -> bool {
 }
 
 /// The API group of an object, empty for core.
-pub(crate) fn group_of(object: &Value) -> &str {
+pub fn group_of(object: &Value) -> &str {
     text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group)
-}
-
-/// The controllers for the embedded API server, which knows workloads one at a time.
-pub struct Controllers;
-
-impl serve::Expander for Controllers {
-    fn expand(&self, object: &Value) -> Vec<Value> {
-        expand(object, &WorkloadContext::default()).unwrap_or_default()
-    }
 }

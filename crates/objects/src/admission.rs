@@ -4,49 +4,47 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use vc_model::PriorityClassRecord;
 use vc_wire::{format_time, parse_time};
 
 use crate::field::{object_mut, set_default, text, title_of};
 use crate::input::{Input, InputObject, Source, Unreadable};
-use crate::serve::ServedKind;
+use crate::live::LiveObjects;
+use crate::scope::is_namespaced;
 use crate::workload::{self, WorkloadContext, is_workload, join_group};
 
 /// The clock when no object has a time stamp: 2026-06-01T00:00:00Z.
-pub(crate) const NOON_MICROS: i64 = 1_780_272_000_000_000;
+pub const NOON_MICROS: i64 = 1_780_272_000_000_000;
 
 /// Objects as a scheduler would see them.
 #[derive(Debug, Default)]
-pub(crate) struct AdmittedObjects {
-    pub(crate) objects: Vec<InputObject>,
-    pub(crate) unreadable: Vec<Unreadable>,
+pub struct AdmittedObjects {
+    pub objects: Vec<InputObject>,
+    pub unreadable: Vec<Unreadable>,
     /// The latest time stamp among the objects, in microseconds since 1970.
-    pub(crate) now_micros: i64,
+    pub now_micros: i64,
 }
 
 /// Fills in what is missing and expands workloads.
-pub(crate) fn admit(input: Input) -> AdmittedObjects {
+pub fn admit(input: Input) -> AdmittedObjects {
     let now_micros = latest(&input.objects).unwrap_or(NOON_MICROS);
     let mut admitted =
         AdmittedObjects { objects: Vec::new(), unreadable: input.unreadable, now_micros };
     admitted.take(input.objects);
     let mut context = WorkloadContext::default();
     admitted.objects.iter().for_each(|object| context.add(&object.value));
-    admitted.finish(context, std::iter::empty());
+    admitted.finish(context, &[]);
     admitted
 }
 
 /// Fills in what is missing and expands workloads, beside objects that exist already.
-pub(crate) fn admit_beside<'a>(
-    objects: Vec<InputObject>,
-    live: impl Iterator<Item = &'a Value> + Clone,
-    now_micros: i64,
-) -> AdmittedObjects {
+pub fn admit_beside(objects: Vec<InputObject>, live: &dyn LiveObjects) -> AdmittedObjects {
+    let now_micros = live.now_micros();
     let mut admitted = AdmittedObjects { now_micros, ..AdmittedObjects::default() };
     admitted.take(objects);
-    let mut context = WorkloadContext::default();
-    live.clone().for_each(|object| context.add(object));
+    let mut context = live.context();
     admitted.objects.iter().for_each(|object| context.add(&object.value));
-    admitted.finish(context, live);
+    admitted.finish(context, &live.priority_classes());
     admitted
 }
 
@@ -71,9 +69,9 @@ impl AdmittedObjects {
         }
     }
 
-    /// Expands workloads, completes objects and puts pods into groups. `live` are objects that exist
-    /// already.
-    fn finish<'a>(&mut self, context: WorkloadContext, live: impl Iterator<Item = &'a Value>) {
+    /// Expands workloads, completes objects and puts pods into groups. `live` are PriorityClasses that
+    /// exist already.
+    fn finish(&mut self, context: WorkloadContext, live: &[PriorityClassRecord]) {
         self.expand(&context);
         let mut priorities = PriorityClasses::of(live);
         self.objects.iter().for_each(|object| priorities.add(&object.value));
@@ -134,8 +132,7 @@ fn child(mut value: Value, parent: &InputObject, now_micros: i64) -> InputObject
 fn identify(value: &mut Value, number: usize, now_micros: i64) {
     let generated = text(value, "/metadata/generateName").to_owned();
     set_default(value, &["metadata"], "name", format!("{generated}{number:05}"));
-    let kind = ServedKind::of(text(value, "/apiVersion"), text(value, "/kind"));
-    if kind.is_some_and(ServedKind::is_namespaced) {
+    if is_namespaced(text(value, "/apiVersion"), text(value, "/kind")) {
         set_default(value, &["metadata"], "namespace", "default");
     }
     set_default(value, &["metadata"], "creationTimestamp", format_time(now_micros));
@@ -160,7 +157,7 @@ fn default_uid(value: &Value) -> String {
 }
 
 /// FNV-1a, for short names that differ when what they stand for does.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
@@ -180,12 +177,12 @@ fn complete(value: &mut Value, priorities: &PriorityClasses) {
     }
 }
 
-pub(crate) fn is_pod(value: &Value) -> bool {
+pub fn is_pod(value: &Value) -> bool {
     value["kind"] == "Pod" && value["apiVersion"] == "v1"
 }
 
 /// A container with a limit and no request requests its limit.
-pub(crate) fn requests_from_limits(pod: &mut Value) {
+pub fn requests_from_limits(pod: &mut Value) {
     for list in ["containers", "initContainers"] {
         let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
@@ -223,14 +220,16 @@ struct PriorityClasses {
 }
 
 impl PriorityClasses {
-    fn of<'a>(objects: impl Iterator<Item = &'a Value>) -> Self {
+    fn of(live: &[PriorityClassRecord]) -> Self {
         let mut priorities = Self::default();
         for (name, value) in
             [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
         {
             priorities.values.insert(name.to_owned(), value);
         }
-        objects.for_each(|object| priorities.add(object));
+        for PriorityClassRecord { name, value, global_default } in live {
+            priorities.set(name, i64::from(*value), *global_default);
+        }
         priorities
     }
 
@@ -238,14 +237,17 @@ impl PriorityClasses {
         if class["kind"] != "PriorityClass" {
             return;
         }
-        let name = text(class, "/metadata/name").to_owned();
         let value = class["value"].as_i64().unwrap_or(0);
-        if class["globalDefault"] == true {
-            let candidate = (value, name.clone());
+        self.set(text(class, "/metadata/name"), value, class["globalDefault"] == true);
+    }
+
+    fn set(&mut self, name: &str, value: i64, is_default: bool) {
+        if is_default {
+            let candidate = (value, name.to_owned());
             let least = self.default.take().map_or(candidate.clone(), |old| old.min(candidate));
             self.default = Some(least);
         }
-        self.values.insert(name, value);
+        self.values.insert(name.to_owned(), value);
     }
 
     /// Gives a pod without a priority that of its class, or of the default class.

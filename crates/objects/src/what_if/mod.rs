@@ -1,0 +1,156 @@
+//! Changes to suppose, as documents, objects and flags: what a user writes becomes a question.
+//! Specification: answers.md 9, 13, 16.
+
+mod applied;
+pub mod flags;
+mod outside;
+mod parse;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use vc_answers::{Change, WhatIf};
+
+use crate::field::{set_default, text};
+use crate::input::{Input, InputObject, Source};
+use crate::live::LiveObjects;
+use crate::scope::is_namespaced;
+use applied::applied;
+use outside::check_namespace;
+use parse::{ParsedChange, ParsedQuestion, parse};
+
+/// Longest document, in bytes.
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// What a user wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WhatIfTexts {
+    /// A document `WhatIf`, with what is written before its errors.
+    pub document: Option<(String, InputObject)>,
+    /// Objects to apply.
+    pub objects: Vec<InputObject>,
+    /// Changes of flags, each with the flag as it was written.
+    pub flags: Vec<(String, Value)>,
+    /// Jobs and objects of the document without a namespace are of this one; absent: `default`.
+    pub namespace: Option<String>,
+    /// True if only objects of that namespace may change.
+    pub is_confined: bool,
+}
+
+/// A question that was understood.
+#[derive(Debug, Default)]
+pub struct WhatIfAsked {
+    /// The question.
+    pub question: WhatIf,
+    /// What stands before errors of each of its changes.
+    pub places: Vec<String>,
+    /// What the answer does not take into account.
+    pub warnings: Vec<String>,
+}
+
+/// Why a question was not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhatIfMistake {
+    /// A field is wrong; the text names it.
+    #[error("{0}")]
+    Wrong(String),
+    /// A change is none of objects of the namespace; the text names its field.
+    #[error("{0}")]
+    Outside(String),
+}
+
+/// Understands what a user wrote, beside the objects that exist.
+///
+/// # Errors
+/// A change is wrong.
+pub fn understand(
+    texts: WhatIfTexts,
+    live: &dyn LiveObjects,
+) -> Result<WhatIfAsked, WhatIfMistake> {
+    let WhatIfTexts { document, objects, flags, namespace, is_confined } = texts;
+    let namespace = namespace.as_deref().unwrap_or("default");
+    let mut reader = Reader { live, namespace, is_confined, asked: WhatIfAsked::default() };
+    if let Some((place, InputObject { value, source })) = document {
+        let question = reader.parse(&value, &place)?;
+        let asked = &mut reader.asked.question;
+        (asked.cycles, asked.kubelet) = (question.cycles, question.kubelet);
+        reader.take(question, (&place, &source))?;
+    }
+    if !objects.is_empty() {
+        let change = reader.applied(objects)?;
+        reader.add(String::new(), change);
+    }
+    for (flag, change) in flags {
+        let document = json!({ "spec": { "changes": [change] } });
+        let place = format!("{flag}: ");
+        let question = reader.parse(&document, &place)?;
+        let source = Source { file: flag.as_str().into(), line: 1 };
+        reader.take(question, (&place, &source))?;
+    }
+    Ok(reader.asked)
+}
+
+/// What has been understood so far.
+struct Reader<'a> {
+    live: &'a dyn LiveObjects,
+    namespace: &'a str,
+    is_confined: bool,
+    asked: WhatIfAsked,
+}
+
+impl Reader<'_> {
+    fn parse(&self, document: &Value, place: &str) -> Result<ParsedQuestion, WhatIfMistake> {
+        let question = parse(document, self.namespace);
+        let question = question.map_err(|text| WhatIfMistake::Wrong(format!("{place}{text}")))?;
+        if self.is_confined {
+            for (path, change) in &question.changes {
+                let checked = check_namespace(change, self.namespace);
+                checked.map_err(|text| WhatIfMistake::Outside(format!("{place}{path}.{text}")))?;
+            }
+        }
+        Ok(question)
+    }
+
+    fn add(&mut self, place: String, change: Change) {
+        self.asked.places.push(place);
+        self.asked.question.changes.push(change);
+    }
+
+    fn applied(&mut self, objects: Vec<InputObject>) -> Result<Change, WhatIfMistake> {
+        let made = applied(objects, self.live).map_err(WhatIfMistake::Wrong)?;
+        self.asked.warnings.extend(made.warnings);
+        Ok(Change::Apply(made.events))
+    }
+
+    /// Adds the changes of a document.
+    fn take(
+        &mut self,
+        question: ParsedQuestion,
+        (place, source): (&str, &Source),
+    ) -> Result<(), WhatIfMistake> {
+        self.asked.warnings.extend(question.warnings);
+        let is_flag = source.file.starts_with("--");
+        for (path, change) in question.changes {
+            let change = match change {
+                ParsedChange::Made(change) => change,
+                ParsedChange::Apply(objects) => {
+                    let mut input = Input::default();
+                    let file: Arc<str> = format!("{}: {path}.apply", source.file).into();
+                    for mut value in objects {
+                        if is_namespaced(text(&value, "/apiVersion"), text(&value, "/kind")) {
+                            set_default(&mut value, &["metadata"], "namespace", self.namespace);
+                        }
+                        input.add_object(&file, source.line, value);
+                    }
+                    if let Some(unreadable) = input.unreadable.first() {
+                        return Err(WhatIfMistake::Wrong(unreadable.to_string()));
+                    }
+                    self.applied(input.objects)?
+                }
+            };
+            let place = if is_flag { place.to_owned() } else { format!("{place}{path}.") };
+            self.add(place, change);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! What would happen with changes, asked of copies of an engine. Specification: answers.md 9, 16.
+
+use std::collections::BTreeMap;
+
+use vc_answers::{Change, WhatIf, WhatIfError, what_if};
+use vc_engine::Engine;
+use vc_model::{ClusterEvent, ObjectKey};
+use vc_objects::ClusterObjects;
+use vc_objects::what_if::{WhatIfAsked, WhatIfMistake, WhatIfTexts, understand};
+
+use crate::convert::StateSource;
+use crate::problem::Problem;
+use crate::view::{owner, owner_by_name};
+use crate::what_if::WhatIfResultJson;
+
+/// Answers what would happen. The engine must be between two cycles; nothing of it changes.
+///
+/// # Errors
+/// A change is wrong, or is none of objects that the asker may change.
+pub fn suppose(
+    engine: &Engine,
+    texts: &WhatIfTexts,
+    source: StateSource,
+) -> Result<WhatIfResultJson, Problem> {
+    let live = ClusterObjects::new(engine.cluster(), engine.last_micros());
+    let understood = understand(texts.clone(), &live).map_err(|mistake| match mistake {
+        WhatIfMistake::Wrong(text) => Problem::of_field(400, &text),
+        WhatIfMistake::Outside(text) => Problem::of_field(403, &text),
+    })?;
+    let WhatIfAsked { question, places, warnings } = understood;
+    let mut result = what_if(engine, &question).map_err(|error: WhatIfError| {
+        let place = places.get(error.change).map_or("", |place| &**place);
+        Problem::of_field(400, &format!("{place}{}: {}", error.field, error.message))
+    })?;
+    result.warnings.splice(0..0, warnings);
+    let applied = applied_groups(&question);
+    let name_of = |key: &ObjectKey| match applied.get(key) {
+        Some(uid) => owner_by_name(key, uid),
+        None => owner(engine.cluster(), key),
+    };
+    Ok(WhatIfResultJson::new(&result, &name_of, source))
+}
+
+/// Returns the uids of the controllers of PodGroups that are applied.
+fn applied_groups(question: &WhatIf) -> BTreeMap<&ObjectKey, &str> {
+    let events = question.changes.iter().filter_map(|change| match change {
+        Change::Apply(events) => Some(events),
+        _ => None,
+    });
+    fn group(event: &ClusterEvent) -> Option<(&ObjectKey, &str)> {
+        match event {
+            ClusterEvent::PodGroupApplied(group) => {
+                Some((&group.key, group.controller_uid.as_deref()?))
+            }
+            _ => None,
+        }
+    }
+    events.flatten().filter_map(group).collect()
+}
