@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 use vc_engine::{EffectDigest, Engine, Report};
-use vc_kube::{EngineCommand, TwinBatch, TwinInput, TwinProgress, TwinStop};
-use vc_page::{AnswerView, Answered, Problem, Question, StateSource};
+use vc_kube::{EngineCommand, RepeatedBatch, TwinBatch, TwinInput, TwinProgress, TwinStop};
+use vc_page::{AnswerView, Answered, Problem, Question, StateSource, Timeline, TimelineStep};
 
 use super::handle::{AnswerHandle, TwinMessage, TwinQuestion};
 use super::suppose::SupposedChanges;
@@ -33,6 +33,8 @@ pub(super) struct Twin {
     minute: i64,
     /// A copy of the state, once somebody has asked since the last change.
     view: Option<AnswerView>,
+    /// What happened lately, also to earlier twins.
+    timeline: Timeline,
     supposer: Sender<SupposedChanges>,
     /// True while the other thread answers.
     is_supposing: bool,
@@ -55,6 +57,7 @@ impl Twin {
             report: None,
             minute: 0,
             view: None,
+            timeline: Timeline::default(),
             supposer,
             is_supposing: false,
             supposed: VecDeque::new(),
@@ -100,14 +103,27 @@ impl Twin {
         self.progress.took(batch.events.len());
         self.meter.metrics.answers_backlog(self.progress.n_waiting());
         let Some(engine) = &mut self.engine else { return };
-        let (is_empty, expected) = (batch.events.is_empty(), batch.digest);
-        let minute = batch.now.unix_micros.div_euclid(MINUTE_MICROS);
-        let Ok((digest, report)) = catch_unwind(AssertUnwindSafe(|| batch.repeat(engine))) else {
+        let (n_events, expected) = (batch.events.len(), batch.digest);
+        let now_micros = batch.now.unix_micros;
+        let minute = now_micros.div_euclid(MINUTE_MICROS);
+        let start = Instant::now();
+        let Ok(repeated) = catch_unwind(AssertUnwindSafe(|| batch.repeat(engine))) else {
             return self.give_up(GiveUp::Panic);
         };
+        let RepeatedBatch { digest, effects, report } = repeated;
         if digest != expected {
             return self.give_up(GiveUp::Divergence);
         }
+        self.timeline.record(&TimelineStep {
+            cluster: engine.cluster(),
+            effects: &effects,
+            report: report.as_ref(),
+            cycle: engine.n_cycles(),
+            now_micros,
+            took_micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+            n_events,
+        });
+        let is_empty = n_events == 0;
         let is_first = self.report.is_none();
         if let Some(report) = report {
             self.report = Some(report);
@@ -187,7 +203,7 @@ impl Twin {
             return;
         }
         let answered = catch_unwind(AssertUnwindSafe(|| {
-            let document = view.answer(engine, &question)?;
+            let document = view.answer(engine, &self.timeline, &question)?;
             Ok(Answered { document, names: view.names() })
         }));
         let answered = answered.unwrap_or_else(|_| {

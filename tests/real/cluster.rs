@@ -115,9 +115,20 @@ impl Cluster {
         block_in_place(|| self.harness().token_for(ttl))
     }
 
+    /// A token of a ServiceAccount of the test's namespace.
+    pub(crate) fn token_of(&mut self, account: &str) -> String {
+        let namespace = self.namespace;
+        block_in_place(|| self.harness().token_of((namespace, account)))
+    }
+
     /// Path of a kubeconfig with these credentials.
     pub(crate) fn kubeconfig_with(&mut self, user: &Value) -> PathBuf {
         let name = self.namespace;
+        self.kubeconfig_named(name, user)
+    }
+
+    /// Path of a kubeconfig of this name with these credentials.
+    pub(crate) fn kubeconfig_named(&mut self, name: &str, user: &Value) -> PathBuf {
         self.harness().kubeconfig_with(user, name)
     }
 

@@ -79,7 +79,12 @@ impl Harness {
 
     /// A token of the shipped ServiceAccount.
     pub(crate) fn token_for(&self, ttl: &str) -> String {
-        token(&self.dir, ttl)
+        token(&self.dir, ("volcano-system", "vc-scheduler"), ttl)
+    }
+
+    /// A token of a ServiceAccount, by its namespace and name.
+    pub(crate) fn token_of(&self, account: (&str, &str)) -> String {
+        token(&self.dir, account, "1h")
     }
 
     /// Changes what is stored, past the API server (tests/apiserver/README.md).
@@ -166,8 +171,8 @@ fn up(dir: &Path) -> (Child, Value) {
     (child, ready.unwrap_or_else(|_| panic!("no API server: see {}", log.display())))
 }
 
-fn token(dir: &Path, ttl: &str) -> String {
-    let account = ["--namespace=volcano-system", "--serviceaccount=vc-scheduler"];
+fn token(dir: &Path, (namespace, name): (&str, &str), ttl: &str) -> String {
+    let account = [format!("--namespace={namespace}"), format!("--serviceaccount={name}")];
     let made = Command::new(program())
         .args(["token", "--dir"])
         .arg(dir)

@@ -18,6 +18,7 @@ mod roles;
 mod served;
 mod webhook;
 
+mod answers;
 mod bad_input;
 mod devices;
 mod evictions;

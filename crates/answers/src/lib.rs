@@ -19,6 +19,7 @@ mod remedy_change;
 mod shortage;
 mod subject;
 mod supposed_remedies;
+mod timeline;
 mod trials;
 mod unblock;
 mod verdict;
@@ -37,6 +38,9 @@ pub use explanation::{
 };
 pub use remedy_change::RemedyChange;
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
+pub use timeline::{
+    CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, TimelineSample, TimelineStep,
+};
 pub use what_if::{
     Change, CycleLimit, EvictedPod, LiveObject, MOST_CHANGES, MOST_CYCLES, MOST_NEW_NODES,
     MOST_NEW_PODS, MovedPod, NewNodes, NodePatch, NodeSelection, PlacedPod, PodChange,

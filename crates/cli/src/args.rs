@@ -90,6 +90,21 @@ pub(crate) enum Verb {
     },
     /// Sums over the cluster.
     Top,
+    /// Jobs that held nodes lately, and evictions.
+    Timeline {
+        /// How far back: 90m, 2h, or a time like 2026-06-01T10:00:00Z.
+        #[arg(long, value_name = "TIME", default_value = "1h")]
+        since: String,
+        /// Only this queue.
+        #[arg(long, value_name = "NAME")]
+        queue: Option<String>,
+    },
+    /// The last cycles that decided something or learned something new.
+    Cycles {
+        /// Number of cycles.
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        last: usize,
+    },
     /// What would happen with other nodes, limits or settings, or if a job were submitted.
     ///
     /// Nothing is changed. Exits with 3 when a pod of an applied object gets no node.

@@ -2,9 +2,9 @@
 
 use vc_kube::AnswersClient;
 use vc_page::{
-    ExplanationJson, ExplanationListJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson,
-    WaitingJobJson, WhatIfResultJson, line_text, node_text, nodes_text, queues_text, summary_text,
-    what_if_text, why_list_text, why_text,
+    CycleJson, ExplanationJson, ExplanationListJson, ListJson, NodeJson, OneJson, QueueJson,
+    SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text, line_text, node_text,
+    nodes_text, queues_text, summary_text, timeline_text, what_if_text, why_list_text, why_text,
 };
 
 use crate::Answer;
@@ -57,6 +57,8 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
         Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, &text, nodes_text),
         Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, &text, node_text),
         Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
+        Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, &text, timeline_text),
+        Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, &text, cycles_text),
         Verb::WhatIf(_) => Ok(Answer::default()),
     }
 }
@@ -95,6 +97,11 @@ fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
         (Verb::Nodes { name: None }, _) => "nodes".to_owned(),
         (Verb::Nodes { name: Some(name) }, _) => format!("nodes/{}", part(name)),
         (Verb::Top, _) => "summary".to_owned(),
+        (Verb::Timeline { since, queue }, _) => {
+            let queue = queue.as_ref().map(|name| format!("&queue={}", part(name)));
+            format!("timeline?from={}{}", part(since), queue.unwrap_or_default())
+        }
+        (Verb::Cycles { last }, _) => format!("cycles?last={last}"),
         (Verb::WhatIf(_), _) => "whatifs".to_owned(),
     })
 }
@@ -131,6 +138,12 @@ mod tests {
             (why(None), None, "explanations"),
             (Verb::Line { queue: "a b?".to_owned() }, Some("ml"), "queues/a%20b%3F/line"),
             (Verb::Top, None, "summary"),
+            (
+                Verb::Timeline { since: "2h".to_owned(), queue: Some("a&b".to_owned()) },
+                None,
+                "timeline?from=2h&queue=a%26b",
+            ),
+            (Verb::Cycles { last: 7 }, None, "cycles?last=7"),
         ];
         for (verb, namespace, expected) in cases {
             assert_eq!(path(&verb, namespace).unwrap(), expected);

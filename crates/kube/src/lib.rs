@@ -79,7 +79,8 @@ pub use queues::{QueueError, ensure_queues};
 pub use review::{AccessDecision, ReviewedRight, ReviewedUser, Reviewer};
 pub use scheduler_loop::{Decisions, SchedulerLoop, check};
 pub use twin_feed::{
-    MOST_TWIN_EVENTS, TwinBatch, TwinBatchKind, TwinFeed, TwinInput, TwinProgress, TwinStop,
+    MOST_TWIN_EVENTS, RepeatedBatch, TwinBatch, TwinBatchKind, TwinFeed, TwinInput, TwinProgress,
+    TwinStop,
 };
 pub use unreadable::KindRefusal;
 pub use usage_store::read_saved_usage;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vc_engine::{CycleTime, EffectDigest, Engine};
+use vc_engine::{CycleTime, Effect, EffectDigest, Engine, Report};
 use vc_model::ClusterEvent;
 
 use crate::inbox::EngineCommand;
@@ -59,10 +59,19 @@ pub struct TwinBatch {
     pub digest: u64,
 }
 
+/// What another engine has decided.
+pub struct RepeatedBatch {
+    /// Digest of the effects.
+    pub digest: u64,
+    /// The effects, in order.
+    pub effects: Vec<Effect>,
+    /// Report of a whole cycle. `None` if there was none.
+    pub report: Option<Report>,
+}
+
 impl TwinBatch {
-    /// Gives the batch to another engine. Returns the digest of its effects and, after a cycle, its
-    /// report.
-    pub fn repeat(self, engine: &mut Engine) -> (u64, Option<vc_engine::Report>) {
+    /// Gives the batch to another engine.
+    pub fn repeat(self, engine: &mut Engine) -> RepeatedBatch {
         let (mut early, mut digest) = (Vec::new(), EffectDigest::default());
         let (effects, report) = match self.kind {
             TwinBatchKind::Cycle => {
@@ -74,7 +83,8 @@ impl TwinBatch {
         };
         digest.add(&early);
         digest.add(&effects);
-        (digest.value(), report)
+        early.extend(effects);
+        RepeatedBatch { digest: digest.value(), effects: early, report }
     }
 }
 

@@ -14,3 +14,4 @@ pub mod workload;
 
 pub use cluster_objects::ClusterObjects;
 pub use scope::is_namespaced;
+pub use vc_wire::parse_time;

@@ -6,6 +6,7 @@ use vc_objects::what_if::WhatIfTexts;
 
 use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
 use crate::explanation::{API_VERSION, AsOfJson, ExplanationJson};
+use crate::timeline::{AskedTimeline, CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
 
 /// Explanations of jobs that wait.
@@ -100,6 +101,13 @@ pub enum Question {
     },
     /// Sums over the cluster.
     Summary,
+    /// What happened lately.
+    Timeline(AskedTimeline),
+    /// The last cycles.
+    Cycles {
+        /// Number of cycles at most.
+        last: usize,
+    },
     /// What would happen with changes.
     WhatIf(Box<WhatIfTexts>),
 }
@@ -124,6 +132,10 @@ pub enum Document {
     Node(OneJson<NodeJson>),
     /// Sums over the cluster.
     Summary(OneJson<SummaryJson>),
+    /// What happened lately.
+    Timeline(OneJson<TimelineJson>),
+    /// The last cycles, the last one first.
+    Cycles(ListJson<CycleJson>),
     /// What would happen with changes.
     WhatIf(Box<WhatIfResultJson>),
 }

@@ -371,7 +371,41 @@ pub struct AheadJson {
 impl ExplanationJson {
     /// True if something of the job waits.
     pub fn waits(&self) -> bool {
-        !matches!(self.verdict.code.as_str(), "Placed" | "NotOurs" | "Binding")
+        !matches!(self.verdict.code.as_str(), "Placed" | "NotOurs" | "Binding" | "Gone")
+    }
+
+    /// Returns the answer about a pod that was evicted and is gone.
+    pub fn gone(evicted: EvictedPodJson, as_of: AsOfJson) -> Self {
+        let (namespace, name) = evicted.pod.split_once('/').unwrap_or(("", &evicted.pod));
+        let how = evicted.text.strip_prefix(&evicted.pod).unwrap_or(&evicted.text);
+        Self {
+            api_version: API_VERSION.to_owned(),
+            kind: "Explanation".to_owned(),
+            as_of,
+            subject: SubjectJson {
+                kind: "Pod".to_owned(),
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                ..SubjectJson::default()
+            },
+            verdict: VerdictJson {
+                stage: "ours".to_owned(),
+                code: "Gone".to_owned(),
+                also: Vec::new(),
+                text: format!("evicted{how}"),
+            },
+            evictions: vec![evicted],
+            last_condition: None,
+            gang: None,
+            nodes: None,
+            short: Vec::new(),
+            quota: Vec::new(),
+            blocking: None,
+            unblock: Vec::new(),
+            line: None,
+            start: None,
+            evict: None,
+        }
     }
 
     /// Returns the name of the job as users know it, with its namespace.

@@ -21,6 +21,8 @@ mod start_text;
 mod suppose;
 mod table;
 mod tables_of_cluster;
+mod timeline;
+mod timeline_text;
 mod view;
 mod what_if;
 mod what_if_text;
@@ -49,7 +51,12 @@ pub use start::{
     AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
 };
 pub use suppose::suppose;
-pub use vc_answers::time_text;
+pub use timeline::{
+    AskedTime, AskedTimeline, CycleJson, JobSpanJson, TimedEvictionJson, TimelineJson,
+    TimelineSampleJson, how_evicted,
+};
+pub use timeline_text::{cycles_text, timeline_text};
+pub use vc_answers::{Timeline, TimelineStep, time_text};
 pub use view::AnswerView;
 pub use what_if::{
     MovedPodJson, PlacedPodJson, QueueDifferenceJson, StillWaitingJson, SupposedEvictionJson,

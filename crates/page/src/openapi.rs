@@ -9,6 +9,7 @@ use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, Waitin
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
 use crate::routes::{BASE, ROUTES, Route};
+use crate::timeline::{CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
 
 /// Returns the document.
@@ -52,6 +53,8 @@ fn schema_of(name: &str, generator: &mut SchemaGenerator) -> Value {
         "NodeList" => reference::<ListJson<NodeJson>>(generator),
         "Node" => reference::<OneJson<NodeJson>>(generator),
         "Summary" => reference::<OneJson<SummaryJson>>(generator),
+        "Timeline" => reference::<OneJson<TimelineJson>>(generator),
+        "CycleList" => reference::<ListJson<CycleJson>>(generator),
         "WhatIfResult" => reference::<WhatIfResultJson>(generator),
         _ => reference::<StatusJson>(generator),
     }
@@ -61,7 +64,7 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{'));
     let in_path = in_path.map(|part| part.trim_end_matches('}'));
     let parameter = |name: &str, place: &str| {
-        let kind = if matches!(name, "offset" | "limit") { "integer" } else { "string" };
+        let kind = if matches!(name, "offset" | "limit" | "last") { "integer" } else { "string" };
         json!({"name": name, "in": place, "required": place == "path", "schema": {"type": kind}})
     };
     let parameters: Vec<Value> = in_path

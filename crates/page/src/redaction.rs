@@ -97,6 +97,8 @@ impl Document {
             | Self::Nodes(_)
             | Self::Node(_)
             | Self::Summary(_)
+            | Self::Timeline(_)
+            | Self::Cycles(_)
             | Self::WhatIf(_) => {}
         }
     }
@@ -127,6 +129,16 @@ impl Document {
             Self::Node(node) => {
                 for it in &mut node.content.jobs {
                     visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
+                }
+            }
+            Self::Timeline(timeline) => {
+                for it in &mut timeline.content.jobs {
+                    visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
+                }
+                for it in &mut timeline.content.evictions {
+                    visit(JobName { job: &mut it.pod, hidden: Some(&mut it.hidden) });
+                    let others = [&mut it.pod_group, &mut it.r#for].into_iter().flatten();
+                    others.for_each(|job| visit(JobName { job, hidden: None }));
                 }
             }
             Self::WhatIf(result) => {

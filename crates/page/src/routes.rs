@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use vc_objects::duration::parse_micros;
 use vc_objects::input::{ANSWERS, Input, InputObject};
+use vc_objects::parse_time;
 use vc_objects::what_if::WhatIfTexts;
 
 use crate::access::Right;
 use crate::document::{AskedJob, PageRange, Question};
 use crate::problem::Problem;
+use crate::timeline::{AskedTime, AskedTimeline};
 
 /// Path of the version.
 pub const BASE: &str = "/apis/answers.volcano.sh/v1";
@@ -33,6 +36,10 @@ pub enum RouteAnswer {
     Node,
     /// Sums over the cluster.
     Summary,
+    /// What happened lately.
+    Timeline,
+    /// The last cycles.
+    Cycles,
     /// What would happen with the changes of the body.
     WhatIf,
 }
@@ -55,6 +62,10 @@ pub struct Route {
     /// What it says.
     pub about: &'static str,
 }
+
+/// Cycles if nobody says how many, and at most.
+const CYCLES: usize = 100;
+const MOST_CYCLES: usize = 5_000;
 
 const RANGE: &[&str] = &["offset", "limit"];
 const LIST: &[&str] = &["queue", "code", "offset", "limit"];
@@ -85,6 +96,12 @@ pub const ROUTES: &[Route] = &[
     Route { path: "/summary", answer: RouteAnswer::Summary,
         verb: "list", resource: "summaries", schema: "Summary", query: &[],
         about: "Sums over the cluster" },
+    Route { path: "/timeline", answer: RouteAnswer::Timeline,
+        verb: "list", resource: "timelines", schema: "Timeline",
+        query: &["from", "to", "queue", "namespace"], about: "What happened lately" },
+    Route { path: "/cycles", answer: RouteAnswer::Cycles,
+        verb: "list", resource: "cycles", schema: "CycleList", query: &["last"],
+        about: "The last cycles that decided something or learned something new" },
     Route { path: "/whatifs", answer: RouteAnswer::WhatIf,
         verb: "create", resource: "whatifs", schema: "WhatIfResult", query: &["namespace"],
         about: "What would happen with changes" },
@@ -112,6 +129,19 @@ impl RouteValues {
         let parse = |text: String| {
             let invalid = || Problem::invalid(format!("{name}: {text:?} is no number"));
             text.parse().map_err(|_| invalid())
+        };
+        self.value(name).map(parse).transpose()
+    }
+
+    /// Returns a time, or how long ago it is.
+    fn time(&self, name: &str) -> Result<Option<AskedTime>, Problem> {
+        let parse = |text: String| {
+            let at = parse_time(&text).map(AskedTime::At);
+            let time = at.or_else(|| parse_micros(&text).map(AskedTime::Ago));
+            time.ok_or_else(|| {
+                Problem::invalid(format!("{name}: {text:?} is no time"))
+                    .hint("write 2026-06-01T10:00:00Z, or 1h30m for so long ago")
+            })
         };
         self.value(name).map(parse).transpose()
     }
@@ -188,6 +218,16 @@ impl Route {
             RouteAnswer::Nodes => Question::Nodes { range: values.range()? },
             RouteAnswer::Node => Question::Node { name },
             RouteAnswer::Summary => Question::Summary,
+            RouteAnswer::Timeline => Question::Timeline(AskedTimeline {
+                from: values.time("from")?,
+                to: values.time("to")?,
+                queue: values.value("queue"),
+                namespace: values.value("namespace"),
+            }),
+            RouteAnswer::Cycles => {
+                let last = values.number("last")?.unwrap_or(CYCLES);
+                Question::Cycles { last: last.min(MOST_CYCLES) }
+            }
             RouteAnswer::WhatIf => {
                 let texts = what_if(&values.body)?;
                 let is_confined = values.namespace.is_some();

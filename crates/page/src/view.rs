@@ -4,20 +4,24 @@
 use std::sync::Arc;
 
 use vc_answers::{
-    AnswerState, Depth, Explanation, SubjectError, SubjectKind, SubjectQuery, add_start, explain,
-    explain_waiting, find_subject,
+    AnswerState, Depth, Explanation, SubjectError, SubjectKind, SubjectQuery, Timeline, add_start,
+    explain, explain_waiting, find_subject,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
 use vc_model::{Cluster, ObjectKey};
 
 use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
 use crate::convert::{Owner, StateSource, job_name};
-use crate::document::{Document, PageRange, Question};
+use crate::document::{AskedJob, Document, PageRange, Question};
 use crate::explanation::{AsOfJson, ExplanationJson};
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
 use crate::suppose::suppose;
 use crate::tables_of_cluster::{node, queues, summary};
+use crate::timeline::{CycleJson, TimelineJson, evicted_pod};
+
+/// Evictions that an explanation shows, the last ones.
+const MOST_EVICTIONS: usize = 20;
 
 /// A copy of the state after a cycle.
 pub struct AnswerView {
@@ -75,28 +79,21 @@ impl AnswerView {
         self.waiting.get_or_insert_with(|| Arc::new(explain_waiting(state))).clone()
     }
 
-    /// Answers a question. The view must be one of this engine as it is.
+    /// Answers a question. The view must be one of this engine as it is; the timeline is what was
+    /// recorded of it.
     ///
     /// # Errors
     /// Nothing has the name, or several do.
-    pub fn answer(&mut self, engine: &Engine, question: &Question) -> Result<Document, Problem> {
+    pub fn answer(
+        &mut self,
+        engine: &Engine,
+        timeline: &Timeline,
+        question: &Question,
+    ) -> Result<Document, Problem> {
         let as_of = self.as_of();
         Ok(match question {
             Question::Explanation(asked) => {
-                let query = SubjectQuery {
-                    namespace: &asked.namespace,
-                    name: &asked.name,
-                    controller_uid: asked.controller_uid.as_deref(),
-                    kind: subject_kind(asked.kind.as_deref()),
-                };
-                let found = find_subject(self.cluster(), query);
-                let subject = found.map_err(|error| not_found(error, query))?;
-                let depth = if asked.quick { Depth::Quick } else { Depth::Full };
-                let mut found = explain(&mut self.state, subject, depth);
-                if asked.when && !asked.quick {
-                    add_start(engine, &self.state, subject, &mut found);
-                }
-                Document::Explanation(Box::new(self.json(&found)))
+                Document::Explanation(Box::new(self.explanation(engine, timeline, asked)?))
             }
             Question::Explanations { namespace, queue, code, range } => {
                 let all = self.waiting();
@@ -139,6 +136,15 @@ impl AnswerView {
                 let waiting = self.waiting();
                 Document::Summary(OneJson::new("Summary", as_of, summary(self, &waiting)))
             }
+            Question::Timeline(asked) => {
+                let part = TimelineJson::new(timeline, self.cluster(), asked);
+                Document::Timeline(OneJson::new("Timeline", as_of, part))
+            }
+            Question::Cycles { last } => {
+                let cycles = timeline.cycles().take(*last).map(CycleJson::from);
+                let list = ListJson::new("CycleList", as_of, cycles.collect());
+                Document::Cycles(ListJson { total: timeline.cycles().count(), ..list })
+            }
             Question::WhatIf(texts) => {
                 let result = suppose(engine, texts, self.source)?;
                 Document::WhatIf(Box::new(result))
@@ -148,6 +154,42 @@ impl AnswerView {
 
     pub(crate) fn owner(&self, key: &ObjectKey) -> Option<Owner> {
         owner(self.cluster(), key)
+    }
+
+    /// Explains a job or pod, with what is remembered of evictions.
+    fn explanation(
+        &mut self,
+        engine: &Engine,
+        timeline: &Timeline,
+        asked: &AskedJob,
+    ) -> Result<ExplanationJson, Problem> {
+        let query = SubjectQuery {
+            namespace: &asked.namespace,
+            name: &asked.name,
+            controller_uid: asked.controller_uid.as_deref(),
+            kind: subject_kind(asked.kind.as_deref()),
+        };
+        let subject = match find_subject(self.cluster(), query) {
+            Ok(subject) => subject,
+            Err(error) => {
+                let pod = ObjectKey::new(&*asked.namespace, &*asked.name);
+                let is_unknown = matches!(error, SubjectError::Unknown(_));
+                let gone = timeline.eviction_of(&pod).filter(|_| is_unknown);
+                let gone = gone.ok_or_else(|| not_found(error, query))?;
+                let gone = evicted_pod(gone, &|key| self.owner(key));
+                return Ok(ExplanationJson::gone(gone, self.as_of()));
+            }
+        };
+        let depth = if asked.quick { Depth::Quick } else { Depth::Full };
+        let mut found = explain(&mut self.state, subject, depth);
+        if asked.when && !asked.quick {
+            add_start(engine, &self.state, subject, &mut found);
+        }
+        let mut explanation = self.json(&found);
+        let evictions = timeline.evictions_about(&found.subject.key).take(MOST_EVICTIONS);
+        let rows = evictions.map(|it| evicted_pod(it, &|key| self.owner(key)));
+        explanation.evictions = rows.collect();
+        Ok(explanation)
     }
 
     fn json(&self, it: &Explanation) -> ExplanationJson {

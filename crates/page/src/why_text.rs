@@ -46,7 +46,9 @@ pub fn why_text(it: &ExplanationJson) -> String {
     for (at, text) in evict.enumerate() {
         line(&mut out, if at == 0 { "EVICT" } else { "" }, &text);
     }
-    for (at, row) in it.evictions.iter().enumerate() {
+    // What became of a pod that is gone is its line WHY.
+    let evictions = it.evictions.iter().filter(|_| it.verdict.code != "Gone");
+    for (at, row) in evictions.enumerate() {
         line(&mut out, if at == 0 { "EVICTED" } else { "" }, &row.text);
     }
     out.push_str(&as_of_text(&it.as_of));
@@ -96,11 +98,15 @@ fn head(it: &ExplanationJson) -> String {
         words.push(format!("queue {queue}"));
         words.push(format!("priority {}", subject.priority.unwrap_or(0)));
     }
+    if let Some(evicted) = it.evictions.first().filter(|_| it.verdict.code == "Gone") {
+        words.push(format!("PodGroup {}", evicted.pod_group));
+    }
     if let Some(pod) = subject.pod.as_ref().filter(|_| !is_bare) {
         words.insert(0, format!("pod {pod}"));
     }
     let waits = match (it.waits(), subject.waiting_seconds) {
         _ if it.verdict.code == "NotOurs" => String::new(),
+        _ if it.verdict.code == "Gone" => " is gone".to_owned(),
         (true, Some(seconds)) => format!(" waits for {}", duration(seconds)),
         (true, None) => " waits".to_owned(),
         (false, _) => " does not wait".to_owned(),

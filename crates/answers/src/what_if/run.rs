@@ -252,7 +252,7 @@ pub(crate) fn group_of(cluster: &Cluster, job: JobId) -> Option<ObjectKey> {
 }
 
 /// Returns the plugins that granted the eviction of a pod.
-fn granted_by(certificates: &[Certificate], uid: &str) -> Vec<&'static str> {
+pub(crate) fn granted_by(certificates: &[Certificate], uid: &str) -> Vec<&'static str> {
     let victims = certificates.iter().flat_map(|certificate| &certificate.victims);
     let mut victims = victims.filter(|victim| *victim.uid == *uid);
     let rule = victims.next().and_then(|victim| victim.rule.as_ref());

@@ -9,6 +9,7 @@ mod line;
 mod numbers;
 mod subjects;
 mod support;
+mod timeline;
 mod unblock;
 mod what_if;
 mod when;

@@ -8,4 +8,5 @@ mod redaction;
 mod rights;
 mod support;
 mod texts;
+mod timeline;
 mod what_if;

@@ -11,7 +11,7 @@ use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN};
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_page::{
     Access, AnswerSource, AnswerView, Answered, BASE, Problem, Question, Right, StateSource,
-    Uncounted, User, routes,
+    Timeline, TimelineStep, Uncounted, User, routes,
 };
 
 const CONF: &str = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n  - name: \
@@ -28,18 +28,30 @@ pub(crate) const CLUSTER: &str = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8
     job ml/held queue=small min=2\n task a gpu=3 x2";
 
 /// Returns the engine of a cluster after one cycle, and the answers about it.
-pub(crate) fn view(text: &str) -> (Engine, AnswerView) {
+pub(crate) fn view(text: &str) -> (Engine, AnswerView, Timeline) {
     let config: Config = vc_conf::parse("test.conf", CONF, &KNOWN).unwrap().config;
     let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config);
     engine.explain(true);
     let now = CycleTime { unix_micros: START_MICROS + 5_400_000_000 };
-    let (_effects, report) = engine.cycle(events_of(&format!("queue default\n{text}")), now);
+    let events = events_of(&format!("queue default\n{text}"));
+    let n_events = events.len();
+    let (effects, report) = engine.cycle(events, now);
     let view = AnswerView::new(&engine, &report, StateSource::Daemon { behind_millis: 7 });
-    (engine, view)
+    let mut timeline = Timeline::default();
+    timeline.record(&TimelineStep {
+        cluster: engine.cluster(),
+        effects: &effects,
+        report: Some(&report),
+        cycle: engine.n_cycles(),
+        now_micros: now.unix_micros,
+        took_micros: 7,
+        n_events,
+    });
+    (engine, view, timeline)
 }
 
 /// Answers from a view, or with a problem.
-pub(crate) struct Source(pub(crate) Result<Mutex<(Engine, AnswerView)>, Problem>);
+pub(crate) struct Source(pub(crate) Result<Mutex<(Engine, AnswerView, Timeline)>, Problem>);
 
 impl AnswerSource for Source {
     fn revision(&self) -> Result<String, Problem> {
@@ -48,8 +60,8 @@ impl AnswerSource for Source {
 
     async fn ask(&self, question: Question) -> Result<Answered, Problem> {
         let mut asked = self.0.as_ref().map_err(Clone::clone)?.lock().unwrap();
-        let (engine, view) = &mut *asked;
-        Ok(Answered { document: view.answer(engine, &question)?, names: view.names() })
+        let (engine, view, timeline) = &mut *asked;
+        Ok(Answered { document: view.answer(engine, timeline, &question)?, names: view.names() })
     }
 }
 
@@ -82,6 +94,7 @@ pub(crate) const USERS: &[(&str, &str)] = &[
     ("jo", "get explanations ml"),
     ("jo", "list explanations ml"),
     ("lister", "list explanations *"),
+    ("lister", "list timelines *"),
     ("jo", "create whatifs ml"),
     ("guest", "create whatifs *"),
     ("viewer", "get queues *"),

@@ -1,21 +1,23 @@
 //! Answers for people. Specification: answers.md 13.
 
 use vc_page::{
-    AskedJob, Document, PageRange, Question, line_text, nodes_text, queues_text, summary_text,
-    why_list_text, why_text,
+    AskedJob, AskedTimeline, Document, PageRange, Question, cycles_text, line_text, nodes_text,
+    queues_text, summary_text, timeline_text, why_list_text, why_text,
 };
 
 use crate::support::{CLUSTER, view};
 
 fn text(question: &Question) -> String {
-    let (engine, mut view) = view(CLUSTER);
-    match view.answer(&engine, question).unwrap() {
+    let (engine, mut view, timeline) = view(CLUSTER);
+    match view.answer(&engine, &timeline, question).unwrap() {
         Document::Explanation(one) => why_text(&one),
         Document::Explanations(list) => why_list_text(&list.items),
         Document::Queues(list) => queues_text(&list),
         Document::Line(list) => line_text(&list),
         Document::Nodes(list) => nodes_text(&list),
         Document::Summary(one) => summary_text(&one),
+        Document::Timeline(one) => timeline_text(&one),
+        Document::Cycles(list) => cycles_text(&list),
         other => panic!("no text for {other:?}"),
     }
 }
@@ -54,4 +56,13 @@ fn ans_13_lists_are_tables() {
     assert_eq!(sums[0], "NODES    4");
     let all = Question::Explanations { namespace: None, queue: None, code: None, range };
     assert_eq!(lines(&all).len(), 4, "a head and three jobs");
+}
+
+#[test]
+fn ans_13_the_timeline_and_the_cycles_are_tables() {
+    let timeline = lines(&Question::Timeline(AskedTimeline::default()));
+    assert_eq!(timeline[1].split_whitespace().collect::<Vec<_>>()[..3], ["JOB", "QUEUE", "PODS"]);
+    assert!(timeline[2].starts_with("ml/on-g1"), "{timeline:#?}");
+    let cycles = lines(&Question::Cycles { last: 5 });
+    assert!(cycles[0].starts_with("CYCLE") && cycles[1].starts_with("1 "), "{cycles:#?}");
 }

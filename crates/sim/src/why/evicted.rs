@@ -1,22 +1,10 @@
 //! Who was evicted by whom in the cycles that were run. Specification: answers.md 8 (ANS-46).
 
-use serde::Serialize;
-use serde_json::{Value, json};
-use vc_page::{API_VERSION, EvictedPodJson};
+use vc_model::ObjectKey;
+use vc_page::{EvictedPodJson, how_evicted};
 
 use super::names::OwnerNames;
 use crate::run::CertificateOutput;
-
-/// The answer about a pod that is gone.
-#[derive(Serialize)]
-pub(super) struct GoneAnswer {
-    /// For people.
-    #[serde(skip)]
-    pub(super) text: String,
-    /// For programs.
-    #[serde(flatten)]
-    json: Value,
-}
 
 /// A pod that had to go.
 #[derive(Clone, Debug)]
@@ -56,44 +44,19 @@ impl EvictionRow {
         own.1 == name && namespace.is_none_or(|namespace| own.0 == namespace)
     }
 
-    /// Returns the eviction in one line, after the name of the pod.
-    fn how(&self, owners: &OwnerNames) -> String {
-        let mut text = format!("by {}", self.action);
-        if let Some(group) = self.for_group.as_deref().and_then(|group| group.split_once('/')) {
-            let key = vc_model::ObjectKey::new(group.0, group.1);
-            text.push_str(&format!(" for {}", owners.name(&key)));
-        }
-        if !self.plugins.is_empty() {
-            text.push_str(&format!(", granted by {}", self.plugins.join(", ")));
-        }
-        text
-    }
-
     /// Returns the eviction for programs.
     pub(super) fn json(&self, owners: &OwnerNames) -> EvictedPodJson {
+        let for_job = self.for_group.as_deref().and_then(|group| group.split_once('/'));
+        let for_job =
+            for_job.map(|(namespace, name)| owners.name(&ObjectKey::new(namespace, name)));
+        let how = how_evicted(&self.action, for_job.as_deref(), &self.plugins);
         EvictedPodJson {
             pod: self.pod.clone(),
             pod_group: self.pod_group.clone(),
             action: self.action.clone(),
             r#for: self.for_group.clone(),
             plugins: self.plugins.clone(),
-            text: format!("{} {}", self.pod, self.how(owners)),
+            text: format!("{} {how}", self.pod),
         }
-    }
-
-    /// Returns the answer about the pod, which is gone.
-    pub(super) fn gone(&self, owners: &OwnerNames) -> GoneAnswer {
-        let how = self.how(owners);
-        let head = format!("{} (pod, PodGroup {}) is gone", self.pod, self.pod_group);
-        let (namespace, name) = self.pod.split_once('/').unwrap_or(("", &self.pod));
-        let json = json!({
-            "apiVersion": API_VERSION, "kind": "Explanation",
-            "subject": { "kind": "Pod", "namespace": namespace, "name": name },
-            "verdict": {
-                "stage": "ours", "code": "Gone", "also": [], "text": format!("evicted {how}"),
-            },
-            "evictions": [self.json(owners)],
-        });
-        GoneAnswer { text: format!("{head}\nWHY      Gone: evicted {how}\n"), json }
     }
 }

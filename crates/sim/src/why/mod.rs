@@ -9,7 +9,7 @@ use vc_answers::{Depth, Explanation, add_start, explain, explain_not_ours, expla
 use vc_page::{ExplanationJson, ExplanationListJson, StateSource, why_list_text, why_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
-use evicted::{EvictionRow, GoneAnswer};
+use evicted::EvictionRow;
 use names::{Found, find};
 
 pub(crate) use names::{OwnerNames, group_named};
@@ -55,8 +55,6 @@ pub struct WhyAnswer {
 enum Asked {
     One(Box<ExplanationJson>),
     All(ExplanationListJson),
-    /// A pod that is gone.
-    Gone(Box<GoneAnswer>),
 }
 
 /// Runs the cycles and asks about the state after the last one.
@@ -76,7 +74,9 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
         Some(name) => match find(&simulation, state.cluster(), (namespace, name)) {
             Err(unknown) => {
                 let gone = evictions.iter().find(|row| row.is_named(namespace, name));
-                Asked::Gone(Box::new(gone.ok_or(unknown)?.gone(&owners)))
+                let gone = gone.ok_or(unknown)?.json(&owners);
+                let as_of = StateSource::File.as_of(state.as_of());
+                Asked::One(Box::new(ExplanationJson::gone(gone, as_of)))
             }
             Ok(Found::Ours(subject)) => {
                 let mut one = explain(&mut state, subject, Depth::Full);
@@ -110,7 +110,6 @@ impl WhyAnswer {
         match &self.asked {
             Asked::One(one) => why_text(one),
             Asked::All(all) => why_list_text(&all.items),
-            Asked::Gone(gone) => vc_text::escape_lines(&gone.text),
         }
     }
 
@@ -124,7 +123,6 @@ impl WhyAnswer {
         match &self.asked {
             Asked::One(one) => one.waits(),
             Asked::All(all) => all.items.iter().any(ExplanationJson::waits),
-            Asked::Gone(_) => false,
         }
     }
 }

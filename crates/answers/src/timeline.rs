@@ -1,0 +1,422 @@
+//! What happened lately: cycles, jobs with their starts and ends, evictions, and sums by queue and
+//! minute. Old entries give way to new ones. Specification: answers.md 8 (ANS-45, ANS-46).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use vc_engine::{Certificate, Effect, Report};
+use vc_model::{Cluster, Job, JobId, ObjectKey, TaskStatus};
+use vc_resource::Resource;
+
+use crate::what_if::run::{granted_by, group_of};
+
+/// Entries that are kept of each kind: some 8 MiB in all.
+const MOST_CYCLES: usize = 30_000;
+const MOST_JOBS: usize = 30_000;
+const MOST_EVICTIONS: usize = 15_000;
+const MOST_QUEUE_MINUTES: usize = 8_000;
+const MINUTE_MICROS: i64 = 60_000_000;
+const SECOND_MICROS: i64 = 1_000_000;
+
+/// One call of the engine with what came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct TimelineStep<'a> {
+    /// The state after the call.
+    pub cluster: &'a Cluster,
+    /// What was decided.
+    pub effects: &'a [Effect],
+    /// Report of the cycle. `None`: events were applied without a cycle.
+    pub report: Option<&'a Report>,
+    /// Number of the last cycle, from 1.
+    pub cycle: u64,
+    /// Microseconds since 1970.
+    pub now_micros: i64,
+    /// How long the call took, in microseconds.
+    pub took_micros: u64,
+    /// Events that came before it.
+    pub n_events: usize,
+}
+
+/// A cycle. Cycles before which nothing came and that decided nothing are not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CycleEntry {
+    /// Its number, from 1.
+    pub cycle: u64,
+    /// Microseconds since 1970.
+    pub at_micros: i64,
+    /// How long it took, in microseconds.
+    pub took_micros: u64,
+    /// Events that came before it.
+    pub events: u32,
+    /// Pods that got a node.
+    pub binds: u32,
+    /// Pods that were evicted.
+    pub evictions: u32,
+    /// Jobs that waited at its end.
+    pub waiting: u32,
+}
+
+/// A job with the time in which it held nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSpan {
+    /// Its PodGroup, or the pod if it has none.
+    pub key: ObjectKey,
+    /// Uid of the controller of the PodGroup. `None` if it has none.
+    pub controller_uid: Option<Arc<str>>,
+    /// Name of its queue.
+    pub queue: Arc<str>,
+    /// Most pods that held a node at once.
+    pub pods: u32,
+    /// Microseconds since 1970.
+    pub start_micros: i64,
+    /// Microseconds since 1970, within a second. `None` if it still holds nodes.
+    pub end_micros: Option<i64>,
+}
+
+/// A pod that was evicted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvictionEntry {
+    /// Microseconds since 1970.
+    pub at_micros: i64,
+    /// The pod.
+    pub pod: ObjectKey,
+    /// Its PodGroup. `None` if it has none.
+    pub pod_group: Option<ObjectKey>,
+    /// Name of its queue.
+    pub queue: Arc<str>,
+    /// The action.
+    pub action: &'static str,
+    /// The PodGroup for which it had to go. `None` if a plugin chose it.
+    pub for_group: Option<ObjectKey>,
+    /// The plugins that granted it, in order.
+    pub plugins: Vec<&'static str>,
+}
+
+/// A queue at the beginning of a minute.
+#[derive(Clone, Debug, PartialEq)]
+struct QueueMinute {
+    at_micros: i64,
+    queue: Arc<str>,
+    waiting: u32,
+    running: u32,
+    allocated: Resource,
+}
+
+/// Sums over queues at the beginning of a minute.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimelineSample {
+    /// Microseconds since 1970.
+    pub at_micros: i64,
+    /// Jobs that waited.
+    pub waiting: u32,
+    /// Jobs that held nodes.
+    pub running: u32,
+    /// What jobs held, in the dimensions of the cluster.
+    pub allocated: Resource,
+}
+
+/// Which part of a timeline is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct TimelineFilter<'a> {
+    /// Microseconds since 1970.
+    pub from_micros: i64,
+    /// Microseconds since 1970.
+    pub to_micros: i64,
+    /// Only this queue.
+    pub queue: Option<&'a str>,
+    /// Only jobs of this namespace.
+    pub namespace: Option<&'a str>,
+}
+
+impl TimelineFilter<'_> {
+    fn has_time(&self, start_micros: i64, end_micros: i64) -> bool {
+        start_micros <= self.to_micros && self.from_micros <= end_micros
+    }
+
+    fn has(&self, queue: &str, key: &ObjectKey) -> bool {
+        self.queue.is_none_or(|it| it == queue)
+            && self.namespace.is_none_or(|it| it == &*key.namespace)
+    }
+}
+
+/// What happened lately.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    /// How far back it reaches. `None`: nothing was recorded.
+    since_micros: Option<i64>,
+    last_micros: i64,
+    cycles: VecDeque<CycleEntry>,
+    /// Jobs that hold nodes.
+    open: BTreeMap<ObjectKey, JobSpan>,
+    ended: VecDeque<JobSpan>,
+    evictions: VecDeque<EvictionEntry>,
+    minutes: VecDeque<QueueMinute>,
+    minute: i64,
+    second: i64,
+    /// True if events came since the rows of jobs were read.
+    has_news: bool,
+}
+
+/// Adds an entry. The oldest one goes if there are too many, and the time before which entries may be
+/// missing moves on.
+fn push<T>(
+    entries: &mut VecDeque<T>,
+    (entry, most): (T, usize),
+    at: impl Fn(&T) -> i64,
+    since_micros: &mut Option<i64>,
+) {
+    if most <= entries.len()
+        && let Some(oldest) = entries.pop_front()
+    {
+        *since_micros = (*since_micros).max(Some(at(&oldest).saturating_add(1)));
+    }
+    entries.push_back(entry);
+}
+
+impl Timeline {
+    /// Takes note of a call of the engine.
+    pub fn record(&mut self, step: &TimelineStep<'_>) {
+        self.since_micros.get_or_insert(step.now_micros);
+        self.last_micros = self.last_micros.max(step.now_micros);
+        let second = step.now_micros.div_euclid(SECOND_MICROS);
+        self.has_news |= 0 < step.n_events;
+        // Ends, and starts of pods that others have placed, are seen in the rows.
+        if self.has_news && second != self.second {
+            (self.has_news, self.second) = (false, second);
+            self.follow_jobs(step);
+        }
+        self.note_effects(step);
+        self.note_cycle(step);
+        let minute = step.now_micros.div_euclid(MINUTE_MICROS);
+        if minute != self.minute && step.report.is_some() {
+            self.minute = minute;
+            self.note_queues(step);
+        }
+    }
+
+    fn note_cycle(&mut self, step: &TimelineStep<'_>) {
+        let count = |is: fn(&Effect) -> bool| {
+            let n = step.effects.iter().filter(|&effect| is(effect)).count();
+            u32::try_from(n).unwrap_or(u32::MAX)
+        };
+        let binds = count(|effect| matches!(effect, Effect::Bind { .. }));
+        let evictions = count(|effect| matches!(effect, Effect::Evict { .. }));
+        if step.report.is_none() {
+            // It belongs to the cycle before it.
+            if let Some(last) = self.cycles.back_mut().filter(|last| last.cycle == step.cycle) {
+                last.binds += binds;
+            }
+            return;
+        }
+        if step.n_events == 0 && binds + evictions == 0 {
+            return;
+        }
+        let waits = |&job: &JobId| 0 < step.cluster.jobs[job].counts.of(TaskStatus::Pending);
+        let waiting = step.cluster.jobs_by_key().filter(waits).count();
+        let entry = CycleEntry {
+            cycle: step.cycle,
+            at_micros: step.now_micros,
+            took_micros: step.took_micros,
+            events: u32::try_from(step.n_events).unwrap_or(u32::MAX),
+            binds,
+            evictions,
+            waiting: u32::try_from(waiting).unwrap_or(u32::MAX),
+        };
+        push(&mut self.cycles, (entry, MOST_CYCLES), |it| it.at_micros, &mut self.since_micros);
+    }
+
+    fn note_effects(&mut self, step: &TimelineStep<'_>) {
+        let none = Vec::new();
+        let certificates = step.report.map_or(&none, |report| &report.certificates);
+        for effect in step.effects {
+            match effect {
+                Effect::Bind { uid, .. } => {
+                    let task = step.cluster.task(uid);
+                    if let Some(job) = task.and_then(|task| step.cluster.tasks[task].job) {
+                        self.open_span(step, job);
+                    }
+                }
+                Effect::Evict { .. } => self.note_eviction(step, effect, certificates),
+                _ => {}
+            }
+        }
+    }
+
+    fn note_eviction(
+        &mut self,
+        step: &TimelineStep<'_>,
+        effect: &Effect,
+        certificates: &[Certificate],
+    ) {
+        let Effect::Evict { pod, uid, pod_group, reason, for_pod_group, .. } = effect else {
+            return;
+        };
+        let cluster = step.cluster;
+        let job = cluster.task(uid).and_then(|task| cluster.tasks[task].job);
+        let entry = EvictionEntry {
+            at_micros: step.now_micros,
+            pod: pod.clone(),
+            pod_group: pod_group.as_ref().map(|group| group.0.clone()),
+            queue: job.map(|job| queue_name(cluster, job)).unwrap_or_default(),
+            action: reason.as_str(),
+            for_group: for_pod_group.as_deref().cloned(),
+            plugins: granted_by(certificates, uid),
+        };
+        let entry = (entry, MOST_EVICTIONS);
+        push(&mut self.evictions, entry, |it| it.at_micros, &mut self.since_micros);
+    }
+
+    /// Begins the span of a job that holds nodes, or counts its pods anew.
+    fn open_span(&mut self, step: &TimelineStep<'_>, job: JobId) {
+        let cluster = step.cluster;
+        let row = &cluster.jobs[job];
+        let span = self.open.entry(row.key.clone()).or_insert_with(|| {
+            let starts = row.tasks.iter().filter_map(|&task| {
+                let task = &cluster.tasks[task];
+                task.started_micros.filter(|_| holds_node(task.status))
+            });
+            let group = row.pod_group.as_ref();
+            JobSpan {
+                key: group_of(cluster, job).unwrap_or_else(|| pod_of(row)),
+                controller_uid: group.and_then(|group| group.controller_uid.clone()),
+                queue: queue_name(cluster, job),
+                pods: 0,
+                start_micros: starts.chain([step.now_micros]).min().unwrap_or(step.now_micros),
+                end_micros: None,
+            }
+        });
+        span.pods = span.pods.max(row.counts.allocated());
+    }
+
+    /// Begins and ends spans as the rows say.
+    fn follow_jobs(&mut self, step: &TimelineStep<'_>) {
+        let cluster = step.cluster;
+        let mut before = std::mem::take(&mut self.open);
+        for job in cluster.jobs_by_key().filter(|&job| holds_nodes(&cluster.jobs[job])) {
+            let key = &cluster.jobs[job].key;
+            if let Some(span) = before.remove(key) {
+                self.open.insert(key.clone(), span);
+            }
+            self.open_span(step, job);
+        }
+        for span in before.into_values() {
+            let span = JobSpan { end_micros: Some(step.now_micros), ..span };
+            let at = |it: &JobSpan| it.end_micros.unwrap_or(it.start_micros);
+            push(&mut self.ended, (span, MOST_JOBS), at, &mut self.since_micros);
+        }
+    }
+
+    fn note_queues(&mut self, step: &TimelineStep<'_>) {
+        let cluster = step.cluster;
+        let mut by_queue: BTreeMap<Arc<str>, QueueMinute> = BTreeMap::new();
+        for job in cluster.jobs_by_key() {
+            let row = &cluster.jobs[job];
+            let queue = queue_name(cluster, job);
+            let minute = by_queue.entry(queue.clone()).or_insert_with(|| QueueMinute {
+                at_micros: step.now_micros,
+                queue,
+                waiting: 0,
+                running: 0,
+                allocated: Resource::default(),
+            });
+            minute.waiting += u32::from(0 < row.counts.of(TaskStatus::Pending));
+            minute.running += u32::from(0 < row.counts.allocated());
+            minute.allocated.add(&row.allocated);
+        }
+        for minute in by_queue.into_values() {
+            let entry = (minute, MOST_QUEUE_MINUTES);
+            push(&mut self.minutes, entry, |it| it.at_micros, &mut self.since_micros);
+        }
+    }
+
+    /// Returns how far back it reaches, in microseconds since 1970. Returns `None` if nothing was
+    /// recorded.
+    pub fn since_micros(&self) -> Option<i64> {
+        self.since_micros
+    }
+
+    /// Returns the time of the last call, in microseconds since 1970.
+    pub fn last_micros(&self) -> i64 {
+        self.last_micros
+    }
+
+    /// Returns the cycles, the last one first.
+    pub fn cycles(&self) -> impl Iterator<Item = &CycleEntry> {
+        self.cycles.iter().rev()
+    }
+
+    /// Returns the jobs that held nodes, those that began last first.
+    pub fn jobs(&self, filter: TimelineFilter<'_>) -> Vec<&JobSpan> {
+        let is_wanted = |span: &&JobSpan| {
+            filter.has(&span.queue, &span.key)
+                && filter.has_time(span.start_micros, span.end_micros.unwrap_or(i64::MAX))
+        };
+        let mut found: Vec<&JobSpan> =
+            self.ended.iter().chain(self.open.values()).filter(is_wanted).collect();
+        found.sort_by(|a, b| (b.start_micros, &a.key).cmp(&(a.start_micros, &b.key)));
+        found
+    }
+
+    /// Returns the evictions, the last one first.
+    pub fn evictions(&self, filter: TimelineFilter<'_>) -> impl Iterator<Item = &EvictionEntry> {
+        let is_wanted = move |it: &&EvictionEntry| {
+            filter.has(&it.queue, &it.pod) && filter.has_time(it.at_micros, it.at_micros)
+        };
+        self.evictions.iter().rev().filter(is_wanted)
+    }
+
+    /// Returns the evictions that a PodGroup suffered or that were for it, the last one first.
+    pub fn evictions_about<'a>(
+        &'a self,
+        group: &'a ObjectKey,
+    ) -> impl Iterator<Item = &'a EvictionEntry> {
+        let is_about = move |it: &&EvictionEntry| {
+            it.pod_group.as_ref() == Some(group) || it.for_group.as_ref() == Some(group)
+        };
+        self.evictions.iter().rev().filter(is_about)
+    }
+
+    /// Returns the last eviction of a pod with this name. Returns `None` if none is remembered.
+    pub fn eviction_of(&self, pod: &ObjectKey) -> Option<&EvictionEntry> {
+        self.evictions.iter().rev().find(|it| it.pod == *pod)
+    }
+
+    /// Returns sums over the queues, minute by minute.
+    pub fn samples(&self, filter: TimelineFilter<'_>) -> Vec<TimelineSample> {
+        let is_wanted = |it: &&QueueMinute| {
+            filter.queue.is_none_or(|queue| queue == &*it.queue)
+                && filter.has_time(it.at_micros, it.at_micros)
+        };
+        let mut samples: BTreeMap<i64, TimelineSample> = BTreeMap::new();
+        for minute in self.minutes.iter().filter(is_wanted) {
+            let sample = samples.entry(minute.at_micros).or_default();
+            sample.at_micros = minute.at_micros;
+            sample.waiting += minute.waiting;
+            sample.running += minute.running;
+            sample.allocated.add(&minute.allocated);
+        }
+        samples.into_values().collect()
+    }
+}
+
+/// Statuses in which a pod holds a node after a cycle.
+const HOLDING: [TaskStatus; 4] =
+    [TaskStatus::Binding, TaskStatus::Bound, TaskStatus::Running, TaskStatus::Releasing];
+
+fn holds_node(status: TaskStatus) -> bool {
+    HOLDING.contains(&status)
+}
+
+fn holds_nodes(job: &Job) -> bool {
+    HOLDING.iter().any(|&status| 0 < job.counts.of(status))
+}
+
+/// Returns the pod of a job that has no PodGroup of its own.
+fn pod_of(job: &Job) -> ObjectKey {
+    let name = job.key.name.strip_prefix("pod:").unwrap_or(&job.key.name);
+    ObjectKey::new(&*job.key.namespace, name)
+}
+
+fn queue_name(cluster: &Cluster, job: JobId) -> Arc<str> {
+    cluster.queues[cluster.jobs[job].queue].name.clone()
+}

@@ -1,0 +1,126 @@
+//! What happened lately. Specification: answers.md 8 (ANS-45, ANS-46).
+
+use vc_answers::{Timeline, TimelineFilter, TimelineStep};
+use vc_engine::{CycleTime, Engine, EngineOptions};
+use vc_model::fixture::{START_MICROS, events_of};
+use vc_model::{ClusterEvent, ObjectKey};
+
+use crate::support::conf;
+
+const SECOND: i64 = 1_000_000;
+
+/// An engine whose cycles are recorded, one second after the other.
+struct Recorded {
+    engine: Engine,
+    timeline: Timeline,
+    seconds: i64,
+}
+
+impl Recorded {
+    fn new(actions: &str, plugins: &str) -> Self {
+        let (mut engine, _) = Engine::new(EngineOptions::default(), &conf(actions, plugins));
+        engine.explain(true);
+        Self { engine, timeline: Timeline::default(), seconds: 0 }
+    }
+
+    fn cycle(&mut self, text: &str) {
+        self.cycle_with(events_of(text));
+    }
+
+    /// Deletes the pods of a job.
+    fn delete_pods(&mut self, job: &ObjectKey) {
+        let cluster = self.engine.cluster();
+        let tasks = &cluster.jobs[cluster.job(job).unwrap()].tasks;
+        let deleted = |&task| {
+            let row = &cluster.tasks[task];
+            ClusterEvent::PodDeleted { key: row.key.clone(), uid: row.uid.clone() }
+        };
+        let events = tasks.iter().map(deleted).collect();
+        self.cycle_with(events);
+    }
+
+    fn cycle_with(&mut self, events: Vec<ClusterEvent>) {
+        let now_micros = START_MICROS + self.seconds * SECOND;
+        self.seconds += 1;
+        let n_events = events.len();
+        let (effects, report) = self.engine.cycle(events, CycleTime { unix_micros: now_micros });
+        self.timeline.record(&TimelineStep {
+            cluster: self.engine.cluster(),
+            effects: &effects,
+            report: Some(&report),
+            cycle: self.engine.n_cycles(),
+            now_micros,
+            took_micros: 7,
+            n_events,
+        });
+    }
+
+    fn jobs(&self) -> Vec<(String, u32, i64, Option<i64>)> {
+        let second = |micros: i64| (micros - START_MICROS) / SECOND;
+        let spans = self.timeline.jobs(ALL).into_iter();
+        let row = |it: &vc_answers::JobSpan| {
+            let end = it.end_micros.map(second);
+            (it.key.to_string(), it.pods, second(it.start_micros), end)
+        };
+        spans.map(row).collect()
+    }
+}
+
+const ALL: TimelineFilter<'_> =
+    TimelineFilter { from_micros: 0, to_micros: i64::MAX, queue: None, namespace: None };
+
+#[test]
+fn ans_45_jobs_have_spans_and_cycles_have_counts() {
+    let mut recorded = Recorded::new("enqueue, allocate", "gang priority predicates proportion");
+    recorded.cycle("node n cpu=8\nqueue default\nqueue q\njob old queue=q min=1 running\n task a cpu=1 @n running");
+    recorded.cycle("job ml/train min=2\n task a cpu=2 x2\njob ml/large min=1\n task a cpu=100");
+    let job = |name: &str, pods, start, end| (name.to_owned(), pods, start, end);
+    assert_eq!(recorded.jobs()[0], job("ml/train", 2, 1, None));
+    assert_eq!(recorded.jobs().len(), 2, "what ran before is there, too");
+    // Nothing comes and nothing is decided: no entry.
+    recorded.cycle("");
+    recorded.cycle("");
+    recorded.delete_pods(&ObjectKey::new("ml", "train"));
+    let ended = recorded.jobs().into_iter().find(|it| it.0 == "ml/train").unwrap();
+    assert!(ended.3.is_some(), "{ended:?}");
+    let cycles: Vec<_> = recorded.timeline.cycles().collect();
+    let counts: Vec<_> = cycles.iter().map(|it| (it.cycle, it.binds, it.waiting)).collect();
+    assert_eq!(counts.last(), Some(&(1, 0, 0)));
+    assert!(counts.contains(&(2, 2, 1)), "{counts:?}");
+    assert!(counts.iter().all(|it| it.0 != 4), "{counts:?}");
+    assert!(cycles.iter().all(|it| it.took_micros == 7));
+}
+
+#[test]
+fn ans_45_filters_choose_queues_namespaces_and_times() {
+    let mut recorded = Recorded::new("enqueue, allocate", "gang priority predicates proportion");
+    recorded.cycle("node n cpu=8\nqueue default\nqueue q\njob a/x queue=q min=1\n task a cpu=1\njob b/y min=1\n task a cpu=2");
+    let names = |filter| -> Vec<String> {
+        recorded.timeline.jobs(filter).into_iter().map(|it| it.key.to_string()).collect()
+    };
+    assert_eq!(names(ALL), ["a/x", "b/y"]);
+    assert_eq!(names(TimelineFilter { queue: Some("q"), ..ALL }), ["a/x"]);
+    assert_eq!(names(TimelineFilter { namespace: Some("b"), ..ALL }), ["b/y"]);
+    assert_eq!(names(TimelineFilter { to_micros: START_MICROS - 1, ..ALL }), [""; 0]);
+    let samples = recorded.timeline.samples(ALL);
+    assert_eq!(samples.iter().map(|it| (it.waiting, it.running)).collect::<Vec<_>>(), [(0, 2)]);
+    assert_eq!(recorded.timeline.samples(TimelineFilter { queue: Some("q"), ..ALL })[0].running, 1);
+    assert_eq!(recorded.timeline.since_micros(), Some(START_MICROS));
+}
+
+#[test]
+fn ans_46_an_eviction_is_remembered_with_what_granted_it() {
+    let mut recorded = Recorded::new("allocate, preempt", "gang priority predicates");
+    recorded.cycle("node n cpu=4\nqueue default\njob low min=1 running priority=1\n task a cpu=2 x2 @n running");
+    recorded.cycle("job high min=1 priority=10\n task a cpu=2");
+    let evicted: Vec<_> = recorded.timeline.evictions(ALL).collect();
+    assert_eq!(evicted.len(), 1, "{evicted:?}");
+    let group = |name: &str| Some(ObjectKey::new("default", name));
+    assert_eq!(evicted[0].action, "preempt");
+    assert_eq!((&evicted[0].pod_group, &evicted[0].for_group), (&group("low"), &group("high")));
+    assert!(evicted[0].plugins.contains(&"priority"), "{evicted:?}");
+    for name in ["low", "high"] {
+        assert_eq!(recorded.timeline.evictions_about(&ObjectKey::new("default", name)).count(), 1);
+    }
+    assert!(recorded.timeline.eviction_of(&evicted[0].pod.clone()).is_some());
+}

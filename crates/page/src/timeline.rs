@@ -1,0 +1,238 @@
+//! What happened lately, as JSON. Specification: answers.md 8 (ANS-45), 11.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use vc_answers::{CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, time_text};
+use vc_model::{Cluster, ObjectKey};
+
+use crate::convert::{OwnerOf, job_name, map};
+use crate::explanation::{AmountsJson, is_false};
+use crate::start::EvictedPodJson;
+use crate::view::owner_by_name;
+
+/// Rows of each list.
+const MOST_ROWS: usize = 5_000;
+/// How far a timeline goes back if nobody says it.
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// A time, or how long ago it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedTime {
+    /// Microseconds since 1970.
+    At(i64),
+    /// Microseconds before the last cycle.
+    Ago(i64),
+}
+
+impl AskedTime {
+    fn micros(self, last_micros: i64) -> i64 {
+        match self {
+            Self::At(micros) => micros,
+            Self::Ago(micros) => last_micros.saturating_sub(micros),
+        }
+    }
+}
+
+/// Which part of the timeline is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AskedTimeline {
+    /// Absent: an hour before `to`.
+    pub from: Option<AskedTime>,
+    /// Absent: the last cycle.
+    pub to: Option<AskedTime>,
+    /// Only this queue.
+    pub queue: Option<String>,
+    /// Only jobs of this namespace.
+    pub namespace: Option<String>,
+}
+
+/// What happened lately.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TimelineJson {
+    /// Begin, RFC 3339: what was asked for, or how far back the timeline reaches.
+    pub from: String,
+    /// End, RFC 3339.
+    pub to: String,
+    /// True if entries between both are left out, as there are too many.
+    pub truncated: bool,
+    /// Sums over the queues, minute by minute.
+    pub samples: Vec<TimelineSampleJson>,
+    /// Jobs that held nodes, those that began last first.
+    pub jobs: Vec<JobSpanJson>,
+    /// Evictions, the last one first.
+    pub evictions: Vec<TimedEvictionJson>,
+}
+
+/// Sums over the queues at the beginning of a minute.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TimelineSampleJson {
+    /// RFC 3339.
+    pub time: String,
+    /// Jobs that waited.
+    pub waiting: u32,
+    /// Jobs that held nodes.
+    pub running: u32,
+    /// What jobs held.
+    pub allocated: AmountsJson,
+}
+
+/// A job with the time in which it held nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobSpanJson {
+    /// Namespace and name.
+    pub job: String,
+    /// True if the reader may not see the job.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub hidden: bool,
+    /// Name of its queue.
+    pub queue: String,
+    /// Most pods that held a node at once.
+    pub pods: u32,
+    /// RFC 3339.
+    pub start: String,
+    /// RFC 3339, within a second. Absent if it still holds nodes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub end: Option<String>,
+}
+
+/// A pod that was evicted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TimedEvictionJson {
+    /// RFC 3339.
+    pub time: String,
+    /// Namespace and name.
+    pub pod: String,
+    /// Its PodGroup. Absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pod_group: Option<String>,
+    /// True if the reader may not see the pod.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub hidden: bool,
+    /// Name of its queue.
+    pub queue: String,
+    /// The action.
+    pub action: String,
+    /// The PodGroup for which it had to go. Absent if a plugin chose it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub r#for: Option<String>,
+    /// The plugins that granted it, in order.
+    pub plugins: Vec<String>,
+}
+
+/// A cycle before which something came, or that decided something.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CycleJson {
+    /// Its number, from 1.
+    pub cycle: u64,
+    /// RFC 3339.
+    pub time: String,
+    /// How long the copy that answers took for it, in microseconds.
+    pub micros: u64,
+    /// Events that came before it.
+    pub events: u32,
+    /// Pods that got a node.
+    pub binds: u32,
+    /// Pods that were evicted.
+    pub evictions: u32,
+    /// Jobs that waited at its end.
+    pub waiting: u32,
+}
+
+impl From<&CycleEntry> for CycleJson {
+    fn from(it: &CycleEntry) -> Self {
+        Self {
+            cycle: it.cycle,
+            time: time_text(it.at_micros),
+            micros: it.took_micros,
+            events: it.events,
+            binds: it.binds,
+            evictions: it.evictions,
+            waiting: it.waiting,
+        }
+    }
+}
+
+impl TimelineJson {
+    /// Returns a part of the timeline. Amounts are in the dimensions of the cluster.
+    pub(crate) fn new(timeline: &Timeline, cluster: &Cluster, asked: &AskedTimeline) -> Self {
+        let last = timeline.last_micros();
+        let to_micros = asked.to.map_or(last, |to| to.micros(last));
+        let from = asked.from.map_or(to_micros - HOUR_MICROS, |from| from.micros(last));
+        let from_micros = timeline.since_micros().map_or(from, |since| since.max(from));
+        let filter = TimelineFilter {
+            from_micros,
+            to_micros,
+            queue: asked.queue.as_deref(),
+            namespace: asked.namespace.as_deref(),
+        };
+        let jobs = timeline.jobs(filter);
+        let evictions: Vec<&EvictionEntry> = timeline.evictions(filter).collect();
+        let samples = timeline.samples(filter).into_iter().map(|it| TimelineSampleJson {
+            time: time_text(it.at_micros),
+            waiting: it.waiting,
+            running: it.running,
+            allocated: map(&it.allocated.to_quantities(&cluster.dims)),
+        });
+        Self {
+            from: time_text(from_micros),
+            to: time_text(to_micros),
+            truncated: MOST_ROWS < jobs.len().max(evictions.len()),
+            samples: samples.collect(),
+            jobs: jobs.into_iter().take(MOST_ROWS).map(span).collect(),
+            evictions: evictions.into_iter().take(MOST_ROWS).map(eviction).collect(),
+        }
+    }
+}
+
+fn span(it: &JobSpan) -> JobSpanJson {
+    let owner = |key: &ObjectKey| owner_by_name(key, it.controller_uid.as_deref()?);
+    JobSpanJson {
+        job: job_name(&it.key, &owner),
+        hidden: false,
+        queue: it.queue.to_string(),
+        pods: it.pods,
+        start: time_text(it.start_micros),
+        end: it.end_micros.map(time_text),
+    }
+}
+
+fn eviction(it: &EvictionEntry) -> TimedEvictionJson {
+    TimedEvictionJson {
+        time: time_text(it.at_micros),
+        pod: it.pod.to_string(),
+        pod_group: it.pod_group.as_ref().map(ToString::to_string),
+        hidden: false,
+        queue: it.queue.to_string(),
+        action: it.action.to_owned(),
+        r#for: it.for_group.as_ref().map(ToString::to_string),
+        plugins: it.plugins.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+/// Returns an eviction with its sentence.
+pub(crate) fn evicted_pod(it: &EvictionEntry, owner: OwnerOf<'_>) -> EvictedPodJson {
+    let for_job = it.for_group.as_ref().map(|group| job_name(group, owner));
+    let plugins: Vec<String> = it.plugins.iter().map(|name| (*name).to_owned()).collect();
+    let how = how_evicted(it.action, for_job.as_deref(), &plugins);
+    EvictedPodJson {
+        pod: it.pod.to_string(),
+        pod_group: it.pod_group.as_ref().map(ToString::to_string).unwrap_or_default(),
+        action: it.action.to_owned(),
+        r#for: it.for_group.as_ref().map(ToString::to_string),
+        plugins,
+        text: format!("{} {how} at {}", it.pod, time_text(it.at_micros)),
+    }
+}
+
+/// Returns how a pod was evicted, in words after its name.
+pub fn how_evicted(action: &str, for_job: Option<&str>, plugins: &[String]) -> String {
+    let mut text = format!("by {action}");
+    if let Some(job) = for_job {
+        text.push_str(&format!(" for {job}"));
+    }
+    if !plugins.is_empty() {
+        text.push_str(&format!(", granted by {}", plugins.join(", ")));
+    }
+    text
+}

@@ -1,0 +1,36 @@
+//! What happened lately over HTTP. Specification: answers.md 8, 11, 12.
+
+use crate::support::Page;
+
+#[tokio::test]
+async fn ans_45_jobs_have_their_times() {
+    let page = Page::new();
+    let timeline = page.get("admin", "timeline?from=2h").await.json();
+    assert_eq!(timeline["kind"], "Timeline");
+    let jobs: Vec<&str> =
+        timeline["jobs"].as_array().unwrap().iter().map(|it| it["job"].as_str().unwrap()).collect();
+    assert_eq!(jobs, ["ml/on-g1", "prod/on-g2"]);
+    assert_eq!(timeline["samples"][0]["running"], 2);
+    assert_eq!(timeline["samples"][0]["allocated"]["nvidia.com/gpu"], "10");
+    // It reaches back as far as it was recorded.
+    assert_eq!(timeline["from"], timeline["to"]);
+    assert_eq!(timeline["truncated"], false);
+    let none = page.get("admin", "timeline?namespace=other&queue=small").await.json();
+    assert_eq!(none["jobs"].as_array().unwrap().len(), 0);
+    let cycles = page.get("admin", "cycles?last=3").await.json();
+    assert_eq!((&cycles["kind"], &cycles["total"]), (&"CycleList".into(), &1.into()));
+    assert_eq!(cycles["items"][0]["cycle"], 1);
+    for wrong in ["timeline?from=yesterday", "timeline?to=x", "cycles?last=x", "timeline?since=1h"]
+    {
+        assert_eq!(page.get("admin", wrong).await.code, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn ans_79_jobs_of_the_timeline_are_hidden_from_whoever_may_not_see_them() {
+    let page = Page::new();
+    let timeline = page.get("lister", "timeline").await;
+    let jobs = &timeline.json()["jobs"];
+    assert_eq!((&jobs[0]["job"], &jobs[0]["hidden"]), (&"other-1".into(), &true.into()), "{jobs}");
+    assert!(!timeline.text.contains("on-g"), "{}", timeline.text);
+}

@@ -1,0 +1,190 @@
+//! Who may ask: the API server reviews tokens and rights. Specification: answers.md 12.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use vc_kube::{AnswersAccess, AnswersClient};
+
+use crate::api::until;
+use crate::cluster::Cluster;
+use crate::objects::{LABEL, gang};
+use crate::process::Scheduler;
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+const GROUP: &str = "answers.volcano.sh";
+const OTHER: &str = "answers-other";
+
+/// Where the only scheduler of the test serves its answers.
+async fn address(cluster: &Cluster) -> String {
+    let log = cluster.scheduler_log();
+    until("the port of the answers", async || {
+        let log = fs::read_to_string(&log).ok()?;
+        let at = log.split_once("serving answers on ")?.1;
+        at.split_whitespace().next().map(|address| format!("https://{address}"))
+    })
+    .await
+}
+
+/// Somebody who asks.
+struct Asker(AnswersClient);
+
+impl Asker {
+    async fn new(cluster: &mut Cluster, name: &str, token: &str) -> Self {
+        let kubeconfig =
+            cluster.kubeconfig_named(&format!("asker-{name}"), &json!({"token": token}));
+        let access = AnswersAccess {
+            kubeconfig: Some(kubeconfig),
+            server: Some(address(cluster).await),
+            is_insecure: true,
+            ..AnswersAccess::default()
+        };
+        Self(AnswersClient::new(&access).await.unwrap())
+    }
+
+    /// The answer, or the refusal.
+    async fn get(&self, path: &str) -> Result<Value, String> {
+        let answered = self.0.get(path).await.map_err(|error| error.to_string())?;
+        Ok(serde_json::from_str(&answered).unwrap())
+    }
+
+    async fn refusal(&self, path: &str) -> String {
+        self.get(path).await.unwrap_err()
+    }
+
+    async fn what_if(&self, path: &str, objects: &[Value]) -> Result<Value, String> {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        let answered = self.0.post(path, list.to_string()).await;
+        let answered = answered.map_err(|error| error.to_string())?;
+        Ok(serde_json::from_str(&answered).unwrap())
+    }
+}
+
+async fn account(cluster: &Cluster, name: &str) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": name, "namespace": cluster.namespace}});
+    cluster.api.create(&account).await.unwrap();
+}
+
+/// Gives a ServiceAccount these rights, in one namespace or everywhere.
+async fn grant(
+    cluster: &Cluster,
+    (namespace, account): (&str, &str),
+    rules: Value,
+    within: Option<&str>,
+) {
+    let name = format!("test-{account}");
+    let (role, binding) = match within {
+        Some(_) => ("Role", "RoleBinding"),
+        None => ("ClusterRole", "ClusterRoleBinding"),
+    };
+    let metadata = json!({"name": name, "namespace": within});
+    let role_object =
+        json!({"apiVersion": RBAC, "kind": role, "metadata": metadata, "rules": rules});
+    let binding = json!({"apiVersion": RBAC, "kind": binding, "metadata": metadata,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}]});
+    for object in [role_object, binding] {
+        cluster.api.apply(&object).await.unwrap();
+    }
+}
+
+/// What the chart grants the scheduler with `answers.enabled`.
+fn reviews() -> Value {
+    json!([
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"],
+            "verbs": ["create"]},
+    ])
+}
+
+fn waits(answer: &Value) -> bool {
+    !["NextCycle", "NotAdmitted"]
+        .contains(&answer["verdict"]["code"].as_str().unwrap_or("NextCycle"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ans_77_to_79_the_api_server_says_who_may_ask() {
+    let mut cluster = Cluster::take("answers", 1).await;
+    let other = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": OTHER, "labels": {LABEL: ""}}});
+    cluster.api.create(&other).await.unwrap();
+    for name in ["jo", "admin", "nobody"] {
+        account(&cluster, name).await;
+    }
+    let of_jo = json!([
+        {"apiGroups": [GROUP], "resources": ["explanations"], "verbs": ["get", "list"]},
+        {"apiGroups": [GROUP], "resources": ["whatifs"], "verbs": ["create"]},
+    ]);
+    grant(&cluster, ("answers", "jo"), of_jo, Some("answers")).await;
+    let all =
+        json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list", "create"]}]);
+    grant(&cluster, ("answers", "admin"), all, None).await;
+
+    let args = [
+        "--leader-elect=false",
+        "--schedule-period=100ms",
+        "--enable-answers",
+        "--answers-address=127.0.0.1:0",
+    ];
+    let scheduler = Scheduler::start_with(&cluster, &args).await;
+    cluster.submit("mine", 2, "100").await;
+    for object in gang(OTHER, "theirs", 1, "100") {
+        cluster.api.create(&object).await.unwrap();
+    }
+    let mut asker = async |name: &'static str| {
+        let token = cluster.token_of(name);
+        Asker::new(&mut cluster, name, &token).await
+    };
+    let (jo, admin, nobody) = (asker("jo").await, asker("admin").await, asker("nobody").await);
+
+    // The scheduler may not ask the API server yet: nothing is let through.
+    let refused = jo.refusal("namespaces/answers/explanations/mine").await;
+    let expected =
+        "the API server did not review the token: the scheduler may not create tokenreviews";
+    assert!(refused.starts_with(expected), "{refused}");
+    grant(&cluster, ("volcano-system", "vc-scheduler"), reviews(), None).await;
+
+    let mine = until("an explanation", async || {
+        jo.get("namespaces/answers/explanations/mine").await.ok().filter(waits)
+    })
+    .await;
+    assert_eq!(mine["subject"]["name"], "mine");
+    assert_eq!(mine["nodes"]["groups"][0]["names"], json!([]), "jo may not list nodes");
+    let refused = jo.refusal(&format!("namespaces/{OTHER}/explanations/theirs")).await;
+    let expected = "user system:serviceaccount:answers:jo may not get \
+        explanations.answers.volcano.sh in namespace answers-other\nhint: ";
+    assert!(refused.starts_with(expected), "{refused}");
+    for path in ["explanations", "queues", "nodes", "summary", "timeline"] {
+        assert!(jo.refusal(path).await.contains(" may not list "), "{path}");
+        assert!(admin.get(path).await.is_ok(), "{path}");
+        assert!(nobody.refusal(path).await.contains(" may not list "), "{path}");
+    }
+    let list = admin.get("explanations").await.unwrap();
+    assert_eq!(list["total"], 2, "{list}");
+    let theirs = admin.get(&format!("namespaces/{OTHER}/explanations/theirs")).await.unwrap();
+    assert_eq!(theirs["nodes"]["groups"][0]["names"], json!(["node-0"]));
+
+    // What is supposed is not done, and is confined to the namespace of whoever has rights there only.
+    let small = gang("answers", "small", 1, "1");
+    let supposed = jo.what_if("namespaces/answers/whatifs", &small).await.unwrap();
+    assert_eq!(
+        supposed["placed"],
+        json!([
+        {"pod": "answers/small-0", "podGroup": "answers/small", "node": "hidden"}])
+    );
+    let foreign = gang(OTHER, "small", 1, "1");
+    let refused = jo.what_if("namespaces/answers/whatifs", &foreign).await.unwrap_err();
+    assert!(refused.contains("is not in namespace answers"), "{refused}");
+    assert!(jo.what_if("whatifs", &small).await.unwrap_err().contains(" may not create whatifs"));
+    assert_eq!(admin.what_if("whatifs", &small).await.unwrap()["placed"][0]["node"], "node-0");
+    assert!(cluster.pods("small").await.is_empty());
+
+    let stranger = Asker::new(&mut cluster, "stranger", "invented").await;
+    assert_eq!(stranger.refusal("summary").await, "the token was refused");
+    assert!(scheduler.terminate().await.success());
+    for role in ["test-admin", "test-vc-scheduler"] {
+        for kind in ["clusterroles", "clusterrolebindings"] {
+            cluster.api.delete(&format!("/apis/{RBAC}/{kind}/{role}")).await.unwrap();
+        }
+    }
+}
