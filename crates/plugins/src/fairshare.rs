@@ -177,7 +177,7 @@ impl Plugin for Fairshare {
         }
         ledger.advance(now);
         ledger.saves.note_failures(view.cluster.saved_usages.n_failed_saves());
-        ledger.forget_pipelined();
+        ledger.forget_session();
         if self.arguments.preempt.is_some() {
             ledger.note_step(preempt::step_of(now));
         }

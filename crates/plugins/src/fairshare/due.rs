@@ -8,9 +8,9 @@ use std::sync::Arc;
 use vc_framework::{Clock, SessionView};
 use vc_model::QueueId;
 
-use super::ledger::{Account, Ledger};
+use super::ledger::{Account, Ledger, RateRange, Usage};
 use super::shares::ShareRule;
-use super::{Fairshare, compare_usage, preempt};
+use super::{Fairshare, compare_usage, preempt, wide};
 
 /// Number of half-lives that are looked ahead. Later changes are looked for again then.
 const HALF_LIVES_AHEAD: i64 = 12;
@@ -35,9 +35,13 @@ pub(super) fn clock(plugin: &Fairshare, view: SessionView<'_>) -> Clock {
     if has_waiting {
         let of_jobs = next_of_accounts(plugin, ledger, now);
         let of_queues = plugin.arguments.has_queue_order.then(|| next_of_queues(plugin, view, now));
+        let is_operated = ledger.accounts().any(|account| account.in_session.is_some());
+        // Which queue is next may depend on what pods hold that were placed in vain.
+        let of_trials = (plugin.arguments.has_queue_order && is_operated).then_some(now + 1);
         let step = preempt::step_of(now).saturating_add(preempt::STEP_MICROS);
         let of_votes = plugin.arguments.keeps_young_pods().then_some(step);
-        due = due.into_iter().chain(of_votes).chain(of_jobs).chain(of_queues.flatten()).min();
+        due = due.into_iter().chain(of_votes).chain(of_jobs).min();
+        due = due.into_iter().chain(of_queues.flatten()).chain(of_trials).min();
     }
     due.map_or(Clock::Ignores, Clock::Until)
 }
@@ -49,15 +53,18 @@ fn next_of_accounts(plugin: &Fairshare, ledger: &Ledger, now: i64) -> Option<i64
         by_queue.entry(&account.queue).or_default().push(account);
     }
     let compare = |l: &Account, r: &Account, weight: i128| {
-        compare_usage((l.usage, l.weight), (r.usage, r.weight), weight)
+        compare_usage((opened(l), l.weight), (opened(r), r.weight), weight)
     };
     let mut due: Option<i64> = None;
     for accounts in by_queue.values_mut() {
         accounts
             .sort_by(|l, r| compare(l, r, plugin.ahead_weight).then_with(|| l.name.cmp(&r.name)));
         for pair in accounts.windows(2) {
-            let order = |weight| compare(pair[0], pair[1], weight);
-            due = due.into_iter().chain(next_change(plugin, now, order)).min();
+            let next = match pair[0].in_session.or(pair[1].in_session) {
+                None => next_change(plugin, now, |weight| compare(pair[0], pair[1], weight)),
+                Some(_) => next_change_in_trials(plugin, now, pair[0], pair[1]),
+            };
+            due = due.into_iter().chain(next).min();
         }
     }
     due
@@ -78,6 +85,73 @@ fn next_of_queues(plugin: &Fairshare, view: SessionView<'_>, now: i64) -> Option
     changes.min()
 }
 
+/// Returns the usage without the operations of the session.
+fn opened(account: &Account) -> Usage {
+    account.in_session.map_or(account.usage, |range| range.opened)
+}
+
+/// Returns the order of two accounts that holds whatever the operations of the session have changed
+/// before it was asked for, in a session of that time. Returns `None` if there is no such order.
+fn order_in_trials(
+    ledger: &Ledger,
+    horizon: i64,
+    time: i64,
+    pair: [&Account; 2],
+) -> Option<Ordering> {
+    let (begin, ahead) =
+        (ledger.decay.weight(time), ledger.decay.weight(time.saturating_add(horizon)));
+    let usage = |account: &Account, by: fn(&RateRange) -> i128, other: &Account| {
+        let mut usage = opened(account);
+        usage.change(account.in_session.as_ref().map_or(0, by), begin);
+        wide(usage.at(ahead), other.weight)
+    };
+    let [l, r] = pair;
+    let (least, most): (fn(&RateRange) -> i128, fn(&RateRange) -> i128) =
+        (|range| range.least, |range| range.most);
+    if usage(l, most, r) < usage(r, least, l) {
+        return Some(Ordering::Less);
+    }
+    (usage(r, most, l) < usage(l, least, r)).then_some(Ordering::Greater)
+}
+
+/// Returns the first time at which a session that repeats the operations of this one may find another
+/// order of two accounts. Returns `None` if it finds the same for ever.
+fn next_change_in_trials(plugin: &Fairshare, now: i64, l: &Account, r: &Account) -> Option<i64> {
+    let ledger = plugin.ledger.as_ref()?;
+    let (of_l, of_r) = (opened(l), opened(r));
+    let is_equal = |l_part: i128, r_part: i128| {
+        let of_l = l_part.checked_mul(i128::from(r.weight));
+        of_l.is_some() && of_l == r_part.checked_mul(i128::from(l.weight))
+    };
+    // Then time changes nothing: only what the operations add decides.
+    if is_equal(of_l.closed, of_r.closed) && is_equal(of_l.rate, of_r.rate) {
+        return None;
+    }
+    let horizon = plugin.arguments.entry_horizon_micros;
+    let order = |time| order_in_trials(ledger, horizon, time, [l, r]);
+    // The order depends on operations: the next session may find another one.
+    let Some(present) = order(now) else { return Some(now + 1) };
+    let end = now.saturating_add(ledger.decay.half_life.saturating_mul(HALF_LIVES_AHEAD));
+    first(now, end, |time| order(time) != Some(present)).or(Some(end))
+}
+
+/// Returns the first time after `from` and up to `to` that is so, if all later ones are. Returns `None`
+/// if `to` is not.
+fn first(from: i64, to: i64, is_so: impl Fn(i64) -> bool) -> Option<i64> {
+    if !is_so(to) {
+        return None;
+    }
+    let (mut before, mut after) = (from, to);
+    while 1 < after - before {
+        let middle = before + (after - before) / 2;
+        match is_so(middle) {
+            true => after = middle,
+            false => before = middle,
+        }
+    }
+    Some(after)
+}
+
 /// Returns the first time at which the order of two neighbours, by weight of the time, is not that
 /// of now. It changes at most once. Returns `None` if it stays.
 fn next_change(plugin: &Fairshare, now: i64, order: impl Fn(i128) -> Ordering) -> Option<i64> {
@@ -85,18 +159,8 @@ fn next_change(plugin: &Fairshare, now: i64, order: impl Fn(i128) -> Ordering) -
     let horizon = plugin.arguments.entry_horizon_micros;
     let is_changed =
         |time: i64| order(decay.weight(time.saturating_add(horizon))) != order(plugin.ahead_weight);
-    let (mut before, mut after) =
-        (now, now.saturating_add(decay.half_life.saturating_mul(HALF_LIVES_AHEAD)));
-    if !is_changed(after) {
-        // Even with the largest weight the order is the same.
-        return (order(1 << 60) != order(plugin.ahead_weight)).then_some(after);
-    }
-    while 1 < after - before {
-        let middle = before + (after - before) / 2;
-        match is_changed(middle) {
-            true => after = middle,
-            false => before = middle,
-        }
-    }
-    Some(after)
+    let end = now.saturating_add(decay.half_life.saturating_mul(HALF_LIVES_AHEAD));
+    // Even with the largest weight the order may be the same.
+    first(now, end, is_changed)
+        .or_else(|| (order(1 << 60) != order(plugin.ahead_weight)).then_some(end))
 }

@@ -46,6 +46,18 @@ impl Usage {
     }
 }
 
+/// How the operations of a session have changed the rate of an account. Those of trials are undone
+/// later.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RateRange {
+    /// Usage before the first of them.
+    pub(super) opened: Usage,
+    /// The lowest rate less that of `opened`, at most 0.
+    pub(super) least: i128,
+    /// The highest rate less that of `opened`, at least 0.
+    pub(super) most: i128,
+}
+
 /// A namespace in a queue.
 #[derive(Clone, Debug)]
 pub(super) struct Account {
@@ -54,6 +66,8 @@ pub(super) struct Account {
     /// In thousandths.
     pub(super) weight: i64,
     pub(super) usage: Usage,
+    /// `None` if no operation of this session has changed its rate.
+    pub(super) in_session: Option<RateRange>,
     /// Usage at the last step of votes ([`super::preempt::STEP_MICROS`]).
     pub(super) step_usage: i128,
     /// The charge of pods that wait for room in this session, which votes count as held.
@@ -105,6 +119,8 @@ pub(super) struct Ledger {
     step_micros: Option<i64>,
     /// Jobs with pods that wait for room in this session.
     pipelined: Vec<JobId>,
+    /// Places of accounts whose rate operations of this session have changed.
+    operated: Vec<usize>,
     /// What was saved for a restart.
     pub(super) saves: SaveLog,
     /// Usage for deserved shares. It is empty if they do not follow usage.
@@ -126,6 +142,7 @@ impl Ledger {
             swept: now.div_euclid(half_life),
             step_micros: None,
             pipelined: Vec::new(),
+            operated: Vec::new(),
             saves: SaveLog::default(),
             shares: ShareUsages::default(),
             n_quota_changes: None,
@@ -220,8 +237,13 @@ impl Ledger {
         }
     }
 
-    /// Forgets the pods that waited for room in the session before.
-    pub(super) fn forget_pipelined(&mut self) {
+    /// Forgets the operations of the session before.
+    pub(super) fn forget_session(&mut self) {
+        for place in std::mem::take(&mut self.operated) {
+            if let Some(account) = &mut self.accounts[place] {
+                account.in_session = None;
+            }
+        }
         for job in std::mem::take(&mut self.pipelined) {
             let Some(known) = self.jobs.get_mut(&job) else { continue };
             known.n_pipelined = 0;
@@ -328,12 +350,26 @@ impl Ledger {
         known.n_charged = n_charged;
         known.charge += by;
         let account = known.account;
+        self.note_operation(account, by);
         self.change(account, by);
         let (queue, request) = (&view.cluster.queues[job.queue].name, view.cluster.request(task));
         self.shares.follow(queue, request, n_added, self.now_weight);
         let mut usage = Usage::default();
         usage.change(by, self.now_weight);
         Some((job.queue, usage))
+    }
+
+    fn note_operation(&mut self, place: usize, by: i128) {
+        let account = self.account_mut(place);
+        let is_first = account.in_session.is_none();
+        let unchanged = RateRange { opened: account.usage, least: 0, most: 0 };
+        let range = account.in_session.get_or_insert(unchanged);
+        let changed = account.usage.rate + by - range.opened.rate;
+        range.least = range.least.min(changed);
+        range.most = range.most.max(changed);
+        if is_first {
+            self.operated.push(place);
+        }
     }
 
     /// Brings the usage of queues up to date with the begin of a session, if deserved shares follow it.
@@ -477,6 +513,7 @@ impl Ledger {
                 name,
                 weight: 0,
                 usage,
+                in_session: None,
                 step_usage: 0,
                 pipelined: 0,
                 reported,

@@ -400,6 +400,47 @@ fn fast__deserved_amounts_follow_usage_while_nothing_waits() {
     assert!(2 < deserved.len(), "{deserved:?}");
 }
 
+/// A gang that is placed in vain holds as much as another account for whose pods no time has passed yet.
+/// Later that account has used more, so its waiting job is told who comes before it.
+#[test]
+fn fast__accounts_that_tie_in_a_trial_are_ordered_later() {
+    let mut text = String::new();
+    (0..8).for_each(|queue| text += &format!("queue q{queue}\n"));
+    text += "queue parent weight=1 reclaimable=false
+        node n0 cpu=2 pods=2 zone=z0 host=h0
+        node n1 cpu=5 pods=4 zone=z1 host=h1
+        node n2 cpu=3 pods=2 zone=z2 host=h2
+        queue q0 weight=2 reclaimable=false parent=parent
+        queue q1 weight=2 reclaimable=false
+        job j0 queue=q0 min=0 priority=0
+        job team/j1 queue=q1 min=0 priority=0
+          task r0 @n2 running cpu=3 priority=0 label.app=covered
+        job j2 queue=q0 min=0 priority=0
+          task w0 cpu=1 priority=0 x5
+        job team/j3 queue=q1 min=0 priority=0
+          task w0 cpu=1 priority=0 x2
+        job j4 queue=q0 min=0 priority=0
+        job j4 queue=q2 min=3 priority=0
+          task t0 cpu=1 x3";
+    let gangs = "job j10 queue=q1 min=2 priority=1\n  task t0 cpu=1 x2\n\
+        job j11 queue=q1 min=2 priority=1\n  task t0 cpu=1 x2\n";
+    let all = with_default_queue(&text);
+    let mut world = World::with(beside_silent(), &Choice::Usual(39).config(), all);
+    let mut edge = Edge::default();
+    let mut told = Vec::new();
+    for (number, seconds) in [0, 0, 1, 0, 0, 0].into_iter().enumerate() {
+        if number == 0 {
+            world.add(gangs);
+        }
+        world.tick(seconds);
+        let cycle = world.cycle_unanswered();
+        edge.answer(&mut world, &cycle.effects, 0);
+        let mut waiting = cycle.report.waiting.iter();
+        told.push(waiting.any(|task| task.message.contains("Behind account default")));
+    }
+    assert!(told.contains(&true) && told.contains(&false), "{told:?}");
+}
+
 /// Two gangs of equal pods are tried one after the other, on nodes whose load `usage` estimates. The
 /// scores that the members of one find are those that the members of the other find, whatever their
 /// uids are: `j10` comes before the pods on the nodes, and `j7` behind them.
