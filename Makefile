@@ -5,7 +5,7 @@ IMAGE ?= vc-scheduler:dev
 VCSIM_IMAGE ?= vcsim:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
-.PHONY: test-scenarios-apiserver apiserver fuzz-evict fuzz-fast fuzz-usage fuzz bench bench-wire bench-apiserver lint docs image
+.PHONY: test-scenarios-apiserver apiserver chromium fuzz-evict fuzz-fast fuzz-usage fuzz bench bench-wire bench-apiserver lint docs image
 .PHONY: lint-dependencies notices sbom release
 
 demo:
@@ -15,7 +15,7 @@ demo:
 # Everything. First all is built, once; then the tests of the workspace, which compute, run beside
 # those on the real API server, which mostly wait, and those that count instructions. Each prints its
 # output as a whole when it ends; when one fails, the others are waited for, and the command fails.
-test: apiserver
+test: apiserver chromium
 	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked --no-run
 	$(CARGO) test --workspace --locked --test real --no-run
@@ -85,6 +85,10 @@ $(GUNGRAUN): Cargo.lock
 apiserver:
 	tests/apiserver/build.sh
 
+# A browser for the tests of the page. Where it cannot be installed, these tests are left out.
+chromium:
+	tests/browser/install.sh
+
 # The binary and the shipped manifests on a real kube-apiserver.
 test-apiserver: apiserver
 	tests/apiserver/render.sh --check
@@ -152,6 +156,7 @@ docs:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-plugins --test conf document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-engine --test writing_a_plugin
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --test chart
+	UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test page --test browser
 	$(CARGO) doc --workspace --no-deps --locked
 	$(CARGO) build --locked
 	target/debug/vcsim demo --plain --svg docs/demo.svg
@@ -166,7 +171,7 @@ image:
 	$(DOCKER_BUILD) --target vc-scheduler -t $(IMAGE) .
 	$(DOCKER_BUILD) --target vcsim -t $(VCSIM_IMAGE) .
 
-# The third-party notices, and the software bills of material of both programs (CycloneDX) in target/sbom.
+# The third-party notices, and the software bills of material of the programs (CycloneDX) in target/sbom.
 notices:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --test notices
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds all parts of a release with one version, in target/release-VERSION:
 #
-#   vc-scheduler-VERSION-linux-ARCH.tar.gz   both programs, static, with licence and notices
+#   vc-scheduler-VERSION-linux-ARCH.tar.gz   the programs, static, with licence and notices
+#   vc.yaml                                  manifest of `kubectl vc` for krew
 #   vc-scheduler-VERSION.tgz                 the chart, which names the images of this version
 #   vc-scheduler-VERSION.yaml                its manifests with default values, for kubectl
 #   *.cdx.json                               software bills of material (CycloneDX)
@@ -14,6 +15,7 @@
 # and the images REGISTRY/vc-scheduler:VERSION and REGISTRY/vcsim:VERSION, where docker can be reached.
 #
 # Variables:
+#   DOWNLOADS     where the archives will be, default the release of this version on GitHub
 #   REGISTRY      of the images, default ghcr.io/vc-scheduler
 #   MACHINES      default "amd64 arm64"; one without a C compiler is left out with a message
 #   PLATFORMS     of the images, default linux/amd64,linux/arm64
@@ -101,6 +103,41 @@ chart() {
             "see values.yaml of the chart, image"
 }
 
+# The plugin of kubectl: krew takes the program out of the archives.
+krew() {
+    downloads=${DOWNLOADS:-https://github.com/vc-scheduler/vc-scheduler/releases/download/v$version}
+    {
+        cat <<END
+apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata: {name: vc}
+spec:
+  version: v$version
+  homepage: https://github.com/vc-scheduler/vc-scheduler
+  shortDescription: Ask the scheduler why jobs wait
+  description: |
+    Asks vc-scheduler why jobs wait, what would let them start, who is before them,
+    and what would happen with other nodes, queues or limits.
+  platforms:
+END
+        for archive in "$out/vc-scheduler-$version"-linux-*.tar.gz; do
+            [ -e "$archive" ] || continue
+            file=$(basename "$archive")
+            folder=${file%.tar.gz}
+            sum=$(sha256sum "$archive" | cut -d ' ' -f 1)
+            cat <<END
+  - selector: {matchLabels: {os: linux, arch: ${folder##*-}}}
+    uri: $downloads/$file
+    sha256: $sum
+    bin: kubectl-vc
+    files:
+    - {from: $folder/kubectl-vc, to: .}
+    - {from: $folder/LICENSE, to: .}
+END
+        done
+    } >"$out/vc.yaml"
+}
+
 documents() {
     make --no-print-directory sbom
     cp target/sbom/*.cdx.json LICENSE THIRD_PARTY_NOTICES.txt "$out/"
@@ -130,6 +167,7 @@ check_version
 rm -rf "$out"
 mkdir -p "$out"
 binaries
+krew
 chart
 documents
 images

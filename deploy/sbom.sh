@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the software bills of material of both programs: OUT/vc-scheduler.cdx.json and
-# OUT/vcsim.cdx.json, CycloneDX 1.5. `make sbom` installs the tool first.
+# Writes the software bills of material of the programs: OUT/vc-scheduler.cdx.json, OUT/vcsim.cdx.json and
+# OUT/kubectl-vc.cdx.json, CycloneDX 1.5. `make sbom` installs the tool first.
 #
 #   CARGO_CYCLONEDX=PROGRAM deploy/sbom.sh OUT TARGET
 set -eu
@@ -22,3 +22,4 @@ here=$(pwd)
 # References name packages of the workspace by their folder: not by that of this machine.
 sed "s|$here|.|g" vc-scheduler_bin.cdx.json >"$out/vc-scheduler.cdx.json"
 sed "s|$here|.|g" crates/sim/vcsim_bin.cdx.json >"$out/vcsim.cdx.json"
+sed "s|$here|.|g" crates/cli/kubectl-vc_bin.cdx.json >"$out/kubectl-vc.cdx.json"

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::Router;
 use vc_kube::{Clients, Reviewer, TwinFeed, TwinProgress};
-use vc_page::{Everybody, RequestObserver};
+use vc_page::{Everybody, RequestObserver, RouteOptions};
 
 use crate::flags::AnswerFlags;
 use crate::meter::Meter;
@@ -65,12 +65,13 @@ pub(crate) fn routes(
     meter: &Arc<Meter>,
 ) -> Router {
     let observer = Arc::new(RequestLog(meter.clone()));
+    let options = RouteOptions { has_page: flags.has_page };
     match flags.needs_token {
         true => {
             let access = access::ReviewedAccess::new(Reviewer::new(clients.core.clone()));
-            vc_page::routes(access, handle.clone(), observer)
+            vc_page::routes(access, handle.clone(), observer, options)
         }
-        false => vc_page::routes(Everybody, handle.clone(), observer),
+        false => vc_page::routes(Everybody, handle.clone(), observer, options),
     }
 }
 
@@ -81,6 +82,10 @@ impl RequestObserver for RequestLog {
     fn answered(&self, route: &'static str, user: &str, code: u16, took: Duration) {
         self.0.metrics.answer(route, code, took.as_secs_f64());
         tracing::debug!(v = 4, route, user, code, micros = took.as_micros(), "answer");
+    }
+
+    fn incomplete(&self, route: &'static str) {
+        self.0.metrics.answer_incomplete(route);
     }
 }
 

@@ -109,6 +109,8 @@ pub struct AnswerFlags {
     pub tls: Option<TlsFiles>,
     /// False: plain HTTP, everybody may all.
     pub needs_token: bool,
+    /// True if the page is served, too.
+    pub has_page: bool,
 }
 
 /// Files of a server with TLS.
@@ -291,7 +293,7 @@ impl Flags {
 
 impl AnswerFlags {
     fn check(&self) -> Result<(), String> {
-        let Self { address, tls, needs_token } = self;
+        let Self { address, tls, needs_token, .. } = self;
         if !needs_token && !is_loopback(address) {
             let hint = "hint: --answers-address=127.0.0.1:11253, or leave out --answers-auth";
             return Err(format!(
@@ -428,6 +430,7 @@ fn answers(of: &ArgMatches) -> AnswerFlags {
         address: text(of, "answers-address"),
         tls: is_given.then_some(TlsFiles { authority: None, certificate, key }),
         needs_token: text(of, "answers-auth") == "token",
+        has_page: of.get_flag("answers-ui"),
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Twin {
     /// That of its last cycle.
     report: Option<Report>,
     minute: i64,
+    /// True if something has changed since who waits was counted for the metrics.
+    is_uncounted: bool,
     /// A copy of the state, once somebody has asked since the last change.
     view: Option<AnswerView>,
     /// What happened lately, also to earlier twins.
@@ -56,6 +58,7 @@ impl Twin {
             engine: None,
             report: None,
             minute: 0,
+            is_uncounted: false,
             view: None,
             timeline: Timeline::default(),
             supposer,
@@ -130,9 +133,34 @@ impl Twin {
             self.handle.serves();
         }
         let has_decided = digest != EffectDigest::default().value();
-        if !is_empty || has_decided || is_first || minute != self.minute {
+        let has_news = !is_empty || has_decided || is_first;
+        self.is_uncounted |= has_news;
+        let is_next_minute = minute != self.minute;
+        if has_news || is_next_minute {
             self.minute = minute;
             self.changed();
+        }
+        if is_next_minute && self.is_uncounted {
+            self.count_waiting();
+        }
+    }
+
+    /// Counts for the metrics who waits, and why.
+    fn count_waiting(&mut self) {
+        let (Some(engine), Some(report)) = (&self.engine, &self.report) else { return };
+        self.is_uncounted = false;
+        let source = StateSource::Daemon { behind_millis: 0 };
+        let counted = catch_unwind(AssertUnwindSafe(|| {
+            let mut view = AnswerView::new(engine, report, source);
+            (view.waiting_counts(), view)
+        }));
+        match counted {
+            Ok((counts, view)) => {
+                let counts = counts.iter().map(|((queue, code), jobs)| ((&**queue, *code), *jobs));
+                self.meter.metrics.waiting_jobs(counts);
+                self.view = Some(view);
+            }
+            Err(_) => drop(log_panic(&"volcano_waiting_jobs")),
         }
     }
 

@@ -85,6 +85,7 @@ pub(super) const TABLE: &[FlagRow] = &[
     row("answers-tls-cert-file", Text, "", Built,
         "certificate of the answers; without it the process makes one itself"),
     row("answers-tls-private-key-file", Text, "", Built, "key of the answers"),
+    row("answers-ui", Bool, "true", Built, "serve the page about the answers, below /ui/"),
     row("bare-pods", Choice("ignore|schedule"), "ignore", Built,
         "schedule: a pod of ours without a PodGroup is a job of one task"),
     row("ca-cert-file", Text, "", Built, "CA of the clients of the health port and of metrics"),

@@ -29,6 +29,20 @@ contributors), its unwinder (Apache-2.0 WITH LLVM-exception), and the C library 
 2005-2020 Rich Felker, et al.).
 ";
 
+/// Scripts of the page: name, version, licence and source. Their licences are beside them.
+const SCRIPTS: [(&str, &str, &str, &str); 2] = [
+    ("lit-html", "3.3.3", "BSD-3-Clause", "https://github.com/lit/lit"),
+    ("uPlot", "1.6.32", "MIT", "https://github.com/leeoniya/uPlot"),
+];
+const SCRIPTS_HEAD: &str = "\nThe page that they serve contains these scripts.\n\n";
+
+/// Text of the licence of a script.
+fn script_license(name: &str) -> String {
+    let folder = project().join("crates/page/assets/vendor");
+    let text = fs::read_to_string(folder.join(format!("{name}.LICENSE"))).unwrap();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -43,12 +57,19 @@ fn notices(packages: &[Package]) -> String {
     for package in packages {
         page.push_str(&row(&package.name, &package.version, &package.license, &package.source));
     }
+    page.push_str(SCRIPTS_HEAD);
+    for (name, version, license, source) in SCRIPTS {
+        page.push_str(&row(name, version, license, source));
+    }
     // Equal texts are printed once.
     let mut users = BTreeMap::<String, BTreeSet<&str>>::new();
     for package in packages {
         for text in texts::of(package) {
             users.entry(text).or_default().insert(&package.name);
         }
+    }
+    for (name, ..) in SCRIPTS {
+        users.entry(script_license(name)).or_default().insert(name);
     }
     let mut sections: Vec<(Vec<&str>, String)> =
         users.into_iter().map(|(text, names)| (names.into_iter().collect(), text)).collect();
@@ -82,6 +103,19 @@ fn every_package_of_the_binaries_is_in_the_notices() {
         .collect();
     assert!(missing.is_empty(), "`make notices` adds {}", missing.join(", "));
     assert!(there == text, "THIRD_PARTY_NOTICES.txt is not as `make notices` writes it");
+}
+
+#[test]
+fn scripts_of_the_page_have_the_version_of_the_notices() {
+    let vendor = project().join("crates/page/assets/vendor");
+    let versions = [
+        ("lit-html.js", format!("\"{}\"", SCRIPTS[0].1)),
+        ("uPlot.iife.min.js", format!("(v{})", SCRIPTS[1].1)),
+    ];
+    for (file, version) in versions {
+        let text = fs::read_to_string(vendor.join(file)).unwrap();
+        assert!(text.contains(&version), "{file} is not {version}");
+    }
 }
 
 #[test]

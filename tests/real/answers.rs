@@ -26,12 +26,12 @@ async fn address(cluster: &Cluster) -> String {
 }
 
 /// Somebody who asks.
-struct Asker(AnswersClient);
+struct Reader(AnswersClient);
 
-impl Asker {
+impl Reader {
     async fn new(cluster: &mut Cluster, name: &str, token: &str) -> Self {
         let kubeconfig =
-            cluster.kubeconfig_named(&format!("asker-{name}"), &json!({"token": token}));
+            cluster.kubeconfig_named(&format!("reader-{name}"), &json!({"token": token}));
         let access = AnswersAccess {
             kubeconfig: Some(kubeconfig),
             server: Some(address(cluster).await),
@@ -131,11 +131,11 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     for object in gang(OTHER, "theirs", 1, "100") {
         cluster.api.create(&object).await.unwrap();
     }
-    let mut asker = async |name: &'static str| {
+    let mut reader = async |name: &'static str| {
         let token = cluster.token_of(name);
-        Asker::new(&mut cluster, name, &token).await
+        Reader::new(&mut cluster, name, &token).await
     };
-    let (jo, admin, nobody) = (asker("jo").await, asker("admin").await, asker("nobody").await);
+    let (jo, admin, nobody) = (reader("jo").await, reader("admin").await, reader("nobody").await);
 
     // The scheduler may not ask the API server yet: nothing is let through.
     let refused = jo.refusal("namespaces/answers/explanations/mine").await;
@@ -179,7 +179,7 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     assert_eq!(admin.what_if("whatifs", &small).await.unwrap()["placed"][0]["node"], "node-0");
     assert!(cluster.pods("small").await.is_empty());
 
-    let stranger = Asker::new(&mut cluster, "stranger", "invented").await;
+    let stranger = Reader::new(&mut cluster, "stranger", "invented").await;
     assert_eq!(stranger.refusal("summary").await, "the token was refused");
     assert!(scheduler.terminate().await.success());
     for role in ["test-admin", "test-vc-scheduler"] {

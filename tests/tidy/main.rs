@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
     ("answers", &["engine", "actions", "framework", "plugins", "model", "resource", "conf"]),
     ("objects", &["answers", "engine", "wire", "conf", "model", "resource"]),
-    ("page", &["objects", "answers", "engine", "model", "resource", "text"]),
+    ("page", &["objects", "answers", "http", "engine", "model", "resource", "text"]),
     ("wire", &["model", "resource", "text"]),
     ("kube", &["text", "wire", "model", "engine"]),
     ("telemetry", &["engine"]),
@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "actions", "conf", "model", "resource",
         ],
     ),
-    ("cli", &["objects", "page", "kube", "sim", "conf", "text"]),
+    ("cli", &["objects", "page", "http", "kube", "sim", "conf", "text"]),
 ];
 
 const CORE: &[&str] = &[

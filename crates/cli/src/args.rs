@@ -13,6 +13,7 @@ Examples:
   kubectl vc line research
   kubectl vc what-if -f job.yaml -n ml
   kubectl vc what-if --add-nodes g1=2 --set-queue research.weight=4
+  kubectl vc ui
   kubectl vc why train --from cluster.yaml";
 
 /// Ask the scheduler why jobs wait, what would let them start, and who is before them.
@@ -104,6 +105,12 @@ pub(crate) enum Verb {
         /// Number of cycles.
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: usize,
+    },
+    /// The page about the cluster, on this machine, with the rights of the kubeconfig.
+    Ui {
+        /// Port; 0: any that is free.
+        #[arg(long, default_value_t = 0)]
+        port: u16,
     },
     /// What would happen with other nodes, limits or settings, or if a job were submitted.
     ///

@@ -10,6 +10,7 @@ use vc_page::{
 use crate::Answer;
 use crate::args::{Arguments, Verb};
 use crate::output::show;
+use crate::ui;
 use crate::what_if::{self, WhatIfRequest};
 
 /// Asks, and prints the answer.
@@ -31,6 +32,9 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
         (None, false) => Some(client.namespace.as_str()),
     };
     let output = arguments.output;
+    if let Verb::Ui { port } = &arguments.verb {
+        return ui::serve(client, *port).await.map(|()| Answer::default());
+    }
     if let Verb::WhatIf(words) = &arguments.verb {
         let WhatIfRequest { path, body } = what_if::request(words, namespace)?;
         let text = client.post(&path, body).await.map_err(|error| error.to_string())?;
@@ -59,7 +63,7 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
         Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
         Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, &text, timeline_text),
         Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, &text, cycles_text),
-        Verb::WhatIf(_) => Ok(Answer::default()),
+        Verb::WhatIf(_) | Verb::Ui { .. } => Ok(Answer::default()),
     }
 }
 
@@ -103,6 +107,7 @@ fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
         }
         (Verb::Cycles { last }, _) => format!("cycles?last={last}"),
         (Verb::WhatIf(_), _) => "whatifs".to_owned(),
+        (Verb::Ui { .. }, _) => String::new(),
     })
 }
 

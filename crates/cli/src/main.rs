@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod files;
 mod output;
+mod ui;
 mod what_if;
 
 use std::process::ExitCode;

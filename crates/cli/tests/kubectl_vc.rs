@@ -261,3 +261,59 @@ fn ans_88_files_are_answered_as_vcsim_does() {
     assert_eq!(called.status.code(), Some(1));
     assert!(text(&called.stderr).starts_with("error: kubeconfig: "), "{}", text(&called.stderr));
 }
+
+/// What the page gets: by path, cookie and host.
+async fn fetch(address: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, String) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let mut request = format!("GET {path} HTTP/1.0\r\n");
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (code, head.to_lowercase(), body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_90_the_page_of_this_machine_adds_the_credentials() {
+    use std::io::{BufRead, BufReader};
+    let url = serve(explanation()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"))
+        .args(["ui", "--server", &url])
+        .env("KUBECONFIG", kubeconfig(folder.path(), "secret"))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let rest = line.trim().strip_prefix("http://").unwrap();
+    let (address, path) = rest.split_at(rest.find('/').unwrap());
+    let host = [("host", address)];
+    let answer = format!("{BASE}/namespaces/ml/explanations/train");
+
+    // Without the address that was printed nobody gets anything.
+    for path in ["/", "/ui/", "/?key=00", &answer] {
+        assert_eq!(fetch(address, path, &host).await.0, 403, "{path}");
+    }
+    assert_eq!(fetch(address, path, &[("host", "evil.example")]).await.0, 403);
+    let (code, head, _) = fetch(address, path, &host).await;
+    assert_eq!(code, 303, "{head}");
+    let (_, cookie) = head.split_once("set-cookie: ").unwrap();
+    assert!(cookie.contains("; httponly; samesite=strict"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    let entered = [("host", address), ("cookie", cookie)];
+    let (code, _, page) = fetch(address, "/ui/", &entered).await;
+    assert!(code == 200 && page.contains("<title>vc-scheduler</title>"), "{page}");
+    let (code, _, body) = fetch(address, &answer, &entered).await;
+    assert_eq!((code, body.contains("Fragmented")), (200, true), "{body}");
+    // What the server refuses is passed on.
+    let (code, ..) = fetch(address, &format!("{BASE}/queues"), &entered).await;
+    assert_eq!(code, 404);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -3,10 +3,12 @@
 //! kubelet's probe) always gets its answer. Specification: core.md 1.8 (limits of the servers).
 
 mod connections;
+mod host;
 mod server;
 
 use std::time::Duration;
 
+pub use host::is_local_host;
 pub use server::serve;
 
 /// What one server holds, and how long it waits.

@@ -3,9 +3,11 @@
 
 use std::path::PathBuf;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH};
 use http::request::Builder;
 use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::BodyExt;
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
@@ -117,6 +119,32 @@ impl AnswersClient {
     pub async fn post(&self, path: &str, body: String) -> Result<String, AnswersError> {
         let request = Request::post(self.uri(path)).header(CONTENT_TYPE, "application/yaml");
         self.send(request, body.into_bytes()).await
+    }
+
+    /// Passes a request for a path of the server on, with the credentials of the kubeconfig, and returns
+    /// the answer as it is. Only what is about the content goes along.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn forward(&self, request: Request<Bytes>) -> Result<Response<Bytes>, AnswersError> {
+        let (parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut passed = Request::builder().method(parts.method);
+        passed = passed.uri(format!("{}{path}", self.prefix));
+        for name in [ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH] {
+            if let Some(value) = parts.headers.get(&name) {
+                passed = passed.header(name, value);
+            }
+        }
+        if let Some(token) = &self.token {
+            passed = passed.header(OWN_AUTHORIZATION, token);
+        }
+        let passed = passed.body(Body::from(body.to_vec()));
+        let passed = passed.map_err(|error| AnswersError::Token(error.to_string()))?;
+        let response = self.client.send(passed).await.map_err(|error| self.error(error))?;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.map_err(|error| self.error(error))?;
+        Ok(Response::from_parts(parts, body.to_bytes()))
     }
 
     fn uri(&self, path: &str) -> String {

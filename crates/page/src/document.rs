@@ -15,7 +15,7 @@ pub type ExplanationListJson = ListJson<ExplanationJson>;
 /// Items of a list if nobody says how many.
 const PAGE: usize = 500;
 /// Items of a list at most.
-const LONGEST_PAGE: usize = 5_000;
+pub(crate) const LONGEST_PAGE: usize = 5_000;
 
 /// Which part of a list is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +138,17 @@ pub enum Document {
     Cycles(ListJson<CycleJson>),
     /// What would happen with changes.
     WhatIf(Box<WhatIfResultJson>),
+}
+
+impl Document {
+    /// True if something was left out because the budget of the question was spent.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        match self {
+            Self::Explanation(one) => one.blocking.as_ref().is_some_and(|it| !it.complete),
+            Self::WhatIf(result) => !result.complete,
+            _ => false,
+        }
+    }
 }
 
 impl<T> ListJson<T> {

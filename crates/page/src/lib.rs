@@ -14,6 +14,7 @@ mod limits;
 mod openapi;
 mod problem;
 mod redaction;
+mod report;
 mod routes;
 mod server;
 mod start;
@@ -23,6 +24,7 @@ mod table;
 mod tables_of_cluster;
 mod timeline;
 mod timeline_text;
+mod ui;
 mod view;
 mod what_if;
 mod what_if_text;
@@ -45,8 +47,11 @@ pub use explanation::{
 pub use openapi::document as openapi;
 pub use problem::{Problem, StatusCauseJson, StatusDetailsJson, StatusJson};
 pub use redaction::ClusterNames;
+pub use report::report_answers;
 pub use routes::{BASE, ROUTES, Route, RouteAnswer};
-pub use server::{AnswerSource, Answered, RequestObserver, Uncounted, bearer_token, routes};
+pub use server::{
+    AnswerSource, Answered, RequestObserver, RouteOptions, Uncounted, bearer_token, routes,
+};
 pub use start::{
     AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
 };
@@ -56,6 +61,7 @@ pub use timeline::{
     TimelineSampleJson, how_evicted,
 };
 pub use timeline_text::{cycles_text, timeline_text};
+pub use ui::{page_routes, report_html};
 pub use vc_answers::{Timeline, TimelineStep, time_text};
 pub use view::AnswerView;
 pub use what_if::{

@@ -7,18 +7,20 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, AsHeaderName, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
-    RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, AsHeaderName, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderName,
+    IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tower_http::compression::CompressionLayer;
+use vc_http::is_local_host;
 use vc_objects::what_if::MOST_BYTES;
 
 use crate::access::{Access, AccessError, KeptAccess, User};
@@ -29,6 +31,7 @@ use crate::openapi;
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
 use crate::routes::{BASE, ROUTES, Route, RouteValues};
+use crate::ui;
 
 /// Questions that may wait at once.
 const MOST_WAITING: usize = 32;
@@ -65,6 +68,9 @@ pub trait AnswerSource: Send + Sync + 'static {
 pub trait RequestObserver: Send + Sync + 'static {
     /// A request was answered. `user` is empty if nobody knows it.
     fn answered(&self, _route: &'static str, _user: &str, _code: u16, _took: Duration) {}
+
+    /// An answer leaves something out because the budget of its question was spent.
+    fn incomplete(&self, _route: &'static str) {}
 }
 
 /// Nobody counts.
@@ -82,12 +88,21 @@ struct Shared<A, S> {
     observer: Arc<dyn RequestObserver>,
 }
 
+/// What is served beside the answers, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteOptions {
+    /// True if the page is served, below `/ui/`.
+    pub has_page: bool,
+}
+
 /// Returns the routes. Requests about the cluster are answered by `source`, for whom `access` lets.
 pub fn routes<A: Access, S: AnswerSource>(
     access: A,
     source: S,
     observer: Arc<dyn RequestObserver>,
+    options: RouteOptions,
 ) -> Router {
+    let is_open = access.is_open();
     let shared = Arc::new(Shared {
         access: KeptAccess::new(access),
         source,
@@ -109,7 +124,12 @@ pub fn routes<A: Access, S: AnswerSource>(
         router = router.route(&format!("{BASE}{}", route.path), answer);
     }
     let limit = DefaultBodyLimit::max(MOST_BYTES);
+    if options.has_page {
+        router = router.merge(ui::page_routes());
+    }
     let router = router.fallback(unknown).method_not_allowed_fallback(wrong_method);
+    // Whoever has to say who he is cannot be made to ask by a page of others.
+    let router = if is_open { router.layer(from_fn(check_host)) } else { router };
     router.layer(limit).layer(CompressionLayer::new())
 }
 
@@ -124,6 +144,18 @@ fn fixed(document: serde_json::Value) -> MethodRouter {
 
 async fn unknown() -> Response {
     refuse(&Problem::not_found("no such path").hint(format!("{BASE}/openapi.json lists them")))
+}
+
+/// Refuses requests that were meant for another machine: a page of others whose name leads here must
+/// not read the answers.
+async fn check_host(request: Request, next: Next) -> Response {
+    // Without a host it is from no browser.
+    let host = request.headers().get(HOST);
+    let is_foreign = |host: &&HeaderValue| !host.to_str().is_ok_and(is_local_host);
+    match host.filter(is_foreign).map(|host| String::from_utf8_lossy(host.as_bytes())) {
+        None => next.run(request).await,
+        Some(host) => refuse(&Problem::forbidden(format!("{host} is not a name of this machine"))),
+    }
 }
 
 async fn wrong_method() -> Response {
@@ -229,6 +261,9 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         let waiting = self.waiting.try_acquire();
         let _waiting = waiting.map_err(|_| Problem::too_many("busy: 32 questions wait"))?;
         let Answered { mut document, names } = self.source.ask(question).await?;
+        if document.is_incomplete() {
+            self.observer.incomplete(route.path);
+        }
         let (namespaces, queues) = document.mentions(&names);
         let visible = self.access.visible(&user, &namespaces, &queues).await.map_err(unreviewed)?;
         document.redact(&names, &visible);

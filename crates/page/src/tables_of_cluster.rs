@@ -55,7 +55,13 @@ fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> Que
     let used = view.queues.iter().find(|it| it.queue == row.name);
     let quota = view.quotas.iter().find(|it| it.queue == row.name);
     let parent = if row.parent.is_empty() { ROOT } else { &row.parent };
-    let own = |amounts: &Resource| map(&amounts.to_quantities(&cluster.dims));
+    // No amount of cpu or memory means: not set.
+    let is_set = |(name, text): &&(String, String)| {
+        text != "0" || !["cpu", "memory"].contains(&name.as_str())
+    };
+    let own = |amounts: &Resource| -> AmountsJson {
+        amounts.to_quantities(&cluster.dims).iter().filter(is_set).cloned().collect()
+    };
     QueueJson {
         name: row.name.to_string(),
         parent: (&*row.name != ROOT).then(|| parent.to_owned()),

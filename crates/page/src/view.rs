@@ -1,6 +1,7 @@
 //! What questions are asked of: a copy of the state after a cycle, with what the cycle recorded.
 //! Specification: answers.md 1 (ANS-1), 11.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_answers::{
@@ -31,6 +32,8 @@ pub struct AnswerView {
     source: StateSource,
     /// All jobs that wait, once somebody has asked about them.
     waiting: Option<Arc<Vec<Explanation>>>,
+    /// Controllers of PodGroups that are known otherwise than by names.
+    owners: BTreeMap<ObjectKey, Owner>,
     names: Option<Arc<ClusterNames>>,
 }
 
@@ -43,8 +46,14 @@ impl AnswerView {
             quotas: report.quotas.clone(),
             source,
             waiting: None,
+            owners: BTreeMap::new(),
             names: None,
         }
+    }
+
+    /// Adds what is known of the controllers of PodGroups.
+    pub fn set_owners(&mut self, owners: BTreeMap<ObjectKey, Owner>) {
+        self.owners = owners;
     }
 
     /// Sets how far the copy is behind the process that decides.
@@ -77,6 +86,17 @@ impl AnswerView {
     fn waiting(&mut self) -> Arc<Vec<Explanation>> {
         let state = &mut self.state;
         self.waiting.get_or_insert_with(|| Arc::new(explain_waiting(state))).clone()
+    }
+
+    /// Counts the jobs that wait, by queue and by the code of the cause. A job without a queue has an
+    /// empty one.
+    pub fn waiting_counts(&mut self) -> BTreeMap<(Arc<str>, &'static str), usize> {
+        let mut counts = BTreeMap::new();
+        for it in self.waiting().iter() {
+            let queue: Arc<str> = it.subject.queue.as_deref().unwrap_or_default().into();
+            *counts.entry((queue, it.verdict.code.as_str())).or_default() += 1;
+        }
+        counts
     }
 
     /// Answers a question. The view must be one of this engine as it is; the timeline is what was
@@ -153,7 +173,7 @@ impl AnswerView {
     }
 
     pub(crate) fn owner(&self, key: &ObjectKey) -> Option<Owner> {
-        owner(self.cluster(), key)
+        self.owners.get(key).cloned().or_else(|| owner(self.cluster(), key))
     }
 
     /// Explains a job or pod, with what is remembered of evictions.

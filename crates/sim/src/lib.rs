@@ -6,6 +6,7 @@ mod effects;
 pub mod fuzz;
 pub mod load;
 mod node_metrics;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod serve;

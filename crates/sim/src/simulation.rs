@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use vc_answers::AnswerState;
+use vc_answers::{AnswerState, Timeline, TimelineStep};
 use vc_engine::{CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
 use vc_model::{Cluster, ClusterEvent, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
@@ -74,6 +74,8 @@ pub struct Simulation {
     version: u64,
     kubelet: KubeletMode,
     verifies: bool,
+    /// What happened, if somebody wants to know it.
+    timeline: Option<Timeline>,
 }
 
 impl Simulation {
@@ -91,6 +93,7 @@ impl Simulation {
             version: 0,
             kubelet: setup.kubelet,
             verifies: false,
+            timeline: None,
         };
         let mut findings = Vec::new();
         let is_metrics = |object: &InputObject| is_node_metrics(&object.value);
@@ -112,6 +115,16 @@ impl Simulation {
     pub fn verify(&mut self) {
         self.verifies = true;
         self.engine.witness(true);
+    }
+
+    /// Keeps what happens from now on.
+    pub(crate) fn keep_timeline(&mut self) {
+        self.timeline = Some(Timeline::default());
+    }
+
+    /// Returns what happened since [`Simulation::keep_timeline`].
+    pub(crate) fn timeline(&self) -> Timeline {
+        self.timeline.clone().unwrap_or_default()
     }
 
     /// Returns the state that the engine knows.
@@ -149,7 +162,9 @@ impl Simulation {
     /// Runs one cycle and does what it decided.
     pub fn cycle(&mut self) -> Cycle {
         let now = CycleTime { unix_micros: self.now_micros };
-        let (mut effects, report) = self.engine.cycle(std::mem::take(&mut self.changes), now);
+        let events = std::mem::take(&mut self.changes);
+        let n_events = events.len();
+        let (mut effects, report) = self.engine.cycle(events, now);
         let faults = if self.verifies { self.faults(&report, now) } else { Vec::new() };
         let mut changed = BTreeSet::new();
         let mut batch = effects.clone();
@@ -163,6 +178,7 @@ impl Simulation {
             };
             effects.extend(batch.iter().cloned());
         }
+        self.record(&effects, &report, n_events);
         if self.kubelet == KubeletMode::Instant {
             self.run_kubelets(&mut changed);
         }
@@ -170,6 +186,20 @@ impl Simulation {
             self.announce(&id);
         }
         Cycle { effects, report, faults }
+    }
+
+    fn record(&mut self, effects: &[Effect], report: &Report, n_events: usize) {
+        let Some(timeline) = &mut self.timeline else { return };
+        timeline.record(&TimelineStep {
+            cluster: self.engine.cluster(),
+            effects,
+            report: Some(report),
+            cycle: self.engine.n_cycles(),
+            now_micros: self.now_micros,
+            // The same files give the same answer.
+            took_micros: 0,
+            n_events,
+        });
     }
 
     fn perform(&mut self, effects: &[Effect], changed: &mut BTreeSet<Id>) {

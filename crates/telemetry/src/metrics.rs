@@ -208,6 +208,20 @@ impl Metrics {
         }
     }
 
+    /// An answer left something out because the budget of its question was spent.
+    pub fn answer_incomplete(&self, route: &str) {
+        self.families.answers_incomplete.with_label_values(&[route]).inc();
+    }
+
+    /// So many jobs wait, by queue and code.
+    pub fn waiting_jobs<'a>(&self, counts: impl Iterator<Item = ((&'a str, &'a str), usize)>) {
+        self.families.waiting_jobs.reset();
+        for ((queue, code), jobs) in counts {
+            let gauge = self.families.waiting_jobs.with_label_values(&[queue, code]);
+            gauge.set(i64::try_from(jobs).unwrap_or(i64::MAX));
+        }
+    }
+
     /// A watch was interrupted and begun again.
     pub fn watch_restart(&self, kind: &str) {
         self.families.watch_restarts.with_label_values(&[kind]).inc();

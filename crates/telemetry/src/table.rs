@@ -315,6 +315,12 @@ pub const TABLE: &[MetricRow] = &[
     ours(counter("volcano_answers_given_up_total", &["cause"],
         "Times that questions were no longer answered",
         "each of them; `cause` is `backlog`, `divergence`, `panic` or `services`")),
+    ours(counter("volcano_answers_incomplete_total", &["route"],
+        "Answers that left something out because the budget of the question was spent",
+        "each of them, with `--enable-answers`")),
+    ours(gauge("volcano_waiting_jobs", &["queue_name", "code"],
+        "Jobs that wait, by queue and by the code of the cause",
+        "once a minute if something changed, with `--enable-answers`")),
 
     common(counter("rest_client_requests_total", &["code", "method", "host"],
         "Requests to the API server by status, method and host", "each answer")),

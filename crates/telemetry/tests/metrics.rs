@@ -322,6 +322,8 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.api_write("create", "pods/binding", 201);
     metrics.answer("/summary", 200, 0.1);
     metrics.answers_given_up("divergence");
+    metrics.answer_incomplete("/whatifs");
+    metrics.waiting_jobs([(("q", "NoRoom"), 2)].into_iter());
     metrics.usage_saved("written");
     metrics.watch_restart("pods");
     metrics.unreadable_kind("nodes", "watch", 403, true, true);

@@ -1,8 +1,10 @@
 //! Who may ask what, and what somebody is told who may not. Specification: answers.md 12, 16.
 
-use vc_page::{Problem, ROUTES};
+use std::sync::Mutex;
 
-use crate::support::{Page, Source};
+use vc_page::{BASE, Problem, ROUTES};
+
+use crate::support::{CLUSTER, Page, Source, view};
 
 #[tokio::test]
 async fn ans_77_without_a_good_token_nothing_is_answered() {
@@ -101,4 +103,16 @@ async fn ans_74_a_user_who_asks_too_much_waits() {
     assert_eq!(page.get("admin", "summary").await.code, 200, "others are not held up");
     tokio::time::advance(std::time::Duration::from_millis(50)).await;
     assert_eq!(page.get("jo", "namespaces/ml/explanations/nothing").await.code, 404);
+}
+
+#[tokio::test]
+async fn ans_90_a_page_of_others_cannot_read_what_needs_no_token() {
+    let source = Source(Ok(Mutex::new(view(CLUSTER))));
+    let page = Page::open(source);
+    let path = format!("{BASE}/summary");
+    for (host, code) in [("127.0.0.1:11253", 200), ("localhost", 200), ("evil.example", 403)] {
+        assert_eq!(page.ask(&path, &[("host", host)]).await.code, code, "{host}");
+    }
+    assert_eq!(page.ask(&path, &[]).await.code, 200, "no browser");
+    assert_eq!(page.ask("/ui/", &[("host", "evil.example")]).await.code, 403);
 }

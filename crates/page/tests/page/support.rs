@@ -10,8 +10,8 @@ use vc_conf::Config;
 use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN};
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_page::{
-    Access, AnswerSource, AnswerView, Answered, BASE, Problem, Question, Right, StateSource,
-    Timeline, TimelineStep, Uncounted, User, routes,
+    Access, AnswerSource, AnswerView, Answered, BASE, Everybody, Problem, Question, Right,
+    RouteOptions, StateSource, Timeline, TimelineStep, Uncounted, User, routes,
 };
 
 const CONF: &str = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n  - name: \
@@ -131,7 +131,13 @@ impl Page {
     }
 
     pub(crate) fn of(source: Source) -> Self {
-        Self(routes(Table(USERS), source, Arc::new(Uncounted)))
+        Self(routes(Table(USERS), source, Arc::new(Uncounted), RouteOptions { has_page: true }))
+    }
+
+    /// The routes without tokens.
+    pub(crate) fn open(source: Source) -> Self {
+        let options = RouteOptions { has_page: true };
+        Self(routes(Everybody, source, Arc::new(Uncounted), options))
     }
 
     /// Asks with these headers. The path is below that of the version if it does not begin with `/`.

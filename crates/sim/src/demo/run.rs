@@ -57,6 +57,11 @@ async fn show<W: Write>(
         writeln!(out, "{title}")?;
     }
     connect(server, scheduler, &mut interrupts).await?;
+    let page = scheduler.page().map(|page| format!("page: {page}"));
+    if let Some(page) = page.as_ref().filter(|_| options.plain) {
+        writeln!(out, "{page}")?;
+    }
+    let title = page.map_or(title.clone(), |page| format!("{title}, {page}"));
     let stage = DemoStage::new(plan, &server.store, options);
     let picture = options.svg.as_ref().map(|_| DemoPicture::default());
     let mut cast = DemoParts { stage, scheduler, interrupts, picture };

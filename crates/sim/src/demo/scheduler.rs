@@ -61,6 +61,7 @@ impl DemoScheduler {
             .arg(configuration)
             .arg(format!("-v={}", start.verbosity))
             .args(["--leader-elect=false", "--schedule-period=500ms"])
+            .args(["--enable-answers", "--answers-auth=off", "--answers-address=127.0.0.1:0"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -76,6 +77,14 @@ impl DemoScheduler {
     /// What it wrote to stderr.
     pub(super) fn log(&self) -> PathBuf {
         self.directory.join("stderr.log")
+    }
+
+    /// Returns the address of its page. Returns `None` if there is none.
+    pub(super) fn page(&self) -> Option<String> {
+        let log = fs::read_to_string(self.log()).ok()?;
+        let (_, rest) = log.split_once("serving answers on ")?;
+        let address = rest.split_whitespace().next()?;
+        Some(format!("http://{address}/ui/"))
     }
 
     /// Waits for its end. May be dropped and called again.

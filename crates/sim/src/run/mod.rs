@@ -123,6 +123,7 @@ pub(crate) fn simulate(options: &RunOptions) -> Result<Simulated, RunError> {
         now_micros,
         kubelet: options.kubelet,
     });
+    simulation.keep_timeline();
     problems.extend(told_once(&findings));
     result.warnings.extend(warnings.iter().map(ToString::to_string));
     let last = cycles(&mut simulation, options.until, &mut result);

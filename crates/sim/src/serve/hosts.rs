@@ -1,10 +1,8 @@
-//! The names under which the server may be addressed. Without this rule a page in a browser on this
-//! machine could read and change the cluster: it resolves a name of its own to 127.0.0.1 (DNS
-//! rebinding), and the browser then sends that name as `Host`.
-
-use std::net::IpAddr;
+//! The names under which the server may be addressed: a page of others in a browser on this machine
+//! must not read and change the cluster.
 
 use axum::http::{HeaderMap, header};
+use vc_http::is_local_host;
 
 use super::refused::Refused;
 
@@ -25,19 +23,11 @@ impl Hosts {
         let Some(host) = headers.get(header::HOST).filter(|_| self == Hosts::Local) else {
             return Ok(());
         };
-        match host.to_str().is_ok_and(is_local) {
+        match host.to_str().is_ok_and(is_local_host) {
             true => Ok(()),
             false => Err(Refused::ForeignHost(String::from_utf8_lossy(host.as_bytes()).into())),
         }
     }
-}
-
-fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map_or("", |(name, _)| name),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -46,19 +36,7 @@ mod tests {
 
     #[test]
     fn a_foreign_host_is_refused() {
-        let cases = [
-            ("127.0.0.1:8001", true),
-            ("127.0.0.1", true),
-            ("localhost:8001", true),
-            ("LocalHost", true),
-            ("[::1]:8001", true),
-            ("10.1.2.3:8001", true),
-            ("evil.example:8001", false),
-            ("127.0.0.1.evil.example", false),
-            ("localhost.evil.example:8001", false),
-            ("[evil.example]:8001", false),
-            ("", false),
-        ];
+        let cases = [("127.0.0.1:8001", true), ("evil.example:8001", false), ("", false)];
         for (host, is_allowed) in cases {
             let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
             assert_eq!(Hosts::Local.check(&headers).is_ok(), is_allowed, "{host}");

@@ -54,6 +54,11 @@ impl OwnerNames {
         Some(Owner { kind: it.kind.clone(), name: it.name.clone() })
     }
 
+    /// Returns the controllers of all PodGroups that have one.
+    pub(crate) fn all(&self) -> BTreeMap<ObjectKey, Owner> {
+        self.0.keys().filter_map(|group| Some((group.clone(), self.get(group)?))).collect()
+    }
+
     /// Returns the name of a job as users know it: that of its controller, else of its PodGroup.
     pub(crate) fn name(&self, group: &ObjectKey) -> String {
         match self.get(group) {

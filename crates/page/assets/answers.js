@@ -1,0 +1,139 @@
+// The answers of the scheduler, by path and query below the base of the API.
+
+const MOST_ENTRIES = 80;
+const LONGEST_WAIT = 15000;
+const NO_JSON = 'The answer cannot be read: it is not JSON.';
+const API_ADDRESS = new URL('../apis/answers.volcano.sh/v1', document.baseURI).href;
+
+/** Returns a problem: what a `Status` object says, its hint apart. */
+function problemOf(code, message, retryAfter = 0) {
+  const [sentence, hint] = message.split('\nhint: ');
+  return { code, sentence, hint, retryAfter };
+}
+
+async function problemOfResponse(response) {
+  const retryAfter = Number(response.headers.get('retry-after')) || 0;
+  try {
+    const status = await response.json();
+    if (status.message) return problemOf(response.status, status.message, retryAfter);
+  } catch {
+    // The body is no Status object: a proxy has answered.
+  }
+  return problemOf(response.status, `The server answered ${response.status} ${response.statusText}`, retryAfter);
+}
+
+/** Returns what a file answers to a path. Lists of it serve every part, filter and item of themselves. */
+function recordedAnswer(answers, path) {
+  const [place, query] = path.split('?');
+  const whole = (wanted) => answers[wanted] ?? answers[Object.keys(answers).find((key) => key.split('?')[0] === wanted)];
+  if (answers[path]) return answers[path];
+  const parameters = new URLSearchParams(query);
+  const found = whole(place);
+  if (found) return found.items ? partOfList(found, parameters) : found;
+  const [kind, name, list, job] = place.split('/').slice(1).map(decodeURIComponent);
+  if (kind !== 'namespaces') return list ? undefined : whole(`/${kind}`)?.items?.find((it) => it.name === name);
+  const all = whole('/explanations');
+  const items = all?.items.filter((it) => it.subject.namespace === name) ?? [];
+  return job ? items.find((it) => [it.subject.name, it.subject.job].includes(job)) : all && partOfList({ ...all, items }, parameters);
+}
+
+function partOfList(list, parameters) {
+  const isWanted = (found, key) => !parameters.get(key) || found === parameters.get(key);
+  const items = list.items.filter((it) => !it.subject || (isWanted(it.subject.queue, 'queue') && isWanted(it.verdict.code, 'code')));
+  const offset = Number(parameters.get('offset'));
+  return { ...list, total: items.length, items: items.slice(offset, offset + Number(parameters.get('limit') ?? parameters.get('last') ?? items.length)) };
+}
+
+/** The answers that are known, each with its ETag, and the token that asks for them. */
+export class AnswerStore {
+  constructor() {
+    const data = document.getElementById('data');
+    this.recorded = data && JSON.parse(data.textContent); // answers by path and query, if the page is a file of its own
+    this.entries = new Map();
+    this.token = '';
+    this.needsToken = null; // the problem of the last 401
+    this.lostSince = 0; // time of the last answer before the connection was lost
+    this.lastAnswer = 0;
+    this.pausedUntil = 0;
+    this.asOf = null;
+  }
+
+  get isFile() {
+    return this.recorded !== null;
+  }
+
+  /** Returns `{document, problem}` as far as they are known. */
+  get(path) {
+    return this.entries.get(path) ?? {};
+  }
+
+  /** Asks for a path again. Returns true if something is to be shown that was not. */
+  async refresh(path) {
+    if (this.isFile) return this.readRecorded(path);
+    const known = this.get(path);
+    const response = await this.request(path, { headers: known.tag ? { 'If-None-Match': known.tag } : {} });
+    if (!response) return true;
+    if (response.status === 304) return this.keep(path, { ...known, problem: null }, Boolean(known.problem));
+    if (!response.ok) return this.keepProblem(path, await problemOfResponse(response));
+    const document = await response.json().catch(() => null);
+    if (!document) return this.keepProblem(path, problemOf(response.status, NO_JSON));
+    return this.keep(path, { document, tag: response.headers.get('etag') });
+  }
+
+  readRecorded(path) {
+    if (this.entries.has(path)) return false;
+    const found = recordedAnswer(this.recorded, path);
+    return this.keep(path, found ? { document: found } : { problem: problemOf(404, 'This file has no answer to that.') });
+  }
+
+  async send(path, text) {
+    const headers = { 'Content-Type': text.trimStart().startsWith('{') ? 'application/json' : 'application/yaml' };
+    const response = await this.request(path, { method: 'POST', headers, body: text });
+    if (!response) return { problem: problemOf(0, 'The scheduler does not answer.') };
+    if (!response.ok) return { problem: await problemOfResponse(response) };
+    const document = await response.json().catch(() => null);
+    return document ? { document } : { problem: problemOf(response.status, NO_JSON) };
+  }
+
+  /** Returns the response. Returns `null` if there is no connection. */
+  async request(path, { headers, ...options }) {
+    const credentials = this.token ? { Authorization: `Bearer ${this.token}` } : {};
+    let response;
+    try {
+      response = await fetch(API_ADDRESS + path, {
+        ...options, headers: { Accept: 'application/json', ...credentials, ...headers }, cache: 'no-store', redirect: 'error',
+        signal: AbortSignal.timeout(LONGEST_WAIT),
+      });
+    } catch {
+      this.lostSince ||= this.lastAnswer || Date.now();
+      return null;
+    }
+    this.lostSince = 0;
+    this.lastAnswer = Date.now();
+    return response;
+  }
+
+  keepProblem(path, problem) {
+    if (problem.retryAfter) this.pausedUntil = Date.now() + Math.min(problem.retryAfter, 60) * 1000;
+    if (problem.code === 401) this.needsToken = problem;
+    // What was allowed before and is not any more goes; what is not answered just now stays.
+    const isGone = [401, 403, 404].includes(problem.code);
+    return this.keep(path, isGone ? { problem } : { ...this.get(path), problem });
+  }
+
+  /** Keeps an answer; the oldest ones go. Returns `isNew`. */
+  keep(path, entry, isNew = true) {
+    if (entry.document?.asOf) this.asOf = entry.document.asOf;
+    this.entries.delete(path);
+    this.entries.set(path, entry);
+    while (this.entries.size > MOST_ENTRIES) this.entries.delete(this.entries.keys().next().value);
+    return isNew;
+  }
+
+  /** Keeps the token in memory and forgets what was refused without it. */
+  useToken(token) {
+    this.token = token;
+    this.needsToken = null;
+    this.entries.clear();
+  }
+}

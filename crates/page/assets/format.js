@@ -1,0 +1,112 @@
+// Texts of amounts, durations, times, names and obstacles. The words are those of `kubectl vc why`.
+
+const QUANTITY = /^([+-]?[\d.]+)([eE][+-]?\d+)?(?:([numkKMGTPE])(i?))?$/;
+const SUFFIX_POWERS = { n: -3, u: -2, m: -1, k: 1, K: 1, M: 2, G: 3, T: 4, P: 5, E: 6 };
+
+/** Returns a Kubernetes quantity as a number, for lengths of bars only. Returns 0 if it is none. */
+export function quantityNumber(text) {
+  const [, digits, exponent = '', suffix, isBinary] = QUANTITY.exec(text ?? '') ?? [];
+  return digits ? Number(digits + exponent) * (isBinary ? 1024 : 1000) ** (SUFFIX_POWERS[suffix] ?? 0) : 0;
+}
+
+/** Returns the part of `all` that `some` is, between 0 and 1. Returns `null` if there is nothing. */
+export function quantityPart(some, all) {
+  const whole = quantityNumber(all);
+  return whole > 0 ? Math.min(1, Math.max(0, quantityNumber(some) / whole)) : null;
+}
+
+export function counted(count, noun, nouns = `${noun}s`) {
+  return `${number(count)} ${count === 1 ? noun : nouns}`;
+}
+
+export function number(value) {
+  return value === undefined || value === null ? '–' : value.toLocaleString('en');
+}
+
+export function percent(part) {
+  return part === null || part === undefined ? '–' : `${Math.round(part * 100)} %`;
+}
+
+export function shareText(share) {
+  return typeof share === 'number' ? share.toFixed(2) : '–';
+}
+
+/** Returns the two largest units of a duration: `1h30m`, `45s`. */
+export function duration(seconds) {
+  if (seconds === undefined || seconds === null) return '–';
+  const parts = [];
+  let left = Math.max(0, Math.floor(seconds));
+  for (const [size, unit] of [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']]) {
+    if (left >= size) parts.push(`${Math.floor(left / size)}${unit}`);
+    left %= size;
+  }
+  return parts.slice(0, 2).join('') || '0s';
+}
+
+export function rank(place) {
+  const tens = place % 100;
+  const ending = tens > 10 && tens < 14 ? 'th' : ['th', 'st', 'nd', 'rd'][place % 10] ?? 'th';
+  return `${place}${ending}`;
+}
+
+/** Returns an RFC 3339 time without its day if that is the day of `now`, and without seconds `:00`. */
+export function shortTime(time, now = '') {
+  if (!time) return '–';
+  const [day, clock] = time.split('T');
+  if (!clock) return time;
+  const short = clock.replace(/(\.\d+)?Z$/, '').replace(/^(\d\d:\d\d):00$/, '$1');
+  return day === now.split('T')[0] ? short : `${day} ${short}`;
+}
+
+export function amountsText(amounts) {
+  return Object.entries(amounts ?? {}).map(([name, amount]) => `${amount} ${name}`).join(', ');
+}
+
+/** True if the name stands for an object that the reader may not see. */
+export function isHiddenName(name) {
+  return /^other-\d+$/.test(name ?? '');
+}
+
+/** Returns the name of a job or pod, or says that the reader may not see it. */
+export function visibleName(name, noun = 'job') {
+  return isHiddenName(name) ? `a ${noun} that you may not see (${name})` : name;
+}
+
+export function jobName(subject) {
+  const name = subject.job ?? subject.name;
+  return subject.namespace ? `${subject.namespace}/${name}` : visibleName(subject.name);
+}
+
+export function atomText(atom) {
+  return atom.replace('/', ' ');
+}
+
+/** Returns what refuses a group of nodes, after `6 nodes`. */
+export function groupPhrase(group) {
+  const isOne = group.count === 1;
+  if (group.atoms.length === 0) return `${isOne ? 'has' : 'have'} room for one pod`;
+  const named = (prefix) => group.atoms.filter((it) => it.startsWith(prefix)).map((it) => it.slice(prefix.length));
+  const [lacks, rooms] = [named('lacks/'), named('room/')];
+  const parts = [];
+  if (lacks.length) parts.push(`${isOne ? 'has' : 'have'} no ${lacks.join(', ')}`);
+  if (rooms.length) {
+    const lacking = (name) => (group.lacks?.[name] ? `${group.lacks[name]} ${name}` : name);
+    const each = isOne || !group.lacks ? '' : ' each';
+    parts.push(`${isOne ? 'lacks' : 'lack'} room: ${rooms.map(lacking).join(', ')}${each}`);
+  }
+  const others = group.atoms.filter((it) => !it.startsWith('lacks/') && !it.startsWith('room/'));
+  return [...parts, ...others.map(atomText)].join(', ');
+}
+
+/** Returns the names of resources, devices first, then cpu and memory. */
+export function sortedResources(names) {
+  const order = (name) => (name.includes('/') ? 0 : { cpu: 1, memory: 2 }[name] ?? 3);
+  return [...new Set(names)].sort((l, r) => order(l) - order(r) || (l < r ? -1 : 1));
+}
+
+/** Returns the address of a view: the parts become path segments of the hash. */
+export function viewAddress(parts, query = {}) {
+  const pairs = Object.entries(query).filter(([, value]) => value);
+  const text = new URLSearchParams(pairs).toString();
+  return `#/${parts.map(encodeURIComponent).join('/')}${text ? `?${text}` : ''}`;
+}

@@ -1,0 +1,189 @@
+// One job: where it stands, what would unblock it, what blocks it, its place, its start.
+import { html, nothing } from './vendor/lit-html.js';
+import { amountsText, atomText, counted, duration, groupPhrase, jobName, number, rank, shortTime, visibleName } from './format.js';
+import { answeredPart, codePart, grantColumns, jobLink, sectionPart, tablePart, tableSection, timePart, titledTable, viewLink } from './parts.js';
+import { differencePart, resultText, sendChanges } from './difference.js';
+
+const DONE_CODES = ['Placed', 'Binding', 'NotOurs', 'Gone'];
+
+export const jobView = {
+  title: ({ parts }, store) => {
+    const { document: it } = store.get(explanationPath(parts));
+    return `Job ${it ? jobName(it.subject) : parts.join('/')}`;
+  },
+  wanted: ({ route }) => [explanationPath(route.parts)],
+  body: (context) => html`<p>${viewLink(['jobs'], 'All jobs that wait')}</p>
+    ${answeredPart(context.store.get(explanationPath(context.route.parts)), (it) => explanationPart(it, context))}`,
+};
+
+function explanationPath([namespace, name]) {
+  return `/namespaces/${encodeURIComponent(namespace)}/explanations/${encodeURIComponent(name)}?when=true`;
+}
+
+function explanationPart(it, context) {
+  const { verdict, lastCondition } = it;
+  return html`<p>${headPart(it)}</p>
+    <div class="verdict"><p>${codePart(verdict.code)}: <bdi>${verdict.text}</bdi></p>
+      ${verdict.also.length ? html`<p>Without this obstacle: ${verdict.also.map((code) => html`${codePart(code)} `)}</p>` : nothing}
+      ${lastCondition ? html`<p class="quiet">Written in the PodGroup: ${lastCondition.reason}: ${lastCondition.message}</p>` : nothing}
+    </div>
+    ${sectionPart('What would unblock it', remediesPart(it, context))}
+    ${sectionPart('What blocks it', blockedPart(it.blocking))}
+    ${sectionPart('Nodes', nodesPart(it.nodes))}
+    ${tableSection('Amounts on eligible nodes', shortColumns, it.short)}
+    ${tableSection('Limits that it would exceed', quotaColumns, it.quota)}
+    ${sectionPart('Members', membersPart(it.gang))}
+    ${sectionPart('Place in the line', placePart(it))}
+    ${sectionPart('Start', startPart(it.start, it.asOf.time))}
+    ${sectionPart('Evictions for it', evictPart(it.evict))}
+    ${tableSection('Pods that were evicted', evictedColumns, it.evictions)}`;
+}
+
+function headPart({ subject, gang, verdict }) {
+  const waits = !DONE_CODES.includes(verdict.code);
+  const words = subject.kind === 'Pod' ? ['pod'] : [
+    ...(subject.pod ? [`pod ${subject.pod}`] : []), ...(subject.jobKind ? [subject.jobKind, `PodGroup ${subject.name}`] : ['PodGroup']),
+  ];
+  const queue = subject.queue ? html`, queue ${viewLink(['queues', subject.queue])}, priority ${subject.priority ?? 0}` : nothing;
+  const time = subject.waitingSeconds === undefined ? 'waits' : `waits for ${duration(subject.waitingSeconds)}`;
+  return html`<bdi>${jobName(subject)}</bdi> (<bdi>${words.join(', ')}</bdi>${queue}) ${waits ? time : 'does not wait'}${gang && waits ? `: ${gangText(gang)}` : ''}.`;
+}
+
+function gangText(gang) {
+  const ready = gang.ready ? `, ${gang.ready} with a node` : '';
+  return `${counted(gang.waiting + gang.ready, 'pod')}, ${number(gang.needed)} needed${ready}, ${number(gang.placed)} placed`;
+}
+
+function blockedPart(blocking) {
+  if (!blocking || (!blocking.complete && blocking.sets.length === 0)) return nothing;
+  const { sets } = blocking;
+  if (sets.length === 0) return html`<p>Not even empty nodes without all other obstacles would do.</p>`;
+  const lead = sets.length === 1 ? 'It would start without these obstacles; none of them may stay.' : 'It would start without any one of these:';
+  const set = ({ atoms, certified }, at) => html`<li>${tablePart(`Obstacles, way ${at + 1}`, atomColumns, atoms)}
+    <p class="quiet">Every ${certified === 'all' ? 'smaller set' : 'set with one obstacle less'} was tried and fails.</p></li>`;
+  return html`<p>${lead}${blocking.helpsWaiting ? '' : ' Waiting alone does not help.'}${blocking.complete ? '' : ' There may be more: the search ended early.'}</p>
+    <ol>${sets.map(set)}</ol>`;
+}
+
+const atomColumns = [['Obstacle', (it) => atomText(it.atom)], ['Where', 'in'], 'nodes num', ['Who may change it', 'who']];
+
+const shortColumns = [
+  'resource', ['Needed', 'need', 'num'], 'free num', ['Usable by whole pods', 'usable', 'num'],
+  ['Largest on one node', 'largest', 'num'], ['Short in total', 'short', 'num'], ['Short per pod', 'perPod', 'num'],
+];
+
+const quotaColumns = [
+  'plugin', ['Queue', (it) => it.queue ?? 'the cluster'], 'limit', 'resource',
+  ['Amount', (it) => it.amount ?? 'not shown', 'num'], ['Used', (it) => it.used ?? 'not shown', 'num'], 'asked num', 'short num',
+];
+
+const evictedColumns = [['Pod', (it) => visibleName(it.pod, 'pod')], ['PodGroup', (it) => jobLink(it.podGroup)], ...grantColumns];
+
+function nodeLink(name) {
+  return name === 'hidden' ? name : viewLink(['nodes', name]);
+}
+
+function nodesPart(nodes) {
+  if (!nodes) return nothing;
+  const groups = [
+    ['What refuses them', groupPhrase], ['Nodes', 'count', 'num'],
+    ['Names', (it) => html`${it.names.map((name) => html`${nodeLink(name)} `)}${it.names.length < it.count ? '…' : ''}`, 'names'],
+  ];
+  const nearest = [
+    ['Node', (it) => nodeLink(it.name)], ['Refused by', (it) => it.atoms.map(atomText).join(', ')], ['Lacks', (it) => amountsText(it.lacks) || '–'],
+  ];
+  return html`<p>${counted(nodes.total, 'node')}, ${number(nodes.eligible)} of them eligible: they lack room or nothing.</p>
+    ${tablePart('Nodes by what refuses them', groups, nodes.groups)}
+    ${titledTable('Nodes that come closest', nearest, nodes.nearest)}`;
+}
+
+function membersPart(gang) {
+  if (!gang) return nothing;
+  const classes = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num'], ['Find a place', 'placed', 'num']];
+  const roles = ['role', 'needed num', ['With a node', 'ready', 'num'], ['Find a place', 'placed', 'num']];
+  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', classes, gang.pods)}${tablePart('Roles with a minimum', roles, gang.roles)}`;
+}
+
+function placePart({ line, subject }) {
+  if (!line) return nothing;
+  const { ahead } = line;
+  const amounts = amountsText(ahead.amounts);
+  const blocked = ahead.blocked ? `; ${number(ahead.blocked)} of the jobs cannot start now either` : '';
+  return html`<p>${rank(line.inQueue)} of ${number(line.ofQueue)}${subject.queue ? html` in queue ${viewLink(['queues', subject.queue])}` : nothing};
+      the queue was ${rank(line.queueTurn)} in the last cycle.</p>
+    <ul>
+      ${line.before ? html`<li>Behind ${neighbourPart(line.before, true)}</li>` : nothing}
+      ${line.behind ? html`<li>Before ${neighbourPart(line.behind, false)}</li>` : nothing}
+      ${ahead.jobs ? html`<li>Ahead: ${counted(ahead.jobs, 'job')} with ${counted(ahead.pods, 'pod')}${amounts ? ` (${amounts})` : ''}${blocked}</li>` : nothing}
+    </ul>`;
+}
+
+/** Returns a neighbour in the line with the comparison that decides which of the two comes first. */
+function neighbourPart(other, isBefore) {
+  const name = jobLink(other.job, other.hidden);
+  if (!other.values || other.decidedBy === 'name') return html`${name}, by ${other.decidedBy}`;
+  const [own, its] = other.values;
+  const day = own.slice(0, 10) === its.slice(0, 10) ? own : '';
+  const [first, second] = (isBefore ? [its, own] : [own, its]).map((value) => (/^\d{4}-.*Z$/.test(value) ? shortTime(value, day) : value));
+  return html`${name}, by ${other.decidedBy}: ${first} before ${second}`;
+}
+
+function startPart(start, now) {
+  if (!start) return nothing;
+  const time = (text, value) => (value ? html`<li>${text} ${timePart(value, now)} UTC.</li>` : nothing);
+  const assumes = (start.assumes ?? []).filter((it) => it !== 'noArrivals');
+  const columns = [
+    ['Job', (it) => jobLink(it.job)], 'pods num', ['Nodes', (it) => it.nodes.join(' ') || '–'],
+    ['Ends (UTC)', (it) => timePart(it.end, now), 'num'], ['Known from', 'source'],
+  ];
+  return html`<ul>
+      ${time('If nothing arrives, expected', start.expected)}
+      ${time('Not before', start.earliest === start.expected ? null : start.earliest)}
+      ${start.text ? html`<li>${start.expected || start.earliest ? '' : 'Not known: '}${start.text}.</li>` : nothing}
+      ${assumes.length ? html`<li>Assumes: ${assumes.join(', ')}.</li>` : nothing}
+    </ul>
+    ${titledTable('It waits for the end of', columns, start.waitsFor)}`;
+}
+
+function evictPart(evict) {
+  if (!evict) return nothing;
+  const rows = evict.actions.flatMap((it) => it.causes.map((cause) => ({ action: it.action, ...cause })));
+  const columns = ['action', ['Number', 'count', 'num'], ['Cause', 'text'], 'plugin'];
+  return html`<p>Evicted: ${evict.text}.</p>
+    ${evict.compared?.length ? html`<ul>${evict.compared.map((text) => html`<li>${text}</li>`)}</ul>` : nothing}
+    ${evict.remedy ? html`<p><strong>What helps:</strong> ${evict.remedy}</p>` : nothing}${tablePart('Why nobody was evicted', columns, rows)}`;
+}
+
+function remediesPart(it, context) {
+  if (!it.unblock?.length) return nothing;
+  return html`<ul class="remedies">${it.unblock.map((remedy) => remedyPart(it, remedy, context))}</ul>`;
+}
+
+function remedyPart(it, remedy, context) {
+  const key = `${it.subject.namespace}/${it.subject.name} ${JSON.stringify(remedy.change)}`;
+  const tried = context.ui.tries[key];
+  const canTry = remedy.change && !context.store.isFile;
+  return html`<li>
+    <div class="remedy"><span class="who">${remedy.who}</span>
+      <span class="remedy-text">${remedy.text}${remedy.at ? ` (${shortTime(remedy.at, it.asOf.time)} UTC)` : ''}${nodeNames(remedy.nodes)}</span>
+      ${canTry ? html`<button type="button" aria-disabled=${Boolean(tried?.isPending)} aria-label="Try: ${remedy.text}"
+        @click=${() => tryRemedy(key, it, remedy, context)}>${tried?.isPending ? 'Trying …' : 'Try'}</button>` : nothing}
+    </div>
+    ${tried && !tried.isPending ? html`<div class="result">${differencePart(tried)}</div>` : nothing}
+  </li>`;
+}
+
+function nodeNames(nodes) {
+  if (!nodes?.length) return nothing;
+  return html`, then on ${nodes.map((name, at) => html`${at ? ', ' : ''}${viewLink(['nodes', name])}`)}`;
+}
+
+async function tryRemedy(key, it, remedy, { store, ui, update, announce }) {
+  if (ui.tries[key]?.isPending) return;
+  ui.tries[key] = { isPending: true };
+  update();
+  const answer = await sendChanges(store, [remedy.change], it.subject.namespace);
+  ui.tries[key] = answer;
+  announce(`${remedy.text}: ${resultText(answer)}`);
+  update();
+}

@@ -1,0 +1,112 @@
+//! The page as a file, its picture for the documents, and what the browser reports.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use vc_page::{report_answers, report_html};
+
+use crate::VIEWS;
+use crate::chromium::Chromium;
+use crate::served::Served;
+use crate::support::{CLUSTER, view};
+use crate::tab::Tab;
+
+/// The cluster of the picture: three nodes have room, none of them has enough for one pod.
+const PICTURED: &str = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8\nnode g3 cpu=64 gpu=8
+    node g4 cpu=64 gpu=8 taint=team=vision:NoSchedule\nnode c1 cpu=64\nnode c2 cpu=64
+    queue research
+    job ml/train queue=research min=2\n task a cpu=8 gpu=4 x2
+    job ml/sweep queue=research min=1 created=2400\n task a cpu=8 gpu=4
+    job ml/eval queue=research min=1 running\n task a gpu=5 @g1 running
+    job prod/serve queue=research min=1 running\n task a gpu=5 @g2 running
+    job prod/rank queue=research min=1 running\n task a gpu=5 @g3 running";
+/// Width and height of the picture for the documents.
+const PICTURE: (u32, u32) = (1_000, 1_000);
+const MOST_BYTES: usize = 150_000;
+
+pub(crate) async fn report_nothing(chromium: &Chromium) {
+    let served = Served::open().await;
+    let tab = Tab::open(&chromium.browser).await;
+    tab.goto(&served.page("")).await;
+    for &(hash, title) in VIEWS {
+        tab.show(hash, title).await;
+        tab.expect_quiet(&served.origin(), &[]).await;
+    }
+    let places =
+        tab.requests().into_iter().map(|it| it.trim_start_matches(&served.origin()).to_owned());
+    let folders: BTreeSet<String> =
+        places.map(|it| it.split('/').next().unwrap().to_owned()).collect();
+    assert!(folders.contains("ui") && folders.contains("apis"), "{folders:?}");
+    // What is looked at is seen: a script and a picture that the policy forbids, errors of scripts.
+    let breaches = "(() => { const script = document.createElement('script'); \
+        script.textContent = 'window.isBroken = true'; document.body.append(script); \
+        const picture = new Image(); picture.src = 'http://127.0.0.1:9/x.png'; \
+        document.body.append(picture); \
+        document.querySelector('h1').setAttribute('onclick', 'alert(1)'); \
+        console.error('on the console'); \
+        setTimeout(() => { throw new Error('not caught'); }); })()";
+    tab.eval::<Value>(breaches).await;
+    assert!(!tab.eval::<bool>("Boolean(window.isBroken)").await, "an inline script runs");
+    for wanted in ["script-src", "img-src", "on the console", "not caught"] {
+        tab.wait_for_problem(wanted).await;
+    }
+    tab.close().await;
+}
+
+pub(crate) async fn open_a_report_without_network(chromium: &Chromium) {
+    let (engine, mut answers, timeline) = view(CLUSTER);
+    let html = report_html(&report_answers(&mut answers, &engine, &timeline));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.html");
+    fs::write(&file, html).unwrap();
+    let tab = Tab::open(&chromium.browser).await;
+    let offline =
+        json!({ "offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1 });
+    tab.send("Network.emulateNetworkConditions", offline).await;
+    let address = format!("file://{}", file.display());
+    tab.goto(&address).await;
+    tab.wait_for_view("Summary").await;
+    let served = Served::open().await;
+    for &(hash, title) in VIEWS.iter().filter(|(_, title)| *title != "What if") {
+        tab.show(hash, title).await;
+        let problems = tab.texts(".problem").await;
+        assert!(problems.is_empty(), "{hash}: {problems:?}");
+    }
+    assert!(!tab.texts("nav a").await.contains(&"What if".to_owned()), "a file has no what-ifs");
+    tab.show("#/jobs/ml/train", "Job ml/train").await;
+    let it = served.get("/namespaces/ml/explanations/train?when=true").await;
+    let shown = tab.main_text().await;
+    let verdict = it["verdict"]["text"].as_str().unwrap();
+    assert!(shown.contains(verdict), "{verdict:?} is not in {shown}");
+    let remedies = it["unblock"].as_array().unwrap();
+    assert_eq!(tab.texts(".remedies > li").await.len(), remedies.len());
+    assert!(!shown.contains("Try"), "{shown}");
+    assert_eq!(tab.requests().iter().filter(|it| !it.starts_with("data:")).count(), 1);
+    tab.expect_quiet(&address, &[]).await;
+    tab.close().await;
+}
+
+pub(crate) async fn draw_the_picture_of_the_documents(chromium: &Chromium) {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/page.png");
+    if env::var_os("UPDATE_DOCS").is_none() {
+        assert!(file.is_file(), "no docs/page.png: UPDATE_DOCS=1 draws it");
+        return;
+    }
+    let served = Served::open_cluster(PICTURED).await;
+    let tab = Tab::open(&chromium.browser).await;
+    tab.resize(PICTURE.0, PICTURE.1).await;
+    tab.goto(&served.page("#/jobs/ml/train")).await;
+    tab.wait_for_view("Job ml/train").await;
+    tab.click("Try: tolerate team=vision:NoSchedule").await;
+    tab.wait("the difference", "dom.texts('.result strong').length === 1").await;
+    tab.eval::<Value>("document.activeElement.blur(), scrollTo(0, 0), null").await;
+    let picture = STANDARD.decode(tab.picture(PICTURE.0, PICTURE.1).await).unwrap();
+    assert!(picture.len() < MOST_BYTES, "{} bytes of {MOST_BYTES}", picture.len());
+    fs::write(file, picture).unwrap();
+    tab.close().await;
+}

@@ -1,0 +1,42 @@
+//! `vcsim report`: the engine over objects from files, then all answers as one page. Specification:
+//! answers.md 14 (ANS-96).
+
+use vc_page::{AnswerView, StateSource, report_answers, report_html};
+
+use crate::run::{RunError, RunOptions, Simulated, simulate};
+use crate::why::OwnerNames;
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error(transparent)]
+    Run(#[from] RunError),
+    #[error("no cycle was run\nhint: leave out --cycles 0")]
+    NoCycle,
+}
+
+/// The page.
+pub struct Report {
+    /// One file with data, styles and scripts.
+    pub html: String,
+    /// Objects that could not be read and plugins that nobody knows, each with file and line.
+    pub problems: Vec<String>,
+    /// Whether a file is neither YAML nor JSON: what follows in it was not run.
+    pub is_broken: bool,
+}
+
+/// Runs the cycles and writes down the state after the last one.
+///
+/// # Errors
+/// The objects cannot be read.
+pub fn report(options: &RunOptions) -> Result<Report, ReportError> {
+    let Simulated { mut simulation, last, problems, is_broken, .. } = simulate(options)?;
+    let last = last.ok_or(ReportError::NoCycle)?;
+    let timeline = simulation.timeline();
+    let owners = OwnerNames::of(&simulation);
+    let engine = simulation.engine_after_cycle();
+    let mut view = AnswerView::new(engine, &last.report, StateSource::File);
+    view.set_owners(owners.all());
+    let answers = report_answers(&mut view, engine, &timeline);
+    Ok(Report { html: report_html(&answers), problems, is_broken })
+}
