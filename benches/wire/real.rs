@@ -93,7 +93,7 @@ fn token(dir: &Path) -> anyhow::Result<String> {
 /// The shipped manifests, in their order; kinds that the server does not know are left out.
 async fn install(connection: &mut ApiConnection) -> anyhow::Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/manifests");
-    for object in vc_sim::input::read(&[path])?.objects {
+    for object in vc_objects::input::read(&[path])?.objects {
         let text = |field: &str| object.value[field].as_str().unwrap_or_default();
         let Some(kind) = ServedKind::of(text("apiVersion"), text("kind")) else { continue };
         let made = LoadObject { path: collection(kind, &object.value), body: object.value };

@@ -292,7 +292,6 @@ mod tests {
     use vc_engine::{Config, CycleTime, EngineOptions};
     use vc_kube::{TwinBatchKind, TwinFeed};
     use vc_model::ClusterEvent;
-    use vc_objects::what_if::WhatIfTexts;
     use vc_page::{AnswerSource, Document};
 
     use super::*;
@@ -373,7 +372,7 @@ mod tests {
         let mut replies = Vec::new();
         for _ in 0..2 {
             let (reply, answer) = tokio::sync::oneshot::channel();
-            let question = Question::WhatIf(Box::new(WhatIfTexts::default()));
+            let question = Question::WhatIf(Box::default());
             twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
             replies.push(answer);
         }

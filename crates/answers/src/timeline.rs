@@ -414,7 +414,7 @@ fn holds_nodes(job: &Job) -> bool {
 /// Returns the pod of a job that has no PodGroup of its own.
 fn pod_of(job: &Job) -> ObjectKey {
     let name = job.key.name.strip_prefix("pod:").unwrap_or(&job.key.name);
-    ObjectKey::new(&*job.key.namespace, name)
+    ObjectKey::new(&job.key.namespace, name)
 }
 
 fn queue_name(cluster: &Cluster, job: JobId) -> Arc<str> {

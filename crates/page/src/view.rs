@@ -192,7 +192,7 @@ impl AnswerView {
         let subject = match find_subject(self.cluster(), query) {
             Ok(subject) => subject,
             Err(error) => {
-                let pod = ObjectKey::new(&*asked.namespace, &*asked.name);
+                let pod = ObjectKey::new(&asked.namespace, &asked.name);
                 let is_unknown = matches!(error, SubjectError::Unknown(_));
                 let gone = timeline.eviction_of(&pod).filter(|_| is_unknown);
                 let gone = gone.ok_or_else(|| not_found(error, query))?;

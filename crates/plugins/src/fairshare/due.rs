@@ -100,18 +100,17 @@ fn order_in_trials(
 ) -> Option<Ordering> {
     let (begin, ahead) =
         (ledger.decay.weight(time), ledger.decay.weight(time.saturating_add(horizon)));
-    let usage = |account: &Account, by: fn(&RateRange) -> i128, other: &Account| {
+    let usage = |account: &Account, is_most: bool, other: &Account| {
         let mut usage = opened(account);
-        usage.change(account.in_session.as_ref().map_or(0, by), begin);
+        let by = |range: RateRange| if is_most { range.most } else { range.least };
+        usage.change(account.in_session.map_or(0, by), begin);
         wide(usage.at(ahead), other.weight)
     };
     let [l, r] = pair;
-    let (least, most): (fn(&RateRange) -> i128, fn(&RateRange) -> i128) =
-        (|range| range.least, |range| range.most);
-    if usage(l, most, r) < usage(r, least, l) {
+    if usage(l, true, r) < usage(r, false, l) {
         return Some(Ordering::Less);
     }
-    (usage(r, most, l) < usage(l, least, r)).then_some(Ordering::Greater)
+    (usage(r, true, l) < usage(l, false, r)).then_some(Ordering::Greater)
 }
 
 /// Returns the first time at which a session that repeats the operations of this one may find another
