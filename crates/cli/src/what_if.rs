@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use vc_objects::field::{set_default, text};
-use vc_objects::input::{self, ANSWERS, InputObject};
+use vc_objects::input::{self, ANSWERS};
 use vc_objects::is_namespaced;
+use vc_objects::what_if::split;
 
 use crate::args::WhatIfWords;
 
@@ -30,15 +31,9 @@ pub(crate) fn request(
     if let Some(unreadable) = read.unreadable.first() {
         return Err(unreadable.to_string());
     }
-    let is_document = |object: &InputObject| {
-        object.value["kind"] == "WhatIf" && object.value["apiVersion"] == ANSWERS
-    };
-    let (documents, objects): (Vec<_>, Vec<_>) = read.objects.into_iter().partition(is_document);
-    if let [_, second, ..] = &documents[..] {
-        return Err(format!("{}: one WhatIf wanted, {} given", second.source, documents.len()));
-    }
+    let (document, objects) = split(read.objects)?;
     let empty = json!({ "apiVersion": ANSWERS, "kind": "WhatIf", "spec": { "changes": [] } });
-    let mut document = documents.into_iter().next().map_or(empty, |document| document.value);
+    let mut document = document.map_or(empty, |document| document.value);
     let more = (!objects.is_empty()).then(|| {
         let objects: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
         json!({ "apply": objects })

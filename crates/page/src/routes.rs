@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vc_objects::duration::parse_micros;
 use vc_objects::input::{ANSWERS, Input, InputObject};
 use vc_objects::parse_time;
-use vc_objects::what_if::WhatIfTexts;
+use vc_objects::what_if::{WhatIfTexts, split};
 
 use crate::access::Right;
 use crate::document::{AskedJob, PageRange, Question};
@@ -245,20 +245,16 @@ fn what_if(body: &str) -> Result<WhatIfTexts, Problem> {
     if let Some(unreadable) = input.unreadable.first() {
         return Err(Problem::invalid(unreadable.to_string()));
     }
-    let is_document = |object: &InputObject| {
-        object.value["kind"] == "WhatIf" && object.value["apiVersion"] == ANSWERS
-    };
-    let (mut documents, objects): (Vec<_>, Vec<_>) =
-        input.objects.into_iter().partition(is_document);
-    if documents.is_empty() && objects.is_empty() {
+    let (document, objects) = split(input.objects).map_err(Problem::invalid)?;
+    if document.is_none() && objects.is_empty() {
         let hint = "send a document with kind: WhatIf, or objects to apply";
         return Err(Problem::invalid("the body is empty").hint(hint));
     }
-    if documents.len() + objects.len().min(1) != 1 {
+    if document.is_some() && !objects.is_empty() {
         return Err(Problem::invalid("one WhatIf wanted, or objects to apply"));
     }
     // Objects become a document, so that both are confined to the namespace alike.
-    let document = documents.pop().unwrap_or_else(|| {
+    let document = document.unwrap_or_else(|| {
         let source = objects[0].source.clone();
         let objects: Vec<Value> = objects.into_iter().map(|object| object.value).collect();
         let changes = json!([{ "apply": objects }]);

@@ -57,6 +57,11 @@ pub(super) fn with_kind(mut item: Value, inherited: &Option<(Value, Value)>) -> 
     item
 }
 
+/// True for a document with changes to suppose.
+pub fn is_what_if(value: &Value) -> bool {
+    value["kind"] == "WhatIf" && value["apiVersion"] == ANSWERS
+}
+
 /// Why a value is not a Kubernetes object with a name.
 pub(super) fn identity_problem(value: &Value) -> Option<String> {
     let missing = |field: &str| Some(format!("not a kubernetes object: {field} is missing"));
@@ -71,7 +76,7 @@ pub(super) fn identity_problem(value: &Value) -> Option<String> {
         }
     }
     // A question needs no name.
-    if (&value["kind"], &value["apiVersion"]) == (&"WhatIf".into(), &ANSWERS.into()) {
+    if is_what_if(value) {
         return None;
     }
     let metadata = &value["metadata"];

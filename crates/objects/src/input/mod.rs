@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use document::ANSWERS;
+pub use document::{ANSWERS, is_what_if};
 pub use files::text_of;
 pub use files::{InputError, read, scenario_files};
 pub use unknown_fields::unknown_fields;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use vc_answers::{Change, WhatIf};
 
 use crate::field::{set_default, text};
-use crate::input::{Input, InputObject, Source};
+use crate::input::{Input, InputObject, Source, is_what_if};
 use crate::live::LiveObjects;
 use crate::scope::is_namespaced;
 use applied::applied;
@@ -59,6 +59,21 @@ pub enum WhatIfMistake {
     Outside(String),
 }
 
+/// Tells the document `WhatIf` from objects to apply.
+///
+/// # Errors
+/// There are several documents; the text names the second one.
+pub fn split(objects: Vec<InputObject>) -> Result<(Option<InputObject>, Vec<InputObject>), String> {
+    let (mut documents, objects): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|object| is_what_if(&object.value));
+    match &documents[..] {
+        [_, second, ..] => {
+            Err(format!("{}: one WhatIf wanted, {} given", second.source, documents.len()))
+        }
+        _ => Ok((documents.pop(), objects)),
+    }
+}
+
 /// Understands what a user wrote, beside the objects that exist.
 ///
 /// # Errors
@@ -90,7 +105,7 @@ pub fn understand(
     Ok(reader.asked)
 }
 
-/// What has been understood so far.
+/// A reader of changes, with the question that it has read so far.
 struct Reader<'a> {
     live: &'a dyn LiveObjects,
     namespace: &'a str,

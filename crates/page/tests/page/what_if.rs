@@ -156,7 +156,11 @@ async fn ans_16_a_wrong_body_is_told() {
             "spec.changes[0]: 10000 new nodes",
         ),
         (&document("[{conf: 'actions: [x'}]"), 400, "spec.changes[0].conf"),
-        (&format!("{}---\n{}", document("[]"), document("[]")), 400, "one WhatIf wanted"),
+        (
+            &format!("{}---\n{}", document("[]"), document("[]")),
+            400,
+            "body:6: one WhatIf wanted, 2 given",
+        ),
     ];
     for (body, code, expected) in cases {
         let reply = Page::new().post("admin", "whatifs", body).await;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde_json::Value;
 use vc_answers::{Change, LiveObject, WhatIfError, WhatIfResult, what_if as answer};
 use vc_model::ObjectKey;
-use vc_objects::input::{self, ANSWERS, Input, InputError, InputObject};
-use vc_objects::what_if::{MOST_BYTES, WhatIfAsked, WhatIfTexts, understand};
+use vc_objects::input::{self, Input, InputError, InputObject};
+use vc_objects::what_if::{MOST_BYTES, WhatIfAsked, WhatIfTexts, split, understand};
 use vc_page::{StateSource, WhatIfResultJson, what_if_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
@@ -81,15 +81,7 @@ fn read(options: &WhatIfOptions) -> Result<WhatIfTexts, WhatIfFailure> {
     if let Some(unreadable) = unreadable.first() {
         return Err(WhatIfFailure::Change(unreadable.to_string()));
     }
-    let is_document = |object: &InputObject| {
-        object.value["kind"] == "WhatIf" && object.value["apiVersion"] == ANSWERS
-    };
-    let (mut documents, objects): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_document);
-    if let [_, second, ..] = &documents[..] {
-        let text = format!("{}: one WhatIf wanted, {} given", second.source, documents.len());
-        return Err(WhatIfFailure::Change(text));
-    }
-    let document = documents.pop();
+    let (document, objects) = split(objects).map_err(WhatIfFailure::Change)?;
     if let Some(InputObject { value, source }) = &document
         && MOST_BYTES < value.to_string().len()
     {
