@@ -63,7 +63,7 @@ pub struct QueueGauges {
     pub weight: Option<i32>,
     /// Largest allocated / deserved over the dimensions. `None` if it is not reported.
     pub share: Option<f64>,
-    /// The last answer of Overused. `None` if it was not called.
+    /// True if the queue has all that it deserves. `None` if it is not reported.
     pub overused: Option<bool>,
 }
 

@@ -9,7 +9,7 @@ mod surplus;
 mod weights;
 
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering as Memory};
+use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{EnqueueVote, QueueRule};
 use vc_framework::{
@@ -47,8 +47,6 @@ const POINTS: Points = Points::QUEUE_ORDER
 
 #[derive(Default)]
 struct Proportion {
-    /// Number of the current session, counted from 1.
-    session: u64,
     /// All queues of the session. D13: queues without jobs are included.
     queues: Column<QueueId, QueueAttributes>,
     /// The queues of the session, sorted by name.
@@ -88,8 +86,6 @@ struct QueueAttributes {
     share: f64,
     /// Index of the queue in `Proportion::claims`. `None` if it has no jobs.
     claim: Option<usize>,
-    /// The last answer of Overused, encoded as twice the session number, plus 1 for true.
-    overused: AtomicU64,
     /// True if the queue is in `Proportion::moved`.
     has_moved: bool,
     /// True if the metrics of the queue may have changed.
@@ -143,7 +139,6 @@ impl Plugin for Proportion {
     /// recomputed, unless a queue object or the cluster has changed. The engine's `histories.rs`
     /// compares the result with a full recomputation.
     fn open(&mut self, view: SessionView<'_>) {
-        self.session += 1;
         let basis = Some((view.cluster.queue_version(), view.total().clone()));
         let was_by_usage = self.by_usage.ends();
         let is_same = self.basis == basis && !was_by_usage;
@@ -176,7 +171,7 @@ impl Plugin for Proportion {
     }
 
     fn overused(&self, _view: SessionView<'_>, queue: QueueId) -> bool {
-        self.queues.get(queue).is_some_and(|queue| queue.is_overused(self.session))
+        self.queues.get(queue).is_some_and(QueueAttributes::is_overused)
     }
 
     fn allocatable(&self, view: SessionView<'_>, queue: QueueId, task: TaskId) -> bool {
@@ -432,9 +427,9 @@ impl Proportion {
     fn tell(&mut self, view: SessionView<'_>, out: &mut Outbox) {
         for &id in &self.listed {
             let Some(attributes) = self.queues.get_mut(id) else { continue };
-            if attributes.is_to_tell(self.session) {
+            if std::mem::take(&mut attributes.record_if_new) {
                 let queue = &view.cluster.queues[id];
-                gauges::tell(view, (id, queue), attributes, self.session, &mut self.reported, out);
+                gauges::tell(view, (id, queue), attributes, &mut self.reported, out);
             }
         }
     }
@@ -543,19 +538,6 @@ impl QueueAttributes {
         (&self.at_open, bounds.0, bounds.1, &self.allocated, &self.inqueue, self.share)
     }
 
-    /// True if metrics may have changed: the amounts of the queue, or its last answer of Overused.
-    fn is_to_tell(&mut self, session: u64) -> bool {
-        let asked = *self.overused.get_mut() / 2;
-        std::mem::take(&mut self.record_if_new) || session <= asked + 1
-    }
-
-    /// Returns the last answer of Overused in this session. Returns `None` if Overused was not
-    /// asked.
-    fn overused_in(&mut self, session: u64) -> Option<bool> {
-        let last = *self.overused.get_mut();
-        (last / 2 == session).then_some(last % 2 == 1)
-    }
-
     fn claim(&self, queue: &Queue) -> DivisionClaim {
         DivisionClaim {
             weight: f64::from(queue.weight.max(0)),
@@ -566,11 +548,9 @@ impl QueueAttributes {
         }
     }
 
-    fn is_overused(&self, session: u64) -> bool {
-        let held = self.allocated.to_fractional();
-        let overused = self.deserved.less_equal(&held, Absent::Zero);
-        self.overused.store(2 * session + u64::from(overused), Memory::Relaxed);
-        overused
+    /// True if the jobs of the queue hold all that it deserves, in every dimension.
+    fn is_overused(&self) -> bool {
+        self.deserved.less_equal(&self.allocated.to_fractional(), Absent::Zero)
     }
 
     fn refresh_share(&mut self) {

@@ -210,8 +210,7 @@ pub const TABLE: &[MetricRow] = &[
     gauge("volcano_queue_share", QUEUE,
         "Largest ratio of allocated to deserved of a queue", AT_CLOSE),
     gauge("volcano_queue_weight", QUEUE, "Weight of a queue", AT_CLOSE),
-    gauge("volcano_queue_overused", QUEUE, "Whether a queue has all that it deserves",
-        "end of a cycle in which the question was asked, if the answer has changed"),
+    gauge("volcano_queue_overused", QUEUE, "Whether a queue has all that it deserves", AT_CLOSE),
 
     ours(histogram("volcano_cycle_phase_seconds", &["phase"], buckets::PHASE,
         "Duration of the parts of a cycle in seconds",

@@ -136,14 +136,7 @@ fn first_plan<'b>(
 ) -> Option<(PlannedNodes, &'b [Bundle])> {
     for (index, bundle) in offered.iter().enumerate() {
         trials.add(statement, &bundle.tasks);
-        let is_last = index + 1 == offered.len();
-        // The last trial always runs. Failed trials leave only the last answer of Overused behind,
-        // which a gauge shows, and the last trial sets it.
-        let places = match is_last {
-            true => trials.run(statement),
-            false => trials.run_unless_infeasible(statement),
-        };
-        if let Some(places) = places {
+        if let Some(places) = trials.run_unless_infeasible(statement) {
             return Some((places, &offered[..=index]));
         }
     }

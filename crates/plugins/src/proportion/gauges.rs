@@ -15,7 +15,6 @@ pub(super) struct ProportionGauges {
     inqueue: Resource,
     /// `None` if the queue has no jobs and takes no part in the division.
     part: Option<QueueShareGauge>,
-    overused: Option<bool>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -23,36 +22,36 @@ struct QueueShareGauge {
     weight: i32,
     deserved: Fractional,
     share: f64,
+    overused: bool,
 }
 
 /// Emits the metrics of a queue if they have changed.
 pub(super) fn tell(
     view: SessionView<'_>,
     (id, queue): (QueueId, &Queue),
-    attributes: &mut QueueAttributes,
-    session: u64,
+    attributes: &QueueAttributes,
     reported: &mut ReportLog<QueueId, ProportionGauges>,
     out: &mut Outbox,
 ) {
-    let gauges = ProportionGauges::of(attributes, queue, session);
+    let gauges = ProportionGauges::of(attributes, queue);
     if reported.record_if_new(id, gauges.clone()) {
         out.samples.push(Sample::Queue(Box::new(gauges.sample(view, queue))));
     }
 }
 
 impl ProportionGauges {
-    fn of(attributes: &mut QueueAttributes, queue: &Queue, session: u64) -> Self {
+    fn of(attributes: &QueueAttributes, queue: &Queue) -> Self {
         let part = || QueueShareGauge {
             weight: queue.weight,
             deserved: attributes.deserved.clone(),
             share: attributes.share,
+            overused: attributes.is_overused(),
         };
         Self {
             allocated: attributes.allocated.clone().without_zero_scalars(),
             request: attributes.at_open.request.clone(),
             inqueue: attributes.at_open.inqueue.clone(),
             part: (0 < attributes.at_open.n_jobs).then(part),
-            overused: attributes.overused_in(session),
         }
     }
 
@@ -73,7 +72,7 @@ impl ProportionGauges {
             amounts,
             weight: self.part.as_ref().map(|part| part.weight),
             share: self.part.as_ref().map(|part| part.share),
-            overused: self.overused,
+            overused: self.part.as_ref().map(|part| part.overused),
         }
     }
 }
