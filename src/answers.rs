@@ -2,6 +2,7 @@
 //! port. Without `--enable-answers` there is neither. Specification: answers.md 10 to 12.
 
 mod access;
+mod bundle;
 mod certificate;
 mod handle;
 mod label;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use vc_bundle::History;
 use vc_kube::{Clients, Reviewer, TwinFeed, TwinProgress};
 use vc_page::{Everybody, RequestObserver, RouteOptions};
 
@@ -29,19 +31,25 @@ pub(crate) use label::{mark, unmark};
 ///
 /// # Errors
 /// A thread does not start.
-pub(crate) fn start(handle: &AnswerHandle, meter: &Arc<Meter>) -> std::io::Result<TwinFeed> {
+pub(crate) fn start(
+    handle: &AnswerHandle,
+    flags: &AnswerFlags,
+    meter: &Arc<Meter>,
+) -> std::io::Result<TwinFeed> {
     let progress = Arc::new(TwinProgress::default());
     let (sender, receiver) = handle.lead(progress.clone());
-    let (supposer, changes) = suppose::way();
-    let twin = twin::Twin::new(handle.clone(), progress.clone(), meter.clone(), supposer);
+    let (copy_worker, work) = suppose::way();
+    let history = History::new(flags.history_mib << 20);
+    let twin =
+        twin::Twin::new(handle.clone(), progress.clone(), meter.clone(), copy_worker, history);
     let _ends_with_the_process = spawn("answers", move || {
         calm_thread();
         twin.run(receiver);
     })?;
-    let to_twin = sender.clone();
+    let (to_twin, meter) = (sender.clone(), meter.clone());
     let _ends_with_the_process = spawn("answers-2", move || {
         calm_thread();
-        suppose::run(&changes, &to_twin);
+        suppose::run(&work, &to_twin, &meter);
     })?;
     let send = move |input| {
         // Nobody takes it only when the process ends.

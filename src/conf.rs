@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 use vc_conf::{AllowMissing, ConfigChange, ConfigInForce, LoadedConfig, MissingError, Warning};
-use vc_engine::KNOWN;
-use vc_kube::{DeviceReportSource, EngineCommand, EngineMessage, EngineVisit, LoadSource};
+use vc_engine::{EngineCommand, KNOWN};
+use vc_kube::{DeviceReportSource, EngineMessage, EngineVisit, LoadSource};
 use vc_model::ClusterEvent;
 
 use crate::device_config::{self, DeviceConfigReader};

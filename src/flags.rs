@@ -111,6 +111,8 @@ pub struct AnswerFlags {
     pub needs_token: bool,
     /// True if the page is served, too.
     pub has_page: bool,
+    /// MiB of past inputs that are kept for bundles; 0: none.
+    pub history_mib: usize,
 }
 
 /// Files of a server with TLS.
@@ -399,6 +401,10 @@ fn text(of: &ArgMatches, name: &str) -> String {
     of.get_one::<String>(name).cloned().unwrap_or_default()
 }
 
+fn int(of: &ArgMatches, name: &str) -> i64 {
+    *of.get_one(name).expect("has a default")
+}
+
 fn time(of: &ArgMatches, name: &str) -> Duration {
     *of.get_one(name).expect("has a default")
 }
@@ -431,6 +437,7 @@ fn answers(of: &ArgMatches) -> AnswerFlags {
         tls: is_given.then_some(TlsFiles { authority: None, certificate, key }),
         needs_token: text(of, "answers-auth") == "token",
         has_page: of.get_flag("answers-ui"),
+        history_mib: usize::try_from(int(of, "answers-history-mib")).unwrap_or(0),
     }
 }
 

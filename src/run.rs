@@ -7,12 +7,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use vc_engine::{Engine, EngineOptions};
+use vc_engine::{Engine, EngineCommand, EngineOptions};
 use vc_kube::{
-    Clients, DeviceApi, Election, ElectionNews, EngineCommand, EngineMessage, EngineVisit, Feeds,
-    KindSet, LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion, identity,
+    Clients, DeviceApi, Election, ElectionNews, EngineMessage, EngineVisit, Feeds, KindSet,
+    LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion, identity,
 };
-use vc_model::{ClusterEvent, RequestGates, Settings};
+use vc_model::{ClusterEvent, RequestGates, Settings, UtcOffset};
 
 use crate::answers::{self, AnswerHandle};
 use crate::conf::{self, ConfigFollower, StartConfig, UsableConfig};
@@ -196,7 +196,8 @@ fn begin(
         meter.metrics.reload_failure();
     }
     meter.devices(server.serves_devices());
-    let twin = flags.answers.is_some().then(|| answers::start(&process.answers, meter));
+    let of_answers = flags.answers.as_ref();
+    let twin = of_answers.map(|flags| answers::start(&process.answers, flags, meter));
     let setup = LeaderSetup {
         component: component(&flags.scheduler_names),
         kinds: kinds(flags, &server),
@@ -292,7 +293,7 @@ fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
             flags.ignored_provisioners.iter().map(|name| name.as_str().into()).collect()
         },
         storage_capacity_scoring: flags.gate(gates::STORAGE_SCORING).unwrap_or(false),
-        utc_offset_seconds: crate::zone::utc_offset_seconds,
+        utc_offset: UtcOffset::Local(crate::zone::utc_offset_seconds),
     };
     EngineOptions {
         settings,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot, watch};
+use vc_bundle::{CheckpointText, SegmentId};
 use vc_kube::{TwinInput, TwinProgress, wall_micros};
 use vc_page::{AnswerSource, Answered, Problem, Question, time_text};
 
@@ -16,8 +17,16 @@ const BUSY: usize = 20_000;
 pub(crate) enum TwinMessage {
     Input(TwinInput),
     Question(TwinQuestion),
-    /// The thread that supposes changes is free again.
+    /// The thread that works on copies has answered a question.
     Supposed,
+    /// That thread has stored a copy.
+    Stored(StoredCheckpoint),
+}
+
+/// The state with which a segment of the history begins, or why it was not stored.
+pub(crate) struct StoredCheckpoint {
+    pub(crate) segment: SegmentId,
+    pub(crate) checkpoint: Result<CheckpointText, String>,
 }
 
 /// A question with the way back.

@@ -10,12 +10,16 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
-use vc_engine::{EffectDigest, Engine, Report};
-use vc_kube::{EngineCommand, RepeatedBatch, TwinBatch, TwinInput, TwinProgress, TwinStop};
+use vc_bundle::{History, RecordedInput, decided_text};
+use vc_engine::{
+    BatchKind, EffectDigest, Engine, EngineBatch, EngineCommand, RepeatedBatch, Report,
+};
+use vc_kube::{TwinInput, TwinProgress, TwinStop};
 use vc_page::{AnswerView, Answered, Problem, Question, StateSource, Timeline, TimelineStep};
 
-use super::handle::{AnswerHandle, TwinMessage, TwinQuestion};
-use super::suppose::SupposedChanges;
+use super::bundle::WantedBundle;
+use super::handle::{AnswerHandle, StoredCheckpoint, TwinMessage, TwinQuestion};
+use super::suppose::{CopyWork, SupposedChanges};
 use crate::meter::Meter;
 
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
@@ -37,10 +41,12 @@ pub(super) struct Twin {
     view: Option<AnswerView>,
     /// What happened lately, also to earlier twins.
     timeline: Timeline,
-    supposer: Sender<SupposedChanges>,
+    /// What the engine was given lately.
+    history: History,
+    copy_worker: Sender<CopyWork>,
     /// True while the other thread answers.
     is_supposing: bool,
-    /// Questions with changes that wait for the other thread: there is one copy at a time.
+    /// Questions that wait for the other thread: one is answered at a time.
     supposed: VecDeque<TwinQuestion>,
 }
 
@@ -49,7 +55,8 @@ impl Twin {
         handle: AnswerHandle,
         progress: Arc<TwinProgress>,
         meter: Arc<Meter>,
-        supposer: Sender<SupposedChanges>,
+        copy_worker: Sender<CopyWork>,
+        history: History,
     ) -> Self {
         Self {
             handle,
@@ -61,7 +68,8 @@ impl Twin {
             is_uncounted: false,
             view: None,
             timeline: Timeline::default(),
-            supposer,
+            history,
+            copy_worker,
             is_supposing: false,
             supposed: VecDeque::new(),
         }
@@ -74,6 +82,7 @@ impl Twin {
                 TwinMessage::Input(input) => self.take(input),
                 TwinMessage::Question(question) => self.answer(question),
                 TwinMessage::Supposed => self.suppose_next(),
+                TwinMessage::Stored(stored) => self.stored(stored),
             }
         }
     }
@@ -84,7 +93,10 @@ impl Twin {
             TwinInput::Start(_) if !self.progress.is_following() => {}
             TwinInput::Start(engine) => {
                 tracing::debug!(v = 3, "answers: a copy of the state is followed");
+                let now_micros = engine.last_micros();
                 (self.engine, self.report) = (Some(engine), None);
+                self.history.clear();
+                self.begin_segment(now_micros);
                 self.changed();
             }
             TwinInput::Batch(batch) => self.follow(batch),
@@ -102,11 +114,12 @@ impl Twin {
     }
 
     /// Repeats what the engine did, and compares what came of it.
-    fn follow(&mut self, batch: TwinBatch) {
+    fn follow(&mut self, batch: EngineBatch) {
         self.progress.took(batch.events.len());
         self.meter.metrics.answers_backlog(self.progress.n_waiting());
         let Some(engine) = &mut self.engine else { return };
-        let (n_events, expected) = (batch.events.len(), batch.digest);
+        let (n_events, expected, kind) = (batch.events.len(), batch.digest, batch.kind);
+        let recorded = self.history.is_on().then(|| batch.clone());
         let now_micros = batch.now.unix_micros;
         let minute = now_micros.div_euclid(MINUTE_MICROS);
         let start = Instant::now();
@@ -126,6 +139,13 @@ impl Twin {
             took_micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
             n_events,
         });
+        if let Some(batch) = recorded {
+            let decided = effects.iter().map(decided_text).collect();
+            self.record(&RecordedInput::Batch { batch, decided });
+            if kind == BatchKind::Cycle {
+                self.begin_segment(now_micros);
+            }
+        }
         let is_empty = n_events == 0;
         let is_first = self.report.is_none();
         if let Some(report) = report {
@@ -165,6 +185,9 @@ impl Twin {
     }
 
     fn command(&mut self, command: EngineCommand) {
+        if self.history.is_on() {
+            self.record(&RecordedInput::Command(command.without_secrets()));
+        }
         let Some(engine) = &mut self.engine else { return };
         let Ok(_warnings) = catch_unwind(AssertUnwindSafe(|| command.run(engine))) else {
             return self.give_up(GiveUp::Panic);
@@ -175,8 +198,41 @@ impl Twin {
         }
     }
 
+    fn record(&mut self, input: &RecordedInput) {
+        let cycle = self.engine.as_ref().map_or(0, |engine| engine.n_cycles());
+        self.history.record(input, cycle);
+    }
+
+    /// Begins a segment of the history, if one is due. Its state is stored on the other thread.
+    fn begin_segment(&mut self, now_micros: i64) {
+        let Some(engine) = self.engine.as_ref().filter(|_| self.history.is_due(now_micros)) else {
+            return;
+        };
+        let segment = self.history.begin(engine.n_cycles(), now_micros);
+        // The other thread ends with the process.
+        drop(self.copy_worker.send(CopyWork::Store(segment, Box::new(engine.copy()))));
+    }
+
+    fn stored(&mut self, stored: StoredCheckpoint) {
+        let StoredCheckpoint { segment, checkpoint } = stored;
+        let problem = match checkpoint {
+            Ok(checkpoint) => match self.history.put(segment, checkpoint) {
+                true => return,
+                false => "the state alone exceeds --answers-history-mib".to_owned(),
+            },
+            Err(error) => error,
+        };
+        self.history = History::new(0);
+        tracing::warn!(
+            "bundles have no history: {problem}\n\
+             hint: they still have the state of their moment; a larger --answers-history-mib helps if the \
+             state is too large"
+        );
+    }
+
     fn give_up(&mut self, cause: GiveUp) {
         (self.engine, self.report) = (None, None);
+        self.history.clear();
         self.changed();
         self.progress.give_up();
         self.handle.given_up(cause.text());
@@ -210,7 +266,8 @@ impl Twin {
         if question.reply.is_closed() {
             return;
         }
-        if self.is_supposing && matches!(question.question, Question::WhatIf(_)) {
+        let is_other = matches!(question.question, Question::WhatIf(_) | Question::Bundle { .. });
+        if self.is_supposing && is_other {
             return self.supposed.push_back(question);
         }
         let TwinQuestion { question, asked, reply } = question;
@@ -227,7 +284,14 @@ impl Twin {
             let (engine, names) = (Box::new(engine.copy()), view.names());
             let changes = SupposedChanges { engine, texts, source, names, reply };
             // The other thread ends with the process.
-            self.is_supposing = self.supposer.send(changes).is_ok();
+            self.is_supposing = self.copy_worker.send(CopyWork::Suppose(changes)).is_ok();
+            return;
+        }
+        if let Question::Bundle { n_cycles } = question {
+            let (engine, report) = (Box::new(engine.copy()), report.clone());
+            let (history, names) = (self.history.copy(), view.names());
+            let wanted = WantedBundle { engine, report, history, n_cycles, source, names, reply };
+            self.is_supposing = self.copy_worker.send(CopyWork::Bundle(Box::new(wanted))).is_ok();
             return;
         }
         let answered = catch_unwind(AssertUnwindSafe(|| {
@@ -290,7 +354,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use vc_engine::{Config, CycleTime, EngineOptions};
-    use vc_kube::{TwinBatchKind, TwinFeed};
+    use vc_kube::TwinFeed;
     use vc_model::ClusterEvent;
     use vc_page::{AnswerSource, Document};
 
@@ -301,24 +365,28 @@ mod tests {
         following_with(channel().0)
     }
 
-    fn following_with(
-        supposer: Sender<SupposedChanges>,
-    ) -> (Twin, AnswerHandle, Arc<TwinProgress>) {
+    fn following_with(copy_worker: Sender<CopyWork>) -> (Twin, AnswerHandle, Arc<TwinProgress>) {
         let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
         let (sender, receiver) = channel();
         let progress = Arc::new(TwinProgress::default());
         let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
         feed.start(&engine);
         let handle = AnswerHandle::default();
-        let mut twin = Twin::new(handle.clone(), progress.clone(), Arc::default(), supposer);
+        let mut twin = Twin::new(
+            handle.clone(),
+            progress.clone(),
+            Arc::default(),
+            copy_worker,
+            History::new(0),
+        );
         receiver.try_iter().for_each(|input| twin.take(input));
         (twin, handle, progress)
     }
 
     fn batch(digest: u64) -> TwinInput {
-        let kind = TwinBatchKind::Cycle;
+        let kind = BatchKind::Cycle;
         let events = vec![ClusterEvent::NodeDeleted { name: "n".into() }];
-        TwinInput::Batch(TwinBatch { kind, events, now: CycleTime { unix_micros: 1 }, digest })
+        TwinInput::Batch(EngineBatch { kind, events, now: CycleTime { unix_micros: 1 }, digest })
     }
 
     fn nothing() -> u64 {
@@ -365,9 +433,50 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn ans_100_a_bundle_holds_what_the_twin_was_given() {
+        let (copy_worker, work) = channel();
+        let (mut twin, _handle, progress) = following_with(copy_worker);
+        twin.history = History::new(1 << 20);
+        let engine = Engine::new(EngineOptions::default(), &Config::default()).0;
+        twin.take(TwinInput::Start(Box::new(engine)));
+        assert!(progress.is_following());
+        twin.take(batch(nothing()));
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let question = Question::Bundle { n_cycles: None };
+        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
+        let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
+        let thread = std::thread::spawn(move || {
+            super::super::suppose::run(&work, &to_twin, &Meter::default());
+        });
+        let Some(TwinMessage::Stored(stored)) = from_thread.recv().await else { panic!() };
+        twin.stored(stored);
+        assert!(matches!(from_thread.recv().await, Some(TwinMessage::Supposed)));
+        let bundle = |document| {
+            let Document::Bundle(file) = document else { panic!() };
+            vc_bundle::Bundle::read(&*file.contents).unwrap()
+        };
+        let early = bundle(answer.await.unwrap().unwrap().document);
+        let range = |it: &vc_bundle::Bundle| (it.manifest().first_cycle, it.manifest().last_cycle);
+        assert_eq!(range(&early), (1, 1), "the state of its moment, as none was stored yet");
+        for name in ["conf/1.yaml", "explanations.json", "metrics.txt"] {
+            assert!(early.file(name).is_some_and(|file| !file.is_empty()), "{name}");
+        }
+        twin.suppose_next();
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let question = Question::Bundle { n_cycles: None };
+        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
+        let later = bundle(answer.await.unwrap().unwrap().document);
+        assert_eq!(range(&later), (0, 1));
+        let mut replay = vc_bundle::Replay::new(&later, None).unwrap();
+        assert!(replay.step().unwrap().is_same && replay.step().is_none());
+        drop(twin);
+        thread.join().unwrap();
+    }
+
+    #[tokio::test]
     async fn ans_58_changes_are_supposed_on_another_thread_one_copy_at_a_time() {
-        let (supposer, changes) = channel();
-        let (mut twin, _handle, _progress) = following_with(supposer);
+        let (copy_worker, work) = channel();
+        let (mut twin, _handle, _progress) = following_with(copy_worker);
         twin.take(batch(nothing()));
         let mut replies = Vec::new();
         for _ in 0..2 {
@@ -378,7 +487,9 @@ mod tests {
         }
         assert_eq!(twin.supposed.len(), 1, "the second one waits");
         let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
-        let thread = std::thread::spawn(move || super::super::suppose::run(&changes, &to_twin));
+        let thread = std::thread::spawn(move || {
+            super::super::suppose::run(&work, &to_twin, &Meter::default());
+        });
         // The twin follows on meanwhile.
         twin.take(batch(nothing()));
         for (waiting, reply) in [0, 0].into_iter().zip(replies) {

@@ -82,6 +82,8 @@ pub(super) const TABLE: &[FlagRow] = &[
     row("answers-address", Text, ":11253", Built, "address of the answers"),
     row("answers-auth", Choice("token|off"), "token", Built,
         "off: plain HTTP, everybody may all; only on a loopback address"),
+    row("answers-history-mib", Int, "64", Built,
+        "MiB of what the scheduler was given lately, kept for bundles; 0: none"),
     row("answers-tls-cert-file", Text, "", Built,
         "certificate of the answers; without it the process makes one itself"),
     row("answers-tls-private-key-file", Text, "", Built, "key of the answers"),

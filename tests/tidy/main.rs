@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plugins", &["framework", "filters", "cohort", "model", "resource", "conf"]),
     ("actions", &["framework", "model", "resource", "conf"]),
     ("engine", &["actions", "plugins", "filters", "framework", "model", "resource", "conf"]),
+    ("bundle", &["engine"]),
     ("answers", &["engine", "actions", "framework", "plugins", "model", "resource", "conf"]),
     ("objects", &["answers", "engine", "wire", "conf", "model", "resource"]),
     ("page", &["objects", "answers", "http", "engine", "model", "resource", "text"]),
@@ -34,8 +35,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "sim",
         &[
-            "objects", "answers", "page", "kube", "text", "http", "wire", "engine", "plugins",
-            "actions", "conf", "model", "resource",
+            "objects", "answers", "bundle", "page", "kube", "text", "http", "wire", "engine",
+            "plugins", "actions", "conf", "model", "resource",
         ],
     ),
     ("cli", &["objects", "page", "http", "kube", "sim", "conf", "text"]),

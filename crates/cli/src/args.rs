@@ -56,7 +56,8 @@ pub(crate) struct Arguments {
     /// Believe whoever answers at --server.
     #[arg(long, global = true)]
     insecure_skip_tls_verify: bool,
-    /// Answer from files with objects of a cluster instead, `-` for standard input.
+    /// Answer from files with objects of a cluster instead, `-` for standard input, or `why` from a
+    /// bundle.
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) from: Vec<PathBuf>,
     /// Configuration of the scheduler for --from; absent: that of the chart.
@@ -105,6 +106,14 @@ pub(crate) enum Verb {
         /// Number of cycles.
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: usize,
+    },
+    /// Write what the scheduler was given lately into a file, for vcsim replay.
+    Bundle {
+        /// Cycles at least; absent: all that are kept.
+        #[arg(long, value_name = "N")]
+        cycles: Option<u64>,
+        /// File to write, - for standard output; absent: bundle-CYCLE.tar.gz.
+        file: Option<PathBuf>,
     },
     /// The page about the cluster, on this machine, with the rights of the kubeconfig.
     Ui {

@@ -10,8 +10,8 @@ use vc_page::{
 use crate::Answer;
 use crate::args::{Arguments, Verb};
 use crate::output::show;
-use crate::ui;
 use crate::what_if::{self, WhatIfRequest};
+use crate::{bundle, ui};
 
 /// Asks, and prints the answer.
 ///
@@ -34,6 +34,9 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
     let output = arguments.output;
     if let Verb::Ui { port } = &arguments.verb {
         return ui::serve(client, *port).await.map(|()| Answer::default());
+    }
+    if let Verb::Bundle { cycles, file } = &arguments.verb {
+        return bundle::save(&client, file.as_deref(), *cycles).await.map(|()| Answer::default());
     }
     if let Verb::WhatIf(words) = &arguments.verb {
         let WhatIfRequest { path, body } = what_if::request(words, namespace)?;
@@ -63,7 +66,7 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
         Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
         Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, &text, timeline_text),
         Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, &text, cycles_text),
-        Verb::WhatIf(_) | Verb::Ui { .. } => Ok(Answer::default()),
+        Verb::WhatIf(_) | Verb::Ui { .. } | Verb::Bundle { .. } => Ok(Answer::default()),
     }
 }
 
@@ -107,7 +110,7 @@ fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
         }
         (Verb::Cycles { last }, _) => format!("cycles?last={last}"),
         (Verb::WhatIf(_), _) => "whatifs".to_owned(),
-        (Verb::Ui { .. }, _) => String::new(),
+        (Verb::Ui { .. } | Verb::Bundle { .. }, _) => String::new(),
     })
 }
 

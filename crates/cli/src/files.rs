@@ -1,7 +1,11 @@
 //! Questions about files with the objects of a cluster: what `vcsim why` and `vcsim what-if` do.
 
+use std::path::Path;
+
 use vc_conf::AllowMissing;
+use vc_page::why_text;
 use vc_sim::KubeletMode;
+use vc_sim::replay::{ReplayOptions, replay};
 use vc_sim::run::{RunLimit, RunOptions};
 use vc_sim::what_if::{WhatIfOptions, what_if};
 use vc_sim::why::{WhyOptions, why};
@@ -16,11 +20,17 @@ use crate::output::print;
 /// # Errors
 /// There is no answer; the text says why.
 pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
+    if let [file] = &arguments.from[..]
+        && file.to_string_lossy().ends_with(".tar.gz")
+    {
+        return from_bundle(arguments, file);
+    }
     let run = RunOptions {
         scheduler_conf: arguments.scheduler_conf.clone(),
         allow_missing: AllowMissing::Nothing,
         until: RunLimit::Cycles(1),
         kubelet: KubeletMode::None,
+        keeps_history: false,
         paths: arguments.from.clone(),
     };
     let name = match &arguments.verb {
@@ -43,6 +53,30 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
         Output::Yaml => print(&crate::output::yaml(answered.json())?),
     }
     Ok(Answer::waits(answered.waits()))
+}
+
+/// Answers why a job waits after the last cycle of a bundle.
+fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
+    let Verb::Why { name: Some(name), .. } = &arguments.verb else {
+        let hint = "vcsim replay decides it again";
+        return Err(format!("a bundle answers why NAME alone\nhint: {hint}"));
+    };
+    // Of a kind before the name the bundle needs nothing: names of jobs and pods differ.
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let why = match arguments.namespace.as_ref().filter(|_| !arguments.all_namespaces) {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    };
+    let options =
+        ReplayOptions { file: file.to_owned(), at: None, until: None, why: Some(why), conf: None };
+    let replayed = replay(&options).map_err(|error| error.to_string())?;
+    let Some(explanation) = replayed.explanation() else { return Ok(Answer::default()) };
+    match arguments.output {
+        Output::Text => print(&why_text(explanation)),
+        Output::Json => print(&crate::output::json(explanation)?),
+        Output::Yaml => print(&crate::output::yaml(explanation)?),
+    }
+    Ok(Answer::waits(explanation.waits()))
 }
 
 /// Answers what would happen, as `vcsim what-if` does.

@@ -2,6 +2,7 @@
 
 mod args;
 mod ask;
+mod bundle;
 mod files;
 mod output;
 mod ui;

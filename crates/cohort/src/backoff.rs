@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest wait is 2^9 times the first.
 const MOST_TIMES: u32 = 10;
 
 /// Who waits until when, by uid.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Backoff {
     first_micros: i64,
     records: BTreeMap<Arc<str>, BackoffRecord>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct BackoffRecord {
     /// It had others evicted since it was last evicted itself.
     has_preempted: bool,

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Warning;
 use crate::structured::StructuredPart;
 
 /// Name to value, in the order of the names. Equal when the values are, wherever they stand.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Arguments {
     /// Path of the map in the file, for warnings.
     field: String,
     entries: BTreeMap<String, ArgumentEntry>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct ArgumentEntry {
     value: Value,
     line: Option<usize>,
@@ -49,6 +50,11 @@ impl Arguments {
     /// Names and values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.entries.iter().map(|(key, entry)| (key.as_str(), &entry.value))
+    }
+
+    /// Names and values to be changed, by name.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Value)> {
+        self.entries.iter_mut().map(|(key, entry)| (key.as_str(), &mut entry.value))
     }
 
     /// The structured list of maps from text to text under a key; `None` where it is absent or of

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::arguments::Arguments;
 use crate::error::{ConfError, Warning};
 use crate::loader::Loader;
@@ -12,7 +14,7 @@ use crate::switches::Switches;
 use crate::{syntax, tree};
 
 /// What is in force. Entries that this process cannot run are left out; the warnings name them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Lower-case names in the order of execution; a name may repeat (actions.md 1.1).
     pub actions: Vec<String>,
@@ -25,14 +27,14 @@ pub struct Config {
 }
 
 /// Plugins that decide together, before those of later tiers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tier {
     /// In the order of the file; a name may repeat (core.md 2.3).
     pub plugins: Vec<PluginOption>,
 }
 
 /// A plugin as a tier lists it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PluginOption {
     pub name: String,
     pub switches: Switches,
@@ -40,7 +42,7 @@ pub struct PluginOption {
 }
 
 /// An entry of `configurations`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ActionConfig {
     /// As written; compared without regard to case (A1).
     pub name: String,

@@ -19,12 +19,14 @@ mod older;
 mod quota;
 mod registry;
 mod render;
+mod secrets;
 mod settings;
 mod spelling;
 mod structured;
 mod switches;
 mod syntax;
 mod tree;
+mod written;
 
 pub use argument::{Argument, ArgumentType, DeclaredArgument};
 pub use argument_types::{DurationRule, FreeForm, OneOf, OneOrBoth, Section};

@@ -1,5 +1,7 @@
 //! The switches of a plugin entry and the extension points they guard (core.md 2.3).
 
+use serde::{Deserialize, Serialize};
+
 /// One switch; the extension points that it guards have the same name or are named beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -70,7 +72,7 @@ pub const SWITCHES: &[(&str, Switch, bool)] = &[
 
 /// The switches of one plugin entry. Two sets are equal when they switch the same things on,
 /// whether written in the file or by default.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Switches {
     on: u32,
     /// Those that the file sets itself, for showing what is in force.

@@ -1,11 +1,13 @@
 //! The engine: it owns the cluster state, the plugins and the actions, and runs cycles.
 //! Specification: core.md 5.1, architecture "One cycle".
 
+mod checkpoint;
 mod copies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_conf::{ActionSettings, Config, Warning};
 use vc_framework::{
     AccountUse, Action, ActiveJobs, CacheStats, Caches, Effect, Evaluator, EvaluatorPaths,
@@ -30,6 +32,8 @@ use crate::session_id::session_id;
 use crate::topology_problems::TopologyProblems;
 use crate::verify::verify;
 
+pub use checkpoint::{Checkpoint, CheckpointError};
+
 /// Actions that evict pods for starving jobs.
 const EVICTING: [&str; 4] = ["preempt", "reclaim", "gangpreempt", "gangreclaim"];
 /// Number of jobs to close from which writes are handed out before the close. Below it the close is
@@ -42,7 +46,7 @@ const SET_BACK_MICROS: i64 = 60_000_000;
 pub type EarlyEffects<'a> = dyn FnMut(Vec<Effect>, &Cluster) + 'a;
 
 /// The clock at the start of a cycle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CycleTime {
     /// Microseconds since 1970.
     pub unix_micros: i64,
@@ -85,7 +89,7 @@ impl From<Settings> for EngineOptions {
 }
 
 /// State of the engine across cycles, besides the cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct EngineMemory {
     pub(crate) report_throttle: ReportThrottle,
     /// Queues with a missing parent for which a warning was written (C-31).
@@ -188,7 +192,7 @@ impl Engine {
         warnings.extend(interval_warning(config));
         self.extender.iter().for_each(|client| plugin_set.connect(client));
         let earlier = std::mem::replace(&mut self.plugin_set, plugin_set);
-        self.plugin_set.succeed(earlier);
+        self.plugin_set.copy_memory(&earlier);
         self.plugin_set.set_stopwatch(self.stopwatch);
         let built =
             |name: &String| vc_actions::ALL.iter().copied().find(|action| action.name() == name);
@@ -256,7 +260,7 @@ impl Engine {
         for (witness, it) in pairs {
             let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
             self.extender.iter().for_each(|client| plugin_set.connect(client));
-            plugin_set.copy_memory(&self.plugin_set);
+            plugin_set.copy_past_usage(&self.plugin_set);
             faults.extend(verify(plugin_set, &self.config, witness, it, now));
         }
         faults

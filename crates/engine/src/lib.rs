@@ -6,6 +6,7 @@ mod engine;
 mod fork;
 mod hyper_node_problems;
 mod idle_cycle;
+mod input;
 mod known;
 mod load_source;
 mod metric_samples;
@@ -26,8 +27,9 @@ mod verify;
 mod wait_cause;
 
 pub use effect_digest::EffectDigest;
-pub use engine::{CycleTime, EarlyEffects, Engine, EngineOptions};
+pub use engine::{Checkpoint, CheckpointError, CycleTime, EarlyEffects, Engine, EngineOptions};
 pub use fork::Fork;
+pub use input::{BatchKind, EngineBatch, EngineCommand, RepeatedBatch};
 pub use known::{KNOWN, caches_off};
 pub use load_source::load_interval_micros;
 pub use vc_conf::{Config, Warning};

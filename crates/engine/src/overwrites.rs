@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{Effect, Sample};
 use vc_model::{
     Cluster, ClusterEvent, ObjectKey, PodCondition, PodGroupCondition, PodGroupRecord, PodRecord,
@@ -35,7 +36,7 @@ const HINT: &str = "hint: does another scheduler serve the same schedulerName? S
     --leader-elect=true and the same Lease";
 
 /// The object of a condition.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum ConditionOwner {
     /// Uid of a pod.
     Pod(Arc<str>),
@@ -43,14 +44,14 @@ enum ConditionOwner {
 }
 
 /// Conditions in the form in which they are compared. A pod has at most one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum ConditionContent {
     Pod(Arc<PodCondition>),
     PodGroup(Vec<PodGroupCondition>),
 }
 
 /// The last write of the conditions of an object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct WrittenConditions {
     content: ConditionContent,
     /// Content of the write before the last one.
@@ -64,7 +65,7 @@ struct WrittenConditions {
 }
 
 /// Our writes of the last minutes, and what has overwritten them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConditionOverwrites {
     written: BTreeMap<ConditionOwner, WrittenConditions>,
     /// Our writes by time. An entry is stale if its object was written again since.

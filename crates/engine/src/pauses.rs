@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::rfc3339;
 use vc_model::{Cluster, TaskId};
 
@@ -19,7 +20,7 @@ const LONGEST_SECONDS: i64 = 60;
 const REMEMBERED_MICROS: i64 = 600 * MICROS_PER_SECOND;
 
 /// Consecutive refusals of one pod.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct RefusalRow {
     /// The chosen node. `None` if an eviction was refused.
     node: Option<Arc<str>>,
@@ -31,7 +32,7 @@ struct RefusalRow {
 }
 
 /// The pods whose writes were refused, by uid.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PodPauses {
     rows: BTreeMap<Arc<str>, RefusalRow>,
     /// The pods that pause now, by the end of the pause.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{Effect, Session, SessionState};
 use vc_model::{JobId, QueueId};
 use vc_resource::{Quantity, Resource};
@@ -21,7 +22,7 @@ const ROOT: &str = "root";
 /// Exact because
 /// - sums are of integers,
 /// - tests compare with a full computation in every cycle.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct QueueStatuses {
     /// Versions of the queues and of their statuses. `None` if all queues must be visited.
     basis: Option<(u64, u64)>,
@@ -34,7 +35,7 @@ pub(crate) struct QueueStatuses {
 
 /// The status of a queue with its inputs. Most queues hold the same amounts as in the last cycle;
 /// their texts and quantities are reused.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct ReportedStatus {
     allocated: Resource,
     devices: Vec<(String, String)>,

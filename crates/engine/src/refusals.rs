@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::Effect;
 use vc_model::{Cluster, ClusterEvent, Pause, TaskId};
 
@@ -11,14 +12,14 @@ use crate::pauses::PodPauses;
 use crate::pre_bind;
 
 /// Refusals that wait for the time of the next cycle, and the pauses of earlier ones.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WriteRefusals {
     news: Vec<WriteRefusal>,
     pauses: PodPauses,
 }
 
 /// A refused write of the pod with this uid.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum WriteRefusal {
     /// The bind to this node was refused, with the answer of the API server.
     Bind {

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// A kind of report about a PodGroup that is repeated while nothing changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum ReportKind {
     /// Why the tasks wait.
     Waits,
@@ -43,7 +45,7 @@ impl ReportKind {
 }
 
 /// The last text per PodGroup uid and kind, and when it was sent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ReportThrottle {
     sent: BTreeMap<(Arc<str>, ReportKind), (Arc<str>, i64)>,
     /// Lower bound of the times at which a text may be sent again.

@@ -4,16 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{About, Effect, Session, SessionState};
 use vc_model::{
     ChangeReader, HyperNodeTree, Job, JobId, NetworkTopology, ObjectKey, SubGroupPolicy, TaskId,
 };
 
 /// The problems that were reported, by PodGroup.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TopologyProblems {
+    #[serde(skip)]
     changed_jobs: ChangeReader<JobId>,
     /// The tree of the last report.
+    #[serde(skip)]
     tree: Option<Arc<HyperNodeTree>>,
     known: BTreeMap<ObjectKey, BTreeSet<String>>,
 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use vc_model::{Cluster, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::statement::Op;
 
 /// The eviction hold of one job. It lasts until all planned pods have their places, even after the
 /// job is ready. Room for members beyond the minimum is kept, too.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvictionHold {
     /// Planned node per pod uid.
     pub planned: BTreeMap<Arc<str>, Arc<str>>,
@@ -20,7 +21,7 @@ pub struct EvictionHold {
 }
 
 /// The eviction holds of all jobs. They are kept from cycle to cycle, in memory only.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EvictionHolds {
     by_job: BTreeMap<ObjectKey, EvictionHold>,
     /// Number of changes that sessions made.

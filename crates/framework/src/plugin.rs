@@ -4,13 +4,13 @@
 mod answers;
 
 mod cache_keys;
+mod memory;
 mod past_usage;
 mod quota;
 mod topology;
 mod vectorized;
 mod victim_filter;
 
-use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -37,6 +37,7 @@ use crate::quota::EvictionSides;
 use crate::records::Records;
 
 pub use cache_keys::{AdmissionKey, CacheKeys};
+pub use memory::{EarlierMemory, PluginMemory};
 pub use past_usage::PastUsage;
 pub use quota::QuotaPlugin;
 pub use topology::{Gradient, GradientPurpose, GradientQuery, HyperNodeScore, TopologyPlugin};
@@ -171,19 +172,13 @@ pub trait Plugin: Send + Sync {
         None
     }
 
-    /// Returns the state for the plugin of the same name in the next configuration. Called when
-    /// this configuration ends.
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
+    /// Returns a copy of the state that outlives this configuration: the plugin of the same name in
+    /// the next one takes it over, and so do the plugins of a copy of the engine.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
         None
     }
-    /// Returns a copy of the state that [`Plugin::hand_over`] gives, for a check of decisions that
-    /// follow from it.
-    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
-        None
-    }
-    /// Receives the state of the plugin of the same name in the last configuration. Called before
-    /// the first session.
-    fn take_over(&mut self, _memory: Box<dyn Any + Send>) {}
+    /// Receives the state of an earlier plugin of the same name. Called before the first session.
+    fn take_over(&mut self, _memory: EarlierMemory) {}
 
     /// Receives the way to services outside. Called before the first session, if there is one.
     fn connect(&mut self, _client: &Arc<dyn ExtenderClient>) {}

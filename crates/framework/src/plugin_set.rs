@@ -9,7 +9,7 @@ mod score;
 mod topology;
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -24,8 +24,8 @@ use crate::lens::Lens;
 use crate::meter::{Meter, Stopwatch};
 use crate::outbox::Outbox;
 use crate::plugin::{
-    CacheKeys, Clock, PastUsage, Plugin, PluginEntry, QueueShare, QuotaPlugin, SessionView,
-    VictimFilter,
+    CacheKeys, Clock, EarlierMemory, PastUsage, Plugin, PluginEntry, QueueShare, QuotaPlugin,
+    SessionView, VictimFilter,
 };
 use crate::points::{ALL_POINTS, Points};
 use crate::quota::{Notice, QueueHeads};
@@ -139,22 +139,51 @@ impl PluginSet {
         (set, warnings)
     }
 
-    /// Hands state of the earlier configuration's plugins over to the plugins of the same name.
-    pub fn succeed(&mut self, mut earlier: PluginSet) {
+    /// Gives the plugins copies of the state that plugins of the same name in another set have.
+    pub fn copy_memory(&mut self, of: &PluginSet) {
         for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
-            let same = earlier.names.iter().rposition(|other| other == name);
-            if let Some(memory) = same.and_then(|same| earlier.plugins[same].hand_over()) {
-                plugin.take_over(memory);
+            let same = of.names.iter().rposition(|other| other == name);
+            if let Some(memory) = same.and_then(|same| of.plugins[same].memory()) {
+                plugin.take_over(memory.into_earlier());
             }
         }
     }
 
-    /// Gives the plugins copies of the state of the same plugins in the set in force.
-    pub fn copy_memory(&mut self, of: &PluginSet) {
+    /// Gives the plugins copies of the past usage that plugins of the same name in another set
+    /// remember, but not of what they remember of evictions.
+    pub fn copy_past_usage(&mut self, of: &PluginSet) {
         for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
             let same = of.names.iter().rposition(|other| other == name);
-            if let Some(memory) = same.and_then(|same| of.plugins[same].copy_memory()) {
-                plugin.take_over(memory);
+            let same = same.map(|same| &of.plugins[same]);
+            let usage = same.filter(|same| same.as_past_usage().is_some());
+            if let Some(memory) = usage.and_then(|same| same.memory()) {
+                plugin.take_over(memory.into_earlier());
+            }
+        }
+    }
+
+    /// Returns the state of all plugins as bytes, by name.
+    ///
+    /// # Errors
+    /// State cannot be stored: name of the plugin and why.
+    pub fn store_memory(&self) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        let memories = self.plugins.iter().zip(&self.names);
+        let stored = memories.filter_map(|(plugin, name)| {
+            let stored = plugin.memory()?.store();
+            Some(
+                stored
+                    .map(|bytes| (name.to_string(), bytes))
+                    .map_err(|why| format!("{name}: {why}")),
+            )
+        });
+        stored.collect()
+    }
+
+    /// Gives the plugins what [`PluginSet::store_memory`] has stored.
+    pub fn restore_memory(&mut self, stored: &BTreeMap<String, Vec<u8>>) {
+        for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
+            if let Some(bytes) = stored.get(&**name) {
+                plugin.take_over(EarlierMemory::stored(bytes.clone()));
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_model::ObjectKey;
 use vc_resource::{Dim, Dims, Fractional};
 
@@ -151,7 +152,7 @@ pub struct NodeDevices {
 }
 
 /// Use of a shared device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceUse {
     /// Id of the device.
     pub device: Arc<str>,

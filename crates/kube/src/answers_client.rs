@@ -4,12 +4,15 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, IF_NONE_MATCH,
+};
 use http::request::Builder;
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt;
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::core::Status;
 use kube::{Client, Config};
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
@@ -119,6 +122,27 @@ impl AnswersClient {
     pub async fn post(&self, path: &str, body: String) -> Result<String, AnswersError> {
         let request = Request::post(self.uri(path)).header(CONTENT_TYPE, "application/yaml");
         self.send(request, body.into_bytes()).await
+    }
+
+    /// Returns the name and the contents of a file below the path of the version.
+    ///
+    /// # Errors
+    /// The server refuses, or does not answer.
+    pub async fn file(&self, path: &str) -> Result<(Option<String>, Bytes), AnswersError> {
+        let request = Request::get(format!("{BASE}/{path}")).body(Bytes::new());
+        let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
+        let (parts, body) = self.forward(request).await?.into_parts();
+        if !parts.status.is_success() {
+            let status = serde_json::from_slice(&body).unwrap_or_else(|_| Status {
+                code: parts.status.as_u16(),
+                message: String::from_utf8_lossy(&body).into_owned(),
+                ..Status::default()
+            });
+            return Err(self.error(kube::Error::Api(Box::new(status))));
+        }
+        let named = parts.headers.get(CONTENT_DISPOSITION).and_then(|it| it.to_str().ok());
+        let name = named.and_then(|it| it.split_once("filename=")).map(|(_, name)| name);
+        Ok((name.map(|name| name.trim_matches('"').to_owned()), body))
     }
 
     /// Passes a request for a path of the server on, with the credentials of the kubeconfig, and returns

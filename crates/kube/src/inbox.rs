@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
-use vc_engine::{Config, Engine, Warning};
+use vc_engine::{Engine, EngineCommand, Warning};
 use vc_model::{ClusterEvent, PodGroupPhase, PodPhase};
 use vc_wire::Kind;
 
@@ -34,29 +34,6 @@ impl EngineMessage {
             Self::Event(event) => Some(event),
             Self::Synced(_) | Self::Visit(_) | Self::Stop => None,
         }
-    }
-}
-
-/// A change of the engine that is no event. It is data, so that a second engine can repeat it.
-#[derive(Clone, Debug)]
-pub enum EngineCommand {
-    /// Events that are applied at once, before the next command.
-    Apply(Vec<ClusterEvent>),
-    /// Another configuration.
-    Configure(Box<Config>),
-    /// The API server serves ResourceClaims from now on.
-    ServeDevices,
-}
-
-impl EngineCommand {
-    /// Runs it. Returns warnings about a configuration.
-    pub fn run(self, engine: &mut Engine) -> Vec<Warning> {
-        match self {
-            Self::Apply(events) => engine.apply(events),
-            Self::Configure(config) => return engine.configure(&config),
-            Self::ServeDevices => engine.serve_devices(),
-        }
-        Vec::new()
     }
 }
 

@@ -68,7 +68,7 @@ pub use devices::{DeviceApi, devices, devices_appear};
 pub use elect::{Election, ElectionNews, Leadership, identity};
 pub use extender::HttpExtender;
 pub use feeds::{Feeds, follow};
-pub use inbox::{CyclePace, EngineCommand, EngineMessage, EngineVisit, ScheduleTrigger, inbox};
+pub use inbox::{CyclePace, EngineMessage, EngineVisit, ScheduleTrigger, inbox};
 pub use kinds::KindSet;
 pub use kube::client::Body as RequestBody;
 pub use leader::{LeaderFailure, LeaderSetup, LeaderThreads, LeaderWork};
@@ -78,10 +78,7 @@ pub use pod_label::label_pod;
 pub use queues::{QueueError, ensure_queues};
 pub use review::{AccessDecision, ReviewedRight, ReviewedUser, Reviewer};
 pub use scheduler_loop::{Decisions, SchedulerLoop, check};
-pub use twin_feed::{
-    MOST_TWIN_EVENTS, RepeatedBatch, TwinBatch, TwinBatchKind, TwinFeed, TwinInput, TwinProgress,
-    TwinStop,
-};
+pub use twin_feed::{MOST_TWIN_EVENTS, TwinFeed, TwinInput, TwinProgress, TwinStop};
 pub use unreadable::KindRefusal;
 pub use usage_store::read_saved_usage;
 pub use version::{ServerVersion, server_version};

@@ -9,13 +9,13 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
-use vc_engine::{CycleTime, Effect, Engine, Report};
+use vc_engine::{BatchKind, CycleTime, Effect, Engine, Report};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
 use crate::inbox::{CyclePace, EngineMessage, EngineVisit, PauseEnd, TAKEN};
 use crate::observe::Observer;
-use crate::twin_feed::{BatchCopy, TwinBatchKind, TwinFeed};
+use crate::twin_feed::{BatchCopy, TwinFeed};
 use crate::wall_clock::wall_micros;
 
 /// What the thread talks to.
@@ -84,7 +84,7 @@ impl SchedulerLoop {
             n_cycles += 1;
             let start = Instant::now();
             let (n_events, now) = (batch.len(), now());
-            let mut copy = self.copy(TwinBatchKind::Cycle, &batch);
+            let mut copy = self.copy(BatchKind::Cycle, &batch);
             let (mut n_early, mut early) = (0, EarlyDecisions::default());
             let (effects, report) = engine.cycle_with(batch, now, &mut |effects, cluster| {
                 n_early += effects.len();
@@ -128,7 +128,7 @@ impl SchedulerLoop {
                     return None;
                 }
                 PauseEnd::Written(events) => {
-                    let (copy, now) = (self.copy(TwinBatchKind::FollowUp, &events), now());
+                    let (copy, now) = (self.copy(BatchKind::FollowUp, &events), now());
                     let effects = engine.follow_up(events, now);
                     self.send_copy(copy, &effects, now);
                     if !self.send(effects, engine.cluster()).await {
@@ -139,7 +139,7 @@ impl SchedulerLoop {
         }
     }
 
-    fn copy(&self, kind: TwinBatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
+    fn copy(&self, kind: BatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
         self.twin.as_ref()?.copy(kind, events)
     }
 

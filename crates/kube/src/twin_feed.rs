@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vc_engine::{CycleTime, Effect, EffectDigest, Engine, Report};
+use vc_engine::{BatchKind, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand};
 use vc_model::ClusterEvent;
-
-use crate::inbox::EngineCommand;
 
 /// Events that wait for the twin at most.
 pub const MOST_TWIN_EVENTS: usize = 200_000;
@@ -22,7 +20,7 @@ pub enum TwinInput {
     /// An engine with the state of this moment. It replaces an earlier one.
     Start(Box<Engine>),
     /// The engine was given these events.
-    Batch(TwinBatch),
+    Batch(EngineBatch),
     /// The engine was changed otherwise.
     Command(EngineCommand),
     /// Nothing more comes until the next start.
@@ -36,56 +34,6 @@ pub enum TwinStop {
     Backlog,
     /// The configuration asks services outside, whose answers cannot be repeated.
     Services,
-}
-
-/// How the engine was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TwinBatchKind {
-    /// A whole cycle.
-    Cycle,
-    /// What follows from the events without a session.
-    FollowUp,
-}
-
-/// Events that the engine was given at once, and what came of them.
-pub struct TwinBatch {
-    /// How the engine was called.
-    pub kind: TwinBatchKind,
-    /// The events.
-    pub events: Vec<ClusterEvent>,
-    /// The time that the engine was given.
-    pub now: CycleTime,
-    /// Digest of the effects that the engine has returned.
-    pub digest: u64,
-}
-
-/// What another engine has decided.
-pub struct RepeatedBatch {
-    /// Digest of the effects.
-    pub digest: u64,
-    /// The effects, in order.
-    pub effects: Vec<Effect>,
-    /// Report of a whole cycle. `None` if there was none.
-    pub report: Option<Report>,
-}
-
-impl TwinBatch {
-    /// Gives the batch to another engine.
-    pub fn repeat(self, engine: &mut Engine) -> RepeatedBatch {
-        let (mut early, mut digest) = (Vec::new(), EffectDigest::default());
-        let (effects, report) = match self.kind {
-            TwinBatchKind::Cycle => {
-                let keep = &mut |effects: Vec<_>, _: &_| early.extend(effects);
-                let (effects, report) = engine.cycle_with(self.events, self.now, keep);
-                (effects, Some(report))
-            }
-            TwinBatchKind::FollowUp => (engine.follow_up(self.events, self.now), None),
-        };
-        digest.add(&early);
-        digest.add(&effects);
-        early.extend(effects);
-        RepeatedBatch { digest: digest.value(), effects: early, report }
-    }
 }
 
 /// What both sides know.
@@ -154,7 +102,7 @@ impl TwinFeed {
     }
 
     /// Returns a copy of what the engine is about to be given. Returns `None` if nobody follows.
-    pub(crate) fn copy(&self, kind: TwinBatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
+    pub(crate) fn copy(&self, kind: BatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
         let copy = || BatchCopy { kind, events: events.to_vec(), digest: EffectDigest::default() };
         self.progress.is_following().then(copy)
     }
@@ -164,7 +112,7 @@ impl TwinFeed {
         let BatchCopy { kind, events, digest } = copy;
         let n_events = events.len();
         let n_waiting = self.progress.n_waiting.fetch_add(n_events, Ordering::Relaxed) + n_events;
-        (self.send)(TwinInput::Batch(TwinBatch { kind, events, now, digest: digest.value() }));
+        (self.send)(TwinInput::Batch(EngineBatch { kind, events, now, digest: digest.value() }));
         if self.most_events < n_waiting {
             self.stop(TwinStop::Backlog);
         }
@@ -185,7 +133,7 @@ impl TwinFeed {
 
 /// A copy of a batch with the digest of the effects so far.
 pub(crate) struct BatchCopy {
-    kind: TwinBatchKind,
+    kind: BatchKind,
     events: Vec<ClusterEvent>,
     pub(crate) digest: EffectDigest,
 }
@@ -222,7 +170,7 @@ mod tests {
 
     fn send(feed: &TwinFeed, n_events: usize) -> bool {
         let events = vec![ClusterEvent::NodeDeleted { name: "n".into() }; n_events];
-        let copy = feed.copy(TwinBatchKind::Cycle, &events);
+        let copy = feed.copy(BatchKind::Cycle, &events);
         let is_copied = copy.is_some();
         copy.into_iter().for_each(|copy| feed.send(copy, CycleTime { unix_micros: 1 }));
         is_copied

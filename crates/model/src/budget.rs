@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::reads::{self, Read};
 use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels};
 
 /// The pods of its namespace that a budget covers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Covers {
     /// No pod: the selector is absent or empty.
     #[default]
@@ -21,7 +23,7 @@ pub enum Covers {
 }
 
 /// A PodDisruptionBudget as the watch delivers it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetRecord {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -36,7 +38,7 @@ pub struct BudgetRecord {
 }
 
 /// A PodDisruptionBudget.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// The pods that the budget covers.
     pub covers: Covers,
@@ -72,7 +74,7 @@ impl Budget {
 }
 
 /// All PodDisruptionBudgets, by namespace and name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Budgets {
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Budget>>,
     coverage: u64,

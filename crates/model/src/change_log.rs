@@ -10,10 +10,12 @@
 
 use std::marker::PhantomData;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::Id;
 
 /// A stamp of a state. Equal revisions of one owner mean that nothing changed in between.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Revision(u64);
 
 impl Revision {
@@ -28,7 +30,7 @@ const NO_ROW: u32 = u32::MAX;
 
 /// The changed rows of a table, as a doubly linked list in the order of their last changes. A
 /// change costs constant time; a read costs one step per row that it yields.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChangeLog<I> {
     revision: Revision,
     /// Revision of the last [`ChangeLog::forget`]. A reader whose last read is older must visit
@@ -42,7 +44,7 @@ pub struct ChangeLog<I> {
 }
 
 /// The links of one row in the list, and its last change.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct LogEntry {
     /// Revision of the last change. It is 0 if the row never changed; then the row is not in the
     /// list.

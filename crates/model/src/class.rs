@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
+use serde::{Deserialize, Serialize};
 use vc_resource::{Amount, Resource};
 
 use crate::default_spread::Controller;
@@ -21,7 +22,7 @@ use crate::volume::PodVolume;
 
 /// All that filters and scorers read of a pod. A class dereferences to its [`Shape`], so the fields
 /// of the shape can be read from the class.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Class {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
@@ -44,7 +45,7 @@ pub struct Class {
 }
 
 /// The part of a class that rules about other pods, volumes and devices do not read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shape {
     /// The request of the pod. Volcano's Resreq and InitResreq are equal here (core.md 3.5).
     pub request: Resource,
@@ -88,7 +89,7 @@ impl From<Shape> for Class {
 }
 
 /// CPU and memory of a pod as the Kubernetes scorers count them (plugins-nodes.md 7.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NonZero {
     /// Millicores; a container without a CPU request counts 100.
     pub cpu_milli: i64,
@@ -97,7 +98,7 @@ pub struct NonZero {
 }
 
 /// Limits of a pod, with its overhead where it has a limit (core.md 3.5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodLimits {
     /// Millicores. 0 if no container has a limit.
     pub cpu_milli: i64,
@@ -106,7 +107,7 @@ pub struct PodLimits {
 }
 
 /// Sum of [`NonZero`] over pods. 128 bits keep it exact for any requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NonZeroSum {
     cpu_milli: i128,
     memory_bytes: i128,
@@ -142,7 +143,7 @@ impl std::ops::SubAssign<NonZero> for NonZeroSum {
 }
 
 /// The classes in use, by content, with the number of tasks of each.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Classes {
     rows: Table<ClassId, ClassRow>,
     by_content: Index<ClassId>,
@@ -153,13 +154,13 @@ pub struct Classes {
 }
 
 /// The id of a shape, and the number of classes that have it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ShapeUse {
     shape_id: u64,
     n_classes: u32,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct ClassRow {
     class: Arc<Class>,
     n_tasks: u32,

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use vc_resource::{Dim, Dims, Fractional, Resource};
 
 use crate::budget::Budgets;
@@ -47,6 +48,7 @@ use crate::request::RequestGates;
 use crate::saved_usage::SavedUsages;
 use crate::selector::Labels;
 use crate::task::Task;
+use crate::utc_offset::UtcOffset;
 use crate::volume::Volumes;
 
 pub(crate) use groups::{SubJobRows, SubJobTally};
@@ -56,7 +58,7 @@ pub use shards::{Sharding, ShardingMode};
 
 /// Settings that decide which objects are ours, and what the API server can do (core.md 1.1, 4.2,
 /// 4.3).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// `--scheduler-name`.
     pub scheduler_names: Vec<Arc<str>>,
@@ -88,9 +90,8 @@ pub struct Settings {
     pub ignored_provisioners: Vec<Arc<str>>,
     /// Feature gate `StorageCapacityScoring` (plugins-nodes.md 5.9).
     pub storage_capacity_scoring: bool,
-    /// Returns the offset of local time from UTC in seconds. The argument is a time in microseconds
-    /// since 1970.
-    pub utc_offset_seconds: fn(i64) -> i64,
+    /// The offset of local time from UTC.
+    pub utc_offset: UtcOffset,
 }
 
 impl Default for Settings {
@@ -108,14 +109,14 @@ impl Default for Settings {
             consumable_capacity: false,
             ignored_provisioners: Vec::new(),
             storage_capacity_scoring: false,
-            utc_offset_seconds: |_| 0,
+            utc_offset: UtcOffset::default(),
         }
     }
 }
 
 /// The tables. Events ([`Cluster::apply`]) change them, and within a session placements do, such as
 /// [`Cluster::set_task`]. Derived sums are updated incrementally with every change.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Cluster {
     /// Settings that decide which objects are ours.
     pub settings: Settings,
@@ -196,7 +197,7 @@ pub struct Cluster {
 }
 
 /// The sum of one dimension over all present nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Total {
     /// 128 bits, because milli-bytes of storage of many nodes exceed 64 bits.
     amount: i128,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::pod_affinity::{SpreadConstraint, Unsatisfiable};
@@ -12,7 +13,7 @@ use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels, Operator, Requirement};
 
 /// A Service or controller with a pod selector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectorObject {
     /// Kind of the object.
     pub kind: SelectorKind,
@@ -23,7 +24,7 @@ pub struct SelectorObject {
 }
 
 /// Kind of a [`SelectorObject`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SelectorKind {
     /// A Service.
     Service,
@@ -43,7 +44,7 @@ const CONSTRAINTS: [(&str, i32); 2] =
     [("kubernetes.io/hostname", 3), ("topology.kubernetes.io/zone", 5)];
 
 /// The pod selectors of the Services and controllers of the cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServiceSelectors {
     services: BTreeMap<ObjectKey, Service>,
     /// Services by namespace, label and value. Each is listed under one label that its pods must
@@ -53,7 +54,7 @@ pub(crate) struct ServiceSelectors {
 }
 
 /// A Service that selects by labels.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Service {
     labels: Labels,
     /// Key of its entry in `by_label`.

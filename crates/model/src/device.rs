@@ -6,6 +6,7 @@ mod store;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::Quantity;
 
 use crate::record::ObjectKey;
@@ -14,7 +15,7 @@ use crate::selector::NodeSelectorTerm;
 pub use store::{Devices, InFlight};
 
 /// Driver, pool and name of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
     /// Name of the driver.
     pub driver: Arc<str>,
@@ -31,7 +32,7 @@ impl std::fmt::Display for DeviceId {
 }
 
 /// A ResourceClaim.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceClaim {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -57,7 +58,7 @@ pub struct ResourceClaim {
 }
 
 /// An entry of `status.reservedFor`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consumer {
     /// Name of the object.
     pub name: Arc<str>,
@@ -66,7 +67,7 @@ pub struct Consumer {
 }
 
 /// A request of a claim.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRequest {
     /// Name in the claim.
     pub name: Arc<str>,
@@ -85,7 +86,7 @@ impl DeviceRequest {
 }
 
 /// The devices that a request asks for.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum RequestKind {
     /// `exactly`.
     Exactly(ExactRequest),
@@ -97,7 +98,7 @@ pub enum RequestKind {
 }
 
 /// A request for devices of one class.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExactRequest {
     /// `deviceClassName`.
     pub class: Arc<str>,
@@ -120,7 +121,7 @@ pub struct ExactRequest {
 }
 
 /// Number of devices that a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AllocationMode {
     /// This number of devices.
     Count(u32),
@@ -137,7 +138,7 @@ impl Default for AllocationMode {
 }
 
 /// A toleration of device taints.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceToleration {
     /// Key of the taint; empty matches any key.
     pub key: Arc<str>,
@@ -150,7 +151,7 @@ pub struct DeviceToleration {
 }
 
 /// A constraint that the devices of several requests must meet together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceConstraint {
     /// Names of requests, or `<request>/<subrequest>`; empty means all requests.
     pub requests: Vec<Arc<str>>,
@@ -159,7 +160,7 @@ pub struct DeviceConstraint {
 }
 
 /// `status.allocation` of a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     /// `devices.results`.
     pub results: Vec<DeviceResult>,
@@ -170,7 +171,7 @@ pub struct Allocation {
 }
 
 /// An element of `devices.config`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceConfig {
     /// True for source `FromClass`, false for `FromClaim`.
     pub from_class: bool,
@@ -181,7 +182,7 @@ pub struct DeviceConfig {
 }
 
 /// A device that is allocated to a claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceResult {
     /// `<request>` or `<request>/<subrequest>`.
     pub request: Arc<str>,
@@ -194,7 +195,7 @@ pub struct DeviceResult {
 }
 
 /// A DeviceClass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceClass {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -205,7 +206,7 @@ pub struct DeviceClass {
 }
 
 /// A ResourceSlice.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResourceSlice {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -224,7 +225,7 @@ pub struct ResourceSlice {
 }
 
 /// Nodes that can use the devices of a slice.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SliceNodes {
     /// The node with this name.
     Named(Arc<str>),
@@ -239,7 +240,7 @@ pub enum SliceNodes {
 }
 
 /// A device of a slice.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Device {
     /// Name in the pool.
     pub name: Arc<str>,
@@ -257,7 +258,7 @@ pub struct Device {
 }
 
 /// The value of an attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attribute {
     /// `int`.
     Int(i64),
@@ -270,7 +271,7 @@ pub enum Attribute {
 }
 
 /// A taint of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceTaint {
     /// Key.
     pub key: Arc<str>,
@@ -281,7 +282,7 @@ pub struct DeviceTaint {
 }
 
 /// A ResourceClaim as a pod names it (plugins-nodes.md 6.2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodResourceClaim {
     /// Name of the entry in the pod.
     pub name: Arc<str>,
@@ -290,7 +291,7 @@ pub struct PodResourceClaim {
 }
 
 /// The source of a pod's ResourceClaim.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ClaimSource {
     /// `resourceClaimName`.
     Named(Arc<str>),
@@ -316,7 +317,7 @@ impl PodResourceClaim {
 }
 
 /// An object of dynamic resource allocation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DeviceObject {
     /// A ResourceClaim.
     Claim(ResourceClaim),
@@ -327,7 +328,7 @@ pub enum DeviceObject {
 }
 
 /// Kind of a [`DeviceObject`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeviceKind {
     /// A ResourceClaim.
     Claim,
@@ -338,7 +339,7 @@ pub enum DeviceKind {
 }
 
 /// The promise to a task for one of its ResourceClaims.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimPromise {
     /// Namespace and name.
     pub key: ObjectKey,

@@ -5,11 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::{ContainerRecord, ObjectKey, PodRecord};
 use crate::selector::Labels;
 
 /// What a pod asks of shared devices, beyond the sum of its requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceDemand {
     /// Amounts of extended resources, for each of `spec.containers`.
     pub containers: Vec<ContainerDemand>,

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Number of points of one scheduler on the ring.
 const POINTS: u32 = 20;
 
 /// The ring of all schedulers, and our own name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
     ours: Arc<str>,
     /// Scheduler name by point.

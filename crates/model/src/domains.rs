@@ -31,6 +31,7 @@ use crate::selector::{LabelSelector, Labels};
 use classes::{ClassIndex, ClassPlace};
 use counters::Counters;
 use inclusion::InclusionRule;
+use serde::{Deserialize, Serialize};
 
 pub use classes::{Links, Spreading, Wants};
 pub use counts::{Spread, Term, TermCount};
@@ -40,7 +41,7 @@ pub use keys::NodeDomains;
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The counts, and for each class the counters that it reads and changes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Domains {
     classes: ClassIndex,
     counters: Counters,

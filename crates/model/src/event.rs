@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::budget::BudgetRecord;
 use crate::default_spread::{SelectorKind, SelectorObject};
 use crate::device::{DeviceKind, DeviceObject, ResourceClaim};
@@ -18,7 +20,7 @@ use crate::selector::Labels;
 use crate::volume::{StorageKind, StorageObject};
 
 /// One event. Events of one object come in the order in which the API server made them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ClusterEvent {
     /// The watch reported a pod that was added or changed.
     PodApplied(Box<PodRecord>),

@@ -6,6 +6,8 @@ mod tree;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::change_log::Revision;
 use crate::ids::NodeId;
 use crate::selector::LabelSelector;
@@ -13,7 +15,7 @@ use crate::selector::LabelSelector;
 pub use tree::{HyperNode, HyperNodeId, HyperNodeProblem, HyperNodeTree};
 
 /// A HyperNode as the API server has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HyperNodeRecord {
     /// Name.
     pub name: Arc<str>,
@@ -28,7 +30,7 @@ pub struct HyperNodeRecord {
 }
 
 /// What a member of a HyperNode selects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HyperNodeMember {
     /// The HyperNode with this name.
     HyperNode(Arc<str>),
@@ -48,7 +50,8 @@ impl HyperNodeMember {
 }
 
 /// A regular expression for node names, compiled once. It may match anywhere in a name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct NodePattern(Arc<regex::bytes::Regex>);
 
 impl NodePattern {
@@ -70,6 +73,20 @@ impl NodePattern {
     }
 }
 
+impl TryFrom<String> for NodePattern {
+    type Error = String;
+
+    fn try_from(pattern: String) -> Result<Self, String> {
+        Self::new(&pattern)
+    }
+}
+
+impl From<NodePattern> for String {
+    fn from(pattern: NodePattern) -> Self {
+        pattern.0.as_str().to_owned()
+    }
+}
+
 impl PartialEq for NodePattern {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_str() == other.0.as_str()
@@ -79,12 +96,13 @@ impl PartialEq for NodePattern {
 impl Eq for NodePattern {}
 
 /// The HyperNodes of the cluster. Their last tree is kept until they or the nodes change.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HyperNodes {
     records: BTreeMap<Arc<str>, Arc<HyperNodeRecord>>,
     is_listed: bool,
     revision: Revision,
     /// The last tree, with the key of the state that it was built of.
+    #[serde(skip)]
     tree: Option<(TreeKey, Arc<HyperNodeTree>)>,
 }
 

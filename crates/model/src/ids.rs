@@ -3,6 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
+use serde::{Deserialize, Serialize};
+
 use crate::reads::{self, Read};
 
 /// A row number of one kind of table.
@@ -22,7 +24,9 @@ pub trait Id: Copy + Ord + Send + Sync + 'static {
 macro_rules! define_ids {
     ($($(#[$doc:meta])* $name:ident $(as $read:ident)?),+ $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
         pub struct $name(u32);
         impl Id for $name {
             #[inline]
@@ -68,7 +72,7 @@ const PART: usize = 256;
 
 /// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so an id that is
 /// still held during a cycle never denotes another object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table<I, T> {
     /// Parts of [`PART`] rows, all but the last one full. A table that grows is never copied.
     parts: Vec<Vec<Option<T>>>,
@@ -171,7 +175,7 @@ impl<I: Id, T> Table<I, T> {
 }
 
 /// Values for the rows of another table, stored in parts of [`PART`] values.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Column<I, T> {
     parts: Vec<Vec<Option<T>>>,
     id: PhantomData<I>,

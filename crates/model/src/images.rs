@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::{ImageId, Table};
 use crate::reads::{self, Read};
 
 /// The image names that nodes list.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Images {
     rows: Table<ImageId, Image>,
     by_name: FxHashMap<Arc<str>, ImageId>,
@@ -18,7 +19,7 @@ pub struct Images {
 }
 
 /// An image by one of its names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Name with tag or digest.
     pub name: Arc<str>,

@@ -8,14 +8,36 @@ use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
+use serde::{Deserialize, Serialize};
 
 /// Row numbers by the hash of their keys. No two rows may hold equal keys.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Vec<(u32, I)>", into = "Vec<(u32, I)>")]
+#[serde(bound = "I: Copy + Ord + Serialize + for<'d> Deserialize<'d>")]
 pub struct Index<I>(HashTable<(u32, I)>);
 
 impl<I> Default for Index<I> {
     fn default() -> Self {
         Self(HashTable::new())
+    }
+}
+
+impl<I> From<Vec<(u32, I)>> for Index<I> {
+    fn from(entries: Vec<(u32, I)>) -> Self {
+        let mut table = HashTable::with_capacity(entries.len());
+        for entry in entries {
+            table.insert_unique(spread(entry.0), entry, |&(short, _)| spread(short));
+        }
+        Self(table)
+    }
+}
+
+impl<I: Ord> From<Index<I>> for Vec<(u32, I)> {
+    /// Returns the entries in an order that does not depend on when they were added.
+    fn from(index: Index<I>) -> Self {
+        let mut entries: Vec<(u32, I)> = index.0.into_iter().collect();
+        entries.sort_unstable();
+        entries
     }
 }
 

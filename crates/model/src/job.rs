@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::Resource;
 
 use crate::cluster::{SubJobRows, SubJobTally};
@@ -15,7 +16,7 @@ use crate::status::Counts;
 use crate::sums::{self, Seldom};
 
 /// A PodGroup with its tasks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// Namespace and PodGroup name. As text, `<namespace>/<name>`, this is the id of the job.
     pub key: ObjectKey,
@@ -57,7 +58,7 @@ pub struct Job {
 }
 
 /// The data of a PodGroup that its job uses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodGroup {
     /// `metadata.uid`.
     pub uid: Arc<str>,
@@ -102,7 +103,7 @@ pub struct PodGroup {
 }
 
 /// The annotations about which roles of a job belong together, as written (plugins-nodes.md 13.1).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTopology {
     /// `volcano.sh/task-topology-affinity`: groups of roles that like to share a node. Empty if
     /// absent.
@@ -115,7 +116,7 @@ pub struct TaskTopology {
 }
 
 /// `spec.minResources`. PodGroups with equal content share one value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MinResources {
     /// The amounts of the names that are dimensions.
     pub amounts: Resource,
@@ -124,7 +125,7 @@ pub struct MinResources {
 }
 
 /// Number of tasks of a job that must run, or that may be missing (plugins-jobs-queues.md 13).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobBudget {
     /// `volcano.sh/jdb-min-available`.
     MinAvailable(Portion),
@@ -135,7 +136,7 @@ pub enum JobBudget {
 }
 
 /// A number of tasks, absolute or in percent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Portion {
     /// A number of tasks.
     Number(i32),
@@ -156,7 +157,7 @@ impl Portion {
 }
 
 /// A sub-group of a job.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubJob {
     /// `<job>/<policy>-<values>`, or the job id for the default sub-job.
     pub id: Arc<str>,

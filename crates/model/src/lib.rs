@@ -43,6 +43,7 @@ mod sums;
 mod task;
 mod toleration;
 mod tournament_tree;
+mod utc_offset;
 mod volume;
 
 pub use budget::{Budget, BudgetRecord, Budgets, Covers};
@@ -104,6 +105,7 @@ pub use sums::Seldom;
 pub use task::{Gates, Pause, QUEUE_GATE, Task};
 pub use toleration::any_tolerates;
 pub use tournament_tree::TournamentTree;
+pub use utc_offset::UtcOffset;
 pub use volume::{
     AccessModes, BindingMode, BindingStage, ClaimRef, CsiDriver, CsiNode, Decision, Disk, InTree,
     NodeVolumes, PersistentVolume, PersistentVolumeClaim, PodClaim, PodVolume, Reservation,

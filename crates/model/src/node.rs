@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::{Amount, Dim, Resource};
 
 use crate::class::{Class, NonZeroSum};
@@ -15,7 +16,7 @@ use crate::sums;
 use crate::volume::NodeVolumes;
 
 /// A node. A node that only pods name has a row, too, but is not [`Node::present`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// `metadata.name`, which is the node's id.
     pub name: Arc<str>,
@@ -124,7 +125,7 @@ impl Node {
 
 /// The pods of a node as filters and scorers count them. Pipelined pods count. Pods evicted in this
 /// session do not count (plugins-nodes.md 1.5).
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeView {
     /// Number of pods that count.
     pub n_pods: u32,

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// `spec.affinity` of a queue: names of node groups. The names of all lists are in the order of the
 /// object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGroupAffinity {
     /// Required list of `nodeGroupAffinity`.
     pub required: Vec<Arc<str>>,
@@ -28,7 +30,7 @@ impl NodeGroupAffinity {
 
 /// Annotation `volcano.sh/nodegroup-resource-limits` of a queue, with the amounts of each group as
 /// `A`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeGroupLimits<A> {
     /// The limits by name of the group. A queue without the annotation has none.
     ByGroup(BTreeMap<Arc<str>, A>),

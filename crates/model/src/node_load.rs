@@ -1,7 +1,9 @@
 //! What monitoring says a node uses. Specification: plugins-nodes.md 12.2.
 
+use serde::{Deserialize, Serialize};
+
 /// Average use of cpu and memory on a node over ten minutes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeLoad {
     cpu_percent: f64,
     memory_percent: f64,

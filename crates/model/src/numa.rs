@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::amount;
 
 use crate::record::{ContainerRecord, ObjectKey, PodRecord};
@@ -18,7 +19,7 @@ pub const MAX_CPUS: u32 = 1 << 14;
 const POLICY: &str = "volcano.sh/numa-topology-policy";
 
 /// A Numatopology: the CPUs of the node of the same name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumaTopology {
     /// `metadata.name`, which is the name of the node.
     pub name: Arc<str>,
@@ -38,7 +39,7 @@ pub struct NumaTopology {
 }
 
 /// The place of a CPU in its node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuPlace {
     /// NUMA node.
     pub numa: u32,
@@ -49,7 +50,7 @@ pub struct CpuPlace {
 }
 
 /// CPUs that the kubelet has given to a pod.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuAllocation {
     /// Uid of the pod.
     pub uid: Arc<str>,
@@ -67,7 +68,7 @@ impl NumaTopology {
 }
 
 /// What a pod of the class Guaranteed asks of the CPUs of its node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NumaDemand {
     /// Annotation `volcano.sh/numa-topology-policy`. `None` if it is absent, empty or `none`.
     pub policy: Option<Arc<str>>,

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::selector::{LabelSelector, Labels};
 
 /// The selector of a pod affinity term or spread constraint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodSelector {
     /// Namespaces, sorted and without duplicates.
     pub namespaces: Vec<Arc<str>>,
@@ -37,7 +39,7 @@ impl PodSelector {
 }
 
 /// A term of pod affinity or anti-affinity.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodTerm {
     /// The pods to be near to, or away from.
     pub pods: PodSelector,
@@ -46,7 +48,7 @@ pub struct PodTerm {
 }
 
 /// A preferred term with its weight.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PreferredPodTerm {
     /// 1 to 100.
     pub weight: i32,
@@ -55,7 +57,7 @@ pub struct PreferredPodTerm {
 }
 
 /// `spec.affinity.podAffinity` and `podAntiAffinity`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodAffinity {
     /// Terms that must all hold.
     pub required: Vec<PodTerm>,
@@ -79,7 +81,9 @@ impl PodAffinity {
 }
 
 /// `whenUnsatisfiable` of a spread constraint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Unsatisfiable {
     /// The pod waits; also the default.
     #[default]
@@ -89,7 +93,7 @@ pub enum Unsatisfiable {
 }
 
 /// Whether nodes that the pod cannot use count as domains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum InclusionPolicy {
     /// Such nodes do not count.
     Honor,
@@ -98,7 +102,7 @@ pub enum InclusionPolicy {
 }
 
 /// An element of `topologySpreadConstraints`, with defaults applied.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SpreadConstraint {
     /// Number of pods by which a domain may exceed the global minimum.
     pub max_skew: i32,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::{Dim, Resource};
 
 use crate::node_group::{NodeGroupAffinity, NodeGroupLimits};
@@ -9,7 +10,7 @@ use crate::record::QueueState;
 use crate::selector::Labels;
 
 /// A queue. A queue that only PodGroups name has a row, too, but is not [`Queue::present`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
     /// `metadata.name`, which is the queue's id.
     pub name: Arc<str>,

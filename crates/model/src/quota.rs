@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::Quantity;
 
 use crate::reads::{self, Read};
 use crate::record::{ObjectKey, ResourceList};
 
 /// A ResourceQuota as the watch delivers it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct QuotaRecord {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -24,7 +25,7 @@ pub struct QuotaRecord {
 pub type ResourceQuotaAmounts = BTreeMap<Arc<str>, Quantity>;
 
 /// A ResourceQuota.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quota {
     /// The limits.
     pub hard: ResourceQuotaAmounts,
@@ -33,7 +34,7 @@ pub struct Quota {
 }
 
 /// All ResourceQuotas, by namespace and name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Quotas {
     by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Quota>>,
     n_changes: u64,

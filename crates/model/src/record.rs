@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::Quantity;
 
 use crate::default_spread::Controller;
@@ -18,7 +19,7 @@ use crate::volume::PodVolume;
 
 /// Namespace and name. The order is that of the text `namespace/name`, the uid of a job (A10: jobs
 /// are visited in uid order).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
@@ -63,7 +64,7 @@ impl fmt::Display for ObjectKey {
 pub type ResourceList = Vec<(Arc<str>, Quantity)>;
 
 /// `status.phase` of a pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodPhase {
     /// The pod is accepted and not all containers run; also the phase if the field is empty.
     #[default]
@@ -79,7 +80,7 @@ pub enum PodPhase {
 }
 
 /// The fields of a container that requests and filters read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerRecord {
     /// Name, unique in the pod.
     pub name: Arc<str>,
@@ -101,7 +102,7 @@ pub struct ContainerRecord {
 }
 
 /// Amounts that a resized container holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InPlace {
     /// `resources.requests` of the status.
     pub requests: ResourceList,
@@ -110,7 +111,7 @@ pub struct InPlace {
 }
 
 /// The `PodScheduled` condition of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodCondition {
     /// `True`, `False` or `Unknown`.
     pub status: Arc<str>,
@@ -121,7 +122,7 @@ pub struct PodCondition {
 }
 
 /// A pod as the watch delivers it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PodRecord {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -205,7 +206,7 @@ pub struct PodRecord {
 }
 
 /// A node as the watch delivers it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NodeRecord {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -226,7 +227,7 @@ pub struct NodeRecord {
 }
 
 /// `status.phase` of a PodGroup; empty counts as Pending.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PodGroupPhase {
     /// Not admitted to its queue.
     #[default]
@@ -256,7 +257,7 @@ impl PodGroupPhase {
 
 /// A condition of a PodGroup. Equality compares all fields; see
 /// [`PodGroupCondition::same_content`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroupCondition {
     /// `type`: `Unschedulable`, `Scheduled`.
     pub kind: Arc<str>,
@@ -281,7 +282,7 @@ impl PodGroupCondition {
 }
 
 /// `status` of a PodGroup.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroupStatus {
     /// `status.phase`.
     pub phase: PodGroupPhase,
@@ -322,7 +323,7 @@ impl PodGroupStatus {
 }
 
 /// `spec.networkTopology` of a PodGroup or sub-group policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NetworkTopology {
     /// True for mode `soft`, false for `hard`.
     pub soft: bool,
@@ -333,7 +334,7 @@ pub struct NetworkTopology {
 }
 
 /// One entry of `spec.subGroupPolicy`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubGroupPolicy {
     /// Name, unique in the PodGroup.
     pub name: Arc<str>,
@@ -350,7 +351,7 @@ pub struct SubGroupPolicy {
 }
 
 /// A PodGroup as the watch delivers it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PodGroupRecord {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -389,7 +390,7 @@ pub struct PodGroupRecord {
 }
 
 /// `status.state` of a queue. An empty state counts as Open (C-33).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QueueState {
     /// The queue admits and places jobs; also the state if the field is empty.
     #[default]
@@ -415,7 +416,7 @@ impl QueueState {
 }
 
 /// A queue as the watch delivers it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct QueueRecord {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -452,7 +453,7 @@ pub struct QueueRecord {
 }
 
 /// A PriorityClass.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PriorityClassRecord {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -463,7 +464,7 @@ pub struct PriorityClassRecord {
 }
 
 /// A NodeShard.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeShardRecord {
     /// `metadata.name`.
     pub name: Arc<str>,

@@ -1,13 +1,14 @@
 //! The request of a pod: containers, init containers, sidecars, resize, pod level, overhead.
 //! Specification: core.md 3.5, plugins-nodes.md 7.1.
 
+use serde::{Deserialize, Serialize};
 use vc_resource::{Dim, Dims, Resource, amount};
 
 use crate::class::{NonZero, PodLimits};
 use crate::record::{ContainerRecord, InPlace, PodRecord, ResourceList};
 
 /// Kubernetes feature gates of the API server that change a request (core.md 1.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestGates {
     /// `InPlacePodVerticalScaling`.
     pub in_place_resize: bool,

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// The strategy by which the plugin `resource-strategy-fit` scores a resource of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ResourceStrategy {
     /// Prefers nodes on which much of the resource stays free.
     #[default]
@@ -27,7 +29,7 @@ impl ResourceStrategy {
 
 /// The strategy of a pod, which replaces the configured strategies for this pod (annotations
 /// `volcano.sh/resource-strategy-scoring-type` and `volcano.sh/resource-strategy-weight`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodResourceStrategy {
     /// The strategy of every resource in `weights`.
     pub strategy: ResourceStrategy,

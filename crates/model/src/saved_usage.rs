@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Usage of all accounts at one time, as it is saved and read again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedUsage {
     /// Time of the cycle whose usage this is, in microseconds since 1970.
     pub time_micros: i64,
@@ -17,7 +19,7 @@ pub struct SavedUsage {
 }
 
 /// What exact amounts of usage mean.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageScale {
     /// Half-life in microseconds, above 0.
     pub half_life_micros: i64,
@@ -28,7 +30,7 @@ pub struct UsageScale {
 }
 
 /// Usage of an account of a queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedAccount {
     /// Name of the queue.
     pub queue: Arc<str>,
@@ -44,7 +46,7 @@ pub struct SavedAccount {
 }
 
 /// Usage of a resource by a queue, or what the cluster had of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedShare {
     /// Name of the queue. `None`: the cluster.
     pub queue: Option<Arc<str>>,
@@ -57,7 +59,7 @@ pub struct SavedShare {
 }
 
 /// The usage that was read, and the saves that failed since.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SavedUsages {
     read: Option<Arc<SavedUsage>>,
     n_failed_saves: u64,

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 /// Labels or annotations.
 pub type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// Comparison of a requirement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Operator {
     /// The label has one of the values.
     In,
@@ -27,7 +29,7 @@ pub enum Operator {
 }
 
 /// One requirement of a selector.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Requirement {
     /// Name of the label or field.
     pub key: Arc<str>,
@@ -38,7 +40,7 @@ pub struct Requirement {
 }
 
 /// A `metav1.LabelSelector` that is present; an empty one matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LabelSelector {
     /// Labels that must have exactly these values.
     pub match_labels: Labels,
@@ -88,7 +90,7 @@ fn requirement_matches(rule: &Requirement, labels: &Labels) -> bool {
 
 /// One term of a node selector. All its expressions and fields must hold; an empty term matches
 /// nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeSelectorTerm {
     /// Requirements on labels.
     pub match_expressions: Vec<Requirement>,
@@ -97,7 +99,7 @@ pub struct NodeSelectorTerm {
 }
 
 /// A preferred node affinity term.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PreferredTerm {
     /// Weight from 1 to 100.
     pub weight: i32,
@@ -106,7 +108,7 @@ pub struct PreferredTerm {
 }
 
 /// `spec.affinity.nodeAffinity`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeAffinity {
     /// `requiredDuringSchedulingIgnoredDuringExecution`. `None` if absent; an empty list matches
     /// nothing.
@@ -116,7 +118,7 @@ pub struct NodeAffinity {
 }
 
 /// Effect of a taint, or of a toleration that names one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaintEffect {
     /// New pods are not placed on the node.
     NoSchedule,
@@ -129,7 +131,7 @@ pub enum TaintEffect {
 }
 
 /// A taint of a node.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Taint {
     /// Key of the taint.
     pub key: Arc<str>,
@@ -141,7 +143,7 @@ pub struct Taint {
 
 /// Operator of a toleration. `Gt` and `Lt` tolerate nothing while their feature gate is off
 /// (plugins-nodes.md 3.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TolerationOperator {
     /// The values must be equal; also the default operator.
     Equal,
@@ -152,7 +154,7 @@ pub enum TolerationOperator {
 }
 
 /// A toleration of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Toleration {
     /// Key of the taint. An empty key with operator Exists matches every taint.
     pub key: Arc<str>,
@@ -165,7 +167,7 @@ pub struct Toleration {
 }
 
 /// Protocol of a host port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Protocol {
     /// TCP, also the default.
     Tcp,
@@ -176,7 +178,7 @@ pub enum Protocol {
 }
 
 /// A host port that a pod needs, with defaults applied (plugins-nodes.md 4.3).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct HostPort {
     /// Port on the node.
     pub port: u16,

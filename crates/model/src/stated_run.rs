@@ -1,5 +1,7 @@
 //! What objects say about how long a pod runs. Specification: answers.md 7 (ANS-36).
 
+use serde::{Deserialize, Serialize};
+
 use crate::duration::go_duration_micros;
 use crate::selector::Labels;
 
@@ -9,7 +11,7 @@ pub const RUNTIME: &str = "reservation.volcano.sh/runtime";
 pub const MAX_EXEC_SECONDS: &str = "kueue.x-k8s.io/max-exec-time-seconds";
 
 /// How long a pod runs, as stated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatedRun {
     /// `spec.activeDeadlineSeconds`, after which the kubelet ends the pod. `None` if absent.
     pub deadline_micros: Option<i64>,

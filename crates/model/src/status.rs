@@ -1,7 +1,9 @@
 //! Task statuses and the counters over them. Specification: core.md 3.4, 3.7.
 
+use serde::{Deserialize, Serialize};
+
 /// Status of a task. [`TaskStatus::number`] returns its number in the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TaskStatus {
     /// The pod waits: it has no node and is not being deleted.
     Pending,
@@ -83,7 +85,7 @@ impl TaskStatus {
 }
 
 /// Number of tasks of a job, role or sub-job per status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     by_status: [u32; 10],
     /// Number of Pending tasks whose request is empty.

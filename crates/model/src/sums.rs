@@ -5,6 +5,7 @@
 use std::ops::Deref;
 use std::sync::LazyLock;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::Resource;
 
 /// Adds a request to a sum.
@@ -28,7 +29,7 @@ fn settle(sum: &mut Resource, request: &Resource) {
 }
 
 /// A sum that is empty for most jobs. An empty sum takes no memory beyond the pointer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seldom(Option<Box<Resource>>);
 
 static NOTHING: LazyLock<Resource> = LazyLock::new(Resource::default);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{ClassId, JobId, NodeId};
 use crate::numa::CpuSet;
 use crate::record::{ObjectKey, PodCondition};
@@ -14,7 +16,7 @@ use crate::status::TaskStatus;
 pub const QUEUE_GATE: &str = "scheduling.volcano.sh/queue-allocation-gate";
 
 /// The scheduling gates of a pod (core.md 7.8).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gates {
     /// No gate.
     None,
@@ -25,7 +27,7 @@ pub enum Gates {
 }
 
 /// A pod as the scheduler sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// Namespace and name of the pod.
     pub key: ObjectKey,
@@ -119,7 +121,7 @@ pub struct Task {
 }
 
 /// Why the refused write of a pod is not repeated yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pause {
     /// The pod is not placed. The text for users states the refusal and when the bind is repeated.
     Bind(Arc<str>),

@@ -11,6 +11,8 @@ mod store;
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::ObjectKey;
 use crate::selector::{Labels, NodeSelectorTerm};
 
@@ -23,7 +25,7 @@ pub use reservation::{BindingStage, Reservation, ReservedClaim};
 pub use store::{Selected, Volumes};
 
 /// A set of access modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessModes(u8);
 
 impl AccessModes {
@@ -62,7 +64,7 @@ impl AccessModes {
 }
 
 /// `volumeMode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumeMode {
     /// A mounted file system, also the default.
     #[default]
@@ -72,7 +74,7 @@ pub enum VolumeMode {
 }
 
 /// The source of a PersistentVolume, as far as volume limits read it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum VolumeSource {
     /// `spec.csi`.
     Csi {
@@ -101,7 +103,7 @@ pub enum VolumeSource {
 }
 
 /// `status.phase` of a volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumePhase {
     /// The volume may be bound.
     Available,
@@ -111,7 +113,7 @@ pub enum VolumePhase {
 }
 
 /// `spec.claimRef` of a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimRef {
     /// Namespace and name of the claim.
     pub claim: ObjectKey,
@@ -120,7 +122,7 @@ pub struct ClaimRef {
 }
 
 /// A PersistentVolume.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PersistentVolume {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -151,7 +153,7 @@ pub struct PersistentVolume {
 }
 
 /// A PersistentVolumeClaim.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PersistentVolumeClaim {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -218,7 +220,7 @@ impl PersistentVolumeClaim {
 }
 
 /// `volumeBindingMode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindingMode {
     /// `WaitForFirstConsumer`.
     Delayed,
@@ -230,7 +232,7 @@ pub enum BindingMode {
 }
 
 /// A StorageClass.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StorageClass {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -248,7 +250,7 @@ pub struct StorageClass {
 pub type TopologyTerm = Vec<(Arc<str>, Vec<Arc<str>>)>;
 
 /// A CSINode.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CsiNode {
     /// `metadata.name`, which is the name of the node.
     pub name: Arc<str>,
@@ -259,7 +261,7 @@ pub struct CsiNode {
 }
 
 /// A CSIDriver.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CsiDriver {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -268,7 +270,7 @@ pub struct CsiDriver {
 }
 
 /// A CSIStorageCapacity.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageCapacity {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -283,7 +285,7 @@ pub struct StorageCapacity {
 }
 
 /// A VolumeAttachment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeAttachment {
     /// `metadata.name`.
     pub name: Arc<str>,
@@ -296,7 +298,7 @@ pub struct VolumeAttachment {
 }
 
 /// An object of storage that was added or changed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum StorageObject {
     /// PersistentVolume.
     Volume(PersistentVolume),
@@ -315,7 +317,7 @@ pub enum StorageObject {
 }
 
 /// Kind of a [`StorageObject`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StorageKind {
     /// PersistentVolume.
     Volume,

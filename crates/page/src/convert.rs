@@ -35,6 +35,8 @@ pub enum StateSource {
     },
     /// Files.
     File,
+    /// What a scheduler was given lately.
+    Bundle,
 }
 
 impl StateSource {
@@ -43,6 +45,7 @@ impl StateSource {
         let (source, behind_millis) = match self {
             Self::Daemon { behind_millis } => ("daemon", Some(behind_millis)),
             Self::File => ("file", None),
+            Self::Bundle => ("bundle", None),
         };
         AsOfJson {
             time: time_text(it.time_micros),

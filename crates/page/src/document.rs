@@ -110,6 +110,20 @@ pub enum Question {
     },
     /// What would happen with changes.
     WhatIf(Box<WhatIfTexts>),
+    /// What the scheduler was given lately.
+    Bundle {
+        /// Cycles at least. `None`: all that are kept.
+        n_cycles: Option<u64>,
+    },
+}
+
+/// A file with what the scheduler was given lately.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BundleFile {
+    /// Number of the last cycle in it.
+    pub cycle: u64,
+    /// Its contents.
+    pub contents: Vec<u8>,
 }
 
 /// An answer.
@@ -138,6 +152,9 @@ pub enum Document {
     Cycles(ListJson<CycleJson>),
     /// What would happen with changes.
     WhatIf(Box<WhatIfResultJson>),
+    /// What the scheduler was given lately. It is no JSON.
+    #[serde(skip)]
+    Bundle(Box<BundleFile>),
 }
 
 impl Document {

@@ -37,7 +37,7 @@ pub use cluster::{
 };
 pub use cluster_text::{line_text, node_text, nodes_text, queues_text, summary_text};
 pub use convert::{Owner, OwnerOf, StateSource};
-pub use document::{AskedJob, Document, ExplanationListJson, PageRange, Question};
+pub use document::{AskedJob, BundleFile, Document, ExplanationListJson, PageRange, Question};
 pub use explanation::{
     API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
     ConditionJson, ExplanationJson, GangJson, LineJson, NearestNodeJson, NeighbourJson,

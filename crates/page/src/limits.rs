@@ -11,13 +11,18 @@ const BURST: u32 = 50;
 /// Changes to suppose of one user in a second, and at once.
 const WHAT_IFS_PER_SECOND: u32 = 1;
 const BURST_OF_WHAT_IFS: u32 = 5;
+/// Bundles of one user in a minute, and at once.
+const BUNDLES_PER_MINUTE: u32 = 1;
+const BURST_OF_BUNDLES: u32 = 1;
+/// What one question takes out of a bucket: a rate of one a minute fills so much in a millisecond.
+const QUESTION: u64 = 60_000;
 /// Users who are kept; then the one who has been silent for longest goes.
 const MOST_USERS: usize = 1_024;
 
 /// A bucket that fills again by itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
-    /// Thousandths.
+    /// In parts of [`QUESTION`].
     level: u64,
     filled: Option<Instant>,
 }
@@ -25,19 +30,46 @@ pub(crate) struct TokenBucket {
 impl TokenBucket {
     /// Returns a bucket with so much in it.
     pub(crate) fn full(burst: u32) -> Self {
-        Self { level: u64::from(burst) * 1_000, filled: None }
+        Self { level: u64::from(burst) * QUESTION, filled: None }
     }
 
     /// Takes one out. Returns false if the bucket is empty.
     pub(crate) fn take(&mut self, now: Instant, per_second: u32, burst: u32) -> bool {
+        self.take_per_minute(now, per_second.saturating_mul(60), burst)
+    }
+
+    /// The same with a rate for a minute.
+    fn take_per_minute(&mut self, now: Instant, per_minute: u32, burst: u32) -> bool {
         let before = self.filled.unwrap_or(now);
         let millis = now.saturating_duration_since(before).as_millis();
-        let new = u64::try_from(millis).unwrap_or(u64::MAX).saturating_mul(u64::from(per_second));
-        self.level = self.level.saturating_add(new).min(u64::from(burst) * 1_000);
+        let new = u64::try_from(millis).unwrap_or(u64::MAX).saturating_mul(u64::from(per_minute));
+        self.level = self.level.saturating_add(new).min(u64::from(burst) * QUESTION);
         self.filled = Some(now);
-        let is_there = 1_000 <= self.level;
-        self.level -= if is_there { 1_000 } else { 0 };
+        let is_there = QUESTION <= self.level;
+        self.level -= if is_there { QUESTION } else { 0 };
         is_there
+    }
+}
+
+/// The limit that a question counts against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuestionCost {
+    /// It is answered from the state.
+    Plain,
+    /// It supposes changes in a copy of the state.
+    WhatIf,
+    /// It wants a file of everything.
+    Bundle,
+}
+
+impl QuestionCost {
+    /// Returns what is told whoever asks too much.
+    pub(crate) fn refusal(self) -> &'static str {
+        match self {
+            Self::Plain => "too many questions: 20 a second, 50 at once",
+            Self::WhatIf => "too many what-ifs: 1 a second, 5 at once",
+            Self::Bundle => "too many bundles: 1 a minute",
+        }
     }
 }
 
@@ -45,6 +77,14 @@ impl TokenBucket {
 struct UserBuckets {
     questions: TokenBucket,
     what_ifs: TokenBucket,
+    bundles: TokenBucket,
+}
+
+impl UserBuckets {
+    /// Returns when the user has asked last.
+    fn last(&self) -> Option<Instant> {
+        self.questions.filled.max(self.what_ifs.filled).max(self.bundles.filled)
+    }
 }
 
 /// Buckets for each user.
@@ -52,13 +92,11 @@ struct UserBuckets {
 pub(crate) struct UserLimits(Mutex<BTreeMap<String, UserBuckets>>);
 
 impl UserLimits {
-    /// Returns true if the user may ask one more question now, which supposes changes or not.
-    pub(crate) fn allow(&self, user: &str, is_what_if: bool) -> bool {
+    /// Returns true if the user may ask one more question of this cost now.
+    pub(crate) fn allow(&self, user: &str, cost: QuestionCost) -> bool {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if MOST_USERS <= users.len() && !users.contains_key(user) {
-            let oldest = users
-                .iter()
-                .min_by_key(|(_, buckets)| buckets.questions.filled.max(buckets.what_ifs.filled));
+            let oldest = users.iter().min_by_key(|(_, buckets)| buckets.last());
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 users.remove(&oldest);
             }
@@ -66,10 +104,17 @@ impl UserLimits {
         let buckets = users.entry(user.to_owned()).or_insert_with(|| UserBuckets {
             questions: TokenBucket::full(BURST),
             what_ifs: TokenBucket::full(BURST_OF_WHAT_IFS),
+            bundles: TokenBucket::full(BURST_OF_BUNDLES),
         });
-        match is_what_if {
-            true => buckets.what_ifs.take(Instant::now(), WHAT_IFS_PER_SECOND, BURST_OF_WHAT_IFS),
-            false => buckets.questions.take(Instant::now(), PER_SECOND, BURST),
+        let now = Instant::now();
+        match cost {
+            QuestionCost::Plain => buckets.questions.take(now, PER_SECOND, BURST),
+            QuestionCost::WhatIf => {
+                buckets.what_ifs.take(now, WHAT_IFS_PER_SECOND, BURST_OF_WHAT_IFS)
+            }
+            QuestionCost::Bundle => {
+                buckets.bundles.take_per_minute(now, BUNDLES_PER_MINUTE, BURST_OF_BUNDLES)
+            }
         }
     }
 }
@@ -83,24 +128,37 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ans_74_a_user_has_a_burst_and_then_a_rate() {
         let limits = UserLimits::default();
-        assert!((0..BURST).all(|_| limits.allow("jo", false)));
-        assert!(!limits.allow("jo", false) && limits.allow("ann", false), "each user has a bucket");
+        assert!((0..BURST).all(|_| limits.allow("jo", QuestionCost::Plain)));
+        assert!(
+            !limits.allow("jo", QuestionCost::Plain) && limits.allow("ann", QuestionCost::Plain),
+            "each user has a bucket"
+        );
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!((0..BURST).filter(|_| limits.allow("jo", false)).count(), 20);
-        assert_eq!((0..BURST).filter(|_| limits.allow("jo", true)).count(), 5, "what-ifs are dear");
+        assert_eq!((0..BURST).filter(|_| limits.allow("jo", QuestionCost::Plain)).count(), 20);
+        assert_eq!(
+            (0..BURST).filter(|_| limits.allow("jo", QuestionCost::WhatIf)).count(),
+            5,
+            "what-ifs are dear"
+        );
         tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!((0..BURST).filter(|_| limits.allow("jo", true)).count(), 2);
+        assert_eq!((0..BURST).filter(|_| limits.allow("jo", QuestionCost::WhatIf)).count(), 2);
+        let bundles = || (0..9).filter(|_| limits.allow("jo", QuestionCost::Bundle)).count();
+        assert_eq!(bundles(), 1);
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(bundles(), 0);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(bundles(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn ans_74_the_user_who_was_silent_for_longest_is_forgotten() {
         let limits = UserLimits::default();
-        while limits.allow("first", false) {}
+        while limits.allow("first", QuestionCost::Plain) {}
         tokio::time::advance(Duration::from_millis(1)).await;
         for number in 0..MOST_USERS {
-            assert!(limits.allow(&number.to_string(), false));
+            assert!(limits.allow(&number.to_string(), QuestionCost::Plain));
         }
         assert_eq!(limits.0.lock().unwrap().len(), MOST_USERS);
-        assert!(limits.allow("first", false), "its bucket is a new one");
+        assert!(limits.allow("first", QuestionCost::Plain), "its bucket is a new one");
     }
 }

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
-use crate::routes::{BASE, ROUTES, Route};
+use crate::routes::{BASE, ROUTES, Route, RouteAnswer};
+use crate::server::BUNDLE_TYPE;
 use crate::timeline::{CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
 
@@ -64,7 +65,11 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let in_path = route.path.split('/').filter_map(|part| part.strip_prefix('{'));
     let in_path = in_path.map(|part| part.trim_end_matches('}'));
     let parameter = |name: &str, place: &str| {
-        let kind = if matches!(name, "offset" | "limit" | "last") { "integer" } else { "string" };
+        let kind = if matches!(name, "offset" | "limit" | "last" | "cycles") {
+            "integer"
+        } else {
+            "string"
+        };
         json!({"name": name, "in": place, "required": place == "path", "schema": {"type": kind}})
     };
     let parameters: Vec<Value> = in_path
@@ -72,7 +77,12 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         .chain(route.query.iter().map(|name| parameter(name, "query")))
         .collect();
     let content = |schema: Value| json!({"application/json": {"schema": schema}});
-    let answer = content(schema_of(route.schema, generator));
+    let answer = match route.answer {
+        RouteAnswer::Bundle => {
+            json!({ BUNDLE_TYPE: {"schema": {"type": "string", "format": "binary"}} })
+        }
+        _ => content(schema_of(route.schema, generator)),
+    };
     let status = content(schema_of("Status", generator));
     let mut operation = json!({
         "summary": route.about,

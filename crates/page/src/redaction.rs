@@ -99,7 +99,8 @@ impl Document {
             | Self::Summary(_)
             | Self::Timeline(_)
             | Self::Cycles(_)
-            | Self::WhatIf(_) => {}
+            | Self::WhatIf(_)
+            | Self::Bundle(_) => {}
         }
     }
 

@@ -11,6 +11,7 @@ use vc_objects::what_if::{WhatIfTexts, split};
 
 use crate::access::Right;
 use crate::document::{AskedJob, PageRange, Question};
+use crate::limits::QuestionCost;
 use crate::problem::Problem;
 use crate::timeline::{AskedTime, AskedTimeline};
 
@@ -42,6 +43,8 @@ pub enum RouteAnswer {
     Cycles,
     /// What would happen with the changes of the body.
     WhatIf,
+    /// What the scheduler was given lately, as a file.
+    Bundle,
 }
 
 /// A route below [`BASE`].
@@ -108,6 +111,9 @@ pub const ROUTES: &[Route] = &[
     Route { path: "/namespaces/{namespace}/whatifs", answer: RouteAnswer::WhatIf,
         verb: "create", resource: "whatifs", schema: "WhatIfResult", query: &[],
         about: "What would happen with changes of objects of a namespace" },
+    Route { path: "/bundles/now", answer: RouteAnswer::Bundle,
+        verb: "get", resource: "bundles", schema: "Bundle", query: &["cycles"],
+        about: "What the scheduler was given lately, as a file for vcsim replay" },
 ];
 
 /// What the path and the query of a request say.
@@ -163,6 +169,15 @@ impl Route {
             resource: self.resource,
             namespace: values.namespace.clone(),
             name: values.name.clone(),
+        }
+    }
+
+    /// Returns which limit of its user a question counts against.
+    pub(crate) fn cost(&self) -> QuestionCost {
+        match self.answer {
+            RouteAnswer::WhatIf => QuestionCost::WhatIf,
+            RouteAnswer::Bundle => QuestionCost::Bundle,
+            _ => QuestionCost::Plain,
         }
     }
 
@@ -228,6 +243,9 @@ impl Route {
                 let last = values.number("last")?.unwrap_or(CYCLES);
                 Question::Cycles { last: last.min(MOST_CYCLES) }
             }
+            RouteAnswer::Bundle => Question::Bundle {
+                n_cycles: values.number("cycles")?.map(|n_cycles| n_cycles as u64),
+            },
             RouteAnswer::WhatIf => {
                 let texts = what_if(&values.body)?;
                 let is_confined = values.namespace.is_some();

@@ -9,8 +9,8 @@ use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, AsHeaderName, CACHE_CONTROL, CONTENT_TYPE, ETAG, HOST, HeaderName,
-    IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, AsHeaderName, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, HOST,
+    HeaderName, IF_NONE_MATCH, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
@@ -25,18 +25,21 @@ use vc_objects::what_if::MOST_BYTES;
 
 use crate::access::{Access, AccessError, KeptAccess, User};
 use crate::discovery;
-use crate::document::{Document, Question};
+use crate::document::{BundleFile, Document, Question};
 use crate::limits::UserLimits;
 use crate::openapi;
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
-use crate::routes::{BASE, ROUTES, Route, RouteValues};
+use crate::routes::{BASE, ROUTES, Route, RouteAnswer, RouteValues};
 use crate::ui;
 
 /// Questions that may wait at once.
 const MOST_WAITING: usize = 32;
-/// How long a request waits for its answer.
+/// How long a request waits for its answer, and one for a file of everything.
 const PATIENCE: Duration = Duration::from_secs(10);
+const LONG_PATIENCE: Duration = Duration::from_secs(60);
+/// The media type of a bundle.
+pub(crate) const BUNDLE_TYPE: &str = "application/gzip";
 /// The token for a request that goes through the API server, which takes `Authorization` away.
 const OWN_AUTHORIZATION: HeaderName = HeaderName::from_static("x-answers-authorization");
 
@@ -175,6 +178,20 @@ fn json(code: StatusCode, content: &impl Serialize) -> Response {
     }
 }
 
+fn bundle(file: BundleFile) -> Response {
+    let name = format!("attachment; filename=\"bundle-{}.tar.gz\"", file.cycle);
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(BUNDLE_TYPE)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    let name = HeaderValue::from_str(&name).map(|name| [(CONTENT_DISPOSITION, name)]);
+    match name {
+        Ok(name) => (StatusCode::OK, headers, name, file.contents).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
 fn refuse(problem: &Problem) -> Response {
     let code = StatusCode::from_u16(problem.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(code, &problem.status());
@@ -206,14 +223,18 @@ async fn handle<A: Access, S: AnswerSource>(
         body: String::new(),
     };
     let mut user = String::new();
+    let patience = match route.answer {
+        RouteAnswer::Bundle => LONG_PATIENCE,
+        _ => PATIENCE,
+    };
     let answered = match text_of(body) {
         Ok(text) => {
             values.body = text;
-            timeout(PATIENCE, shared.answer(route, &values, &headers, &mut user)).await
+            timeout(patience, shared.answer(route, &values, &headers, &mut user)).await
         }
         Err(problem) => Ok(Err(problem)),
     };
-    let late = || Err(Problem::unavailable(format!("no answer within {} s", PATIENCE.as_secs())));
+    let late = || Err(Problem::unavailable(format!("no answer within {} s", patience.as_secs())));
     let response = match answered.unwrap_or_else(|_| late()) {
         Ok(response) => response,
         Err(problem) => refuse(&problem),
@@ -242,11 +263,8 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
     ) -> Result<Response, Problem> {
         let user = self.user(headers).await?;
         user_name.clone_from(&user.name);
-        if !self.limits.allow(&user.name, route.takes_body()) {
-            return Err(Problem::too_many(match route.takes_body() {
-                true => "too many what-ifs: 1 a second, 5 at once",
-                false => "too many questions: 20 a second, 50 at once",
-            }));
+        if !self.limits.allow(&user.name, route.cost()) {
+            return Err(Problem::too_many(route.cost().refusal()));
         }
         self.check(&user, route, values).await?;
         let tag = format!("\"{}\"", self.source.revision()?);
@@ -267,6 +285,9 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         let (namespaces, queues) = document.mentions(&names);
         let visible = self.access.visible(&user, &namespaces, &queues).await.map_err(unreviewed)?;
         document.redact(&names, &visible);
+        if let Document::Bundle(file) = document {
+            return Ok(bundle(*file));
+        }
         let mut response = json(StatusCode::OK, &document);
         if !route.takes_body() {
             response.headers_mut().insert(ETAG, tag);

@@ -169,6 +169,10 @@ impl AnswerView {
                 let result = suppose(engine, texts, self.source)?;
                 Document::WhatIf(Box::new(result))
             }
+            Question::Bundle { .. } => {
+                let problem = Problem::not_found("there is no bundle of this state");
+                return Err(problem.hint("only a scheduler that runs knows what it was given"));
+            }
         })
     }
 

@@ -59,6 +59,7 @@ pub fn why_text(it: &ExplanationJson) -> String {
 pub(crate) fn as_of_text(it: &AsOfJson) -> String {
     let from = match it.behind_millis {
         Some(millis) => format!("{millis} ms behind"),
+        None if it.source == "bundle" => "from a bundle".to_owned(),
         None => "from files".to_owned(),
     };
     format!("as of {}, cycle {}, {from}\n", escape(&it.time), it.cycle)

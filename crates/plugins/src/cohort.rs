@@ -15,7 +15,6 @@ mod quota_ledger;
 mod report_log;
 mod targets;
 
-use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,9 +22,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use vc_cohort::{Backoff, QueueSpec, QuotaForest, QuotaNode, Slots, TreeRules};
 use vc_conf::{EnqueueVote, PluginOption, QueueRule, Warning};
 use vc_framework::{
-    Admission, CacheKeys, Clock, Depends, Inputs, Notice, Outbox, Plugin, PluginEntry, PluginSet,
-    Points, PreemptionRequest, QueueHeads, QueueLimit, QueueShare, QuotaPlugin, QuotaRefusal,
-    QuotaUse, Records, SessionView, Surroundings, Targets,
+    Admission, CacheKeys, Clock, Depends, EarlierMemory, Inputs, Notice, Outbox, Plugin,
+    PluginEntry, PluginMemory, PluginSet, Points, PreemptionRequest, QueueHeads, QueueLimit,
+    QueueShare, QuotaPlugin, QuotaRefusal, QuotaUse, Records, SessionView, Surroundings, Targets,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
@@ -137,13 +136,13 @@ impl Plugin for Cohort {
         Some(self)
     }
 
-    /// Hands over the backoff: jobs in backoff stay there under a new configuration (section B.7).
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(std::mem::take(&mut self.backoff)))
+    /// Returns the backoff: jobs in backoff stay there under a new configuration (section B.7).
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new(self.backoff.clone()))
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        if let Ok(backoff) = memory.downcast::<Backoff>() {
+    fn take_over(&mut self, memory: EarlierMemory) {
+        if let Some(backoff) = memory.read::<Backoff>() {
             self.backoff = backoff.with_first(self.settings.backoff_micros);
         }
     }

@@ -13,13 +13,13 @@ mod reports;
 mod vgpu;
 mod vnpu;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use vc_conf::{Argument, ArgumentShape, PluginOption, Warning};
 use vc_framework::{
-    CacheKeys, Clock, ColumnFill, Depends, Inputs, NodeTest, NodeTests, Outbox, Plugin,
-    PluginEntry, Points, RawScore, Records, ScoreColumn, SessionView, VectorizedPlugin,
+    CacheKeys, Clock, ColumnFill, Depends, EarlierMemory, Inputs, NodeTest, NodeTests, Outbox,
+    Plugin, PluginEntry, PluginMemory, Points, RawScore, Records, ScoreColumn, SessionView,
+    VectorizedPlugin,
 };
 use vc_model::{Code, Finding, JobId, Labels, NodeId, Reservation, TaskId, TaskStatus};
 use vc_resource::Resource;
@@ -174,13 +174,13 @@ impl Plugin for DeviceShare {
         Some(self)
     }
 
-    /// Hands over what is reported, so that nothing is reported again.
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(std::mem::take(&mut self.reports)))
+    /// Returns what is reported, so that nothing is reported again.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new(self.reports.clone()))
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        self.reports = memory.downcast().map(|reports| *reports).unwrap_or_default();
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.reports = memory.read().unwrap_or_default();
         self.reports.look_at_all();
     }
 

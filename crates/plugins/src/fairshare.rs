@@ -16,15 +16,16 @@ mod saves;
 mod shares;
 mod wide;
 
-use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_conf::Switch;
 use vc_framework::{
-    AccountUse, Admission, CacheKeys, Clock, Depends, Effect, FairshareUsage, GangEviction, Inputs,
-    Outbox, PastUsage, Plugin, PluginEntry, Points, Records, Sample, SessionView, VictimVote,
+    AccountUse, Admission, CacheKeys, Clock, Depends, EarlierMemory, Effect, FairshareUsage,
+    GangEviction, Inputs, Outbox, PastUsage, Plugin, PluginEntry, PluginMemory, Points, Records,
+    Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -75,8 +76,11 @@ struct Fairshare {
 }
 
 /// What a configuration hands over to the next one.
+#[derive(Clone, Serialize, Deserialize)]
 struct Inheritance {
-    arguments: Arc<FairshareArguments>,
+    /// The arguments under which usage was charged. `None`: those of the plugin that takes over.
+    #[serde(skip)]
+    arguments: Option<Arc<FairshareArguments>>,
     ledger: Ledger,
     reported_parts: BTreeMap<(Arc<str>, Arc<str>), i128>,
 }
@@ -148,22 +152,17 @@ impl Plugin for Fairshare {
         Some(self)
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        let ledger = self.ledger.take()?;
-        let reported_parts = std::mem::take(&mut self.reported_parts);
-        let arguments = self.arguments.clone();
-        Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        let own = self.ledger.clone().map(|ledger| Inheritance {
+            arguments: Some(self.arguments.clone()),
+            ledger,
+            reported_parts: self.reported_parts.clone(),
+        });
+        Some(Box::new(own.or_else(|| self.inherited.clone())?))
     }
 
-    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
-        let ledger = self.ledger.clone()?;
-        let reported_parts = self.reported_parts.clone();
-        let arguments = self.arguments.clone();
-        Some(Box::new(Inheritance { arguments, ledger, reported_parts }))
-    }
-
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        self.inherited = memory.downcast().ok().map(|inheritance| *inheritance);
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.inherited = memory.read();
     }
 
     /// Brings usage up to date. Only jobs that changed are looked at.
@@ -377,6 +376,7 @@ impl Fairshare {
         let half_life = self.arguments.half_life_micros;
         if let Some(Inheritance { arguments, mut ledger, reported_parts }) = self.inherited.take() {
             self.reported_parts = reported_parts;
+            let arguments = arguments.unwrap_or_else(|| self.arguments.clone());
             if arguments.charges_as(&self.arguments) {
                 ledger.forget_weights();
                 ledger.saves.is_saved &= arguments.save == self.arguments.save;

@@ -7,14 +7,13 @@ mod cpus;
 mod hints;
 mod reports;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use vc_conf::{Argument, PluginOption, Warning};
 use vc_filters::normalize::{Best, normalize};
 use vc_framework::{
-    Depends, Inputs, NodeTest, NodeTests, Outbox, Plugin, PluginEntry, Points, RawScore, Records,
-    ScoreColumn, SessionView, VectorizedPlugin,
+    Depends, EarlierMemory, Inputs, NodeTest, NodeTests, Outbox, Plugin, PluginEntry, PluginMemory,
+    Points, RawScore, Records, ScoreColumn, SessionView, VectorizedPlugin,
 };
 use vc_model::{Code, Finding, NodeId, Reservation, TaskId, TaskStatus};
 
@@ -56,13 +55,13 @@ impl Plugin for NumaAware {
         Some(self)
     }
 
-    /// Hands over what is reported, so that nothing is reported again.
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(std::mem::take(&mut self.reports)))
+    /// Returns what is reported, so that nothing is reported again.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new(self.reports.clone()))
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        self.reports = memory.downcast().map(|reports| *reports).unwrap_or_default();
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.reports = memory.read().unwrap_or_default();
     }
 
     fn close(&mut self, view: SessionView<'_>, _: &Records, out: &mut Outbox) {

@@ -2,13 +2,13 @@
 //! vote. Each budget is spent once, over all nodes, actions and cycles.
 //! Specification: plugins-jobs-queues.md 10, D1-D3, D21, D22.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{
-    CacheKeys, Clock, Depends, Inputs, Outbox, Plugin, PluginEntry, Points, Records, SessionView,
-    VictimFilter,
+    CacheKeys, Clock, Depends, EarlierMemory, Inputs, Outbox, Plugin, PluginEntry, PluginMemory,
+    Points, Records, SessionView, VictimFilter,
 };
 use vc_model::{Budget, Cluster, ObjectKey, TaskId, TaskStatus};
 
@@ -38,6 +38,7 @@ struct Pdb {
 }
 
 /// Evictions that were sent and are not yet counted in the status of a budget.
+#[derive(Clone, Serialize, Deserialize)]
 struct BudgetLedger {
     /// Value of [`Budget::fallen`] at the last comparison. Each further increase accounts for one
     /// charge.
@@ -46,6 +47,7 @@ struct BudgetLedger {
     charges: Vec<BudgetCharge>,
 }
 
+#[derive(Clone, Serialize, Deserialize)]
 struct BudgetCharge {
     uid: Arc<str>,
     pod: Arc<str>,
@@ -81,13 +83,14 @@ impl Plugin for Pdb {
         Some(self)
     }
 
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.opened.then(|| Box::new(std::mem::take(&mut self.ledgers)) as Box<dyn Any + Send>)
+    /// Returns what evictions of this process have spent.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        self.opened.then(|| Box::new(self.ledgers.clone()) as Box<dyn PluginMemory>)
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        if let Ok(ledgers) = memory.downcast() {
-            (self.ledgers, self.opened) = (*ledgers, true);
+    fn take_over(&mut self, memory: EarlierMemory) {
+        if let Some(ledgers) = memory.read() {
+            (self.ledgers, self.opened) = (ledgers, true);
         }
     }
 

@@ -5,10 +5,11 @@
 mod low_node_utilization;
 mod strategies;
 
-use std::any::Any;
-
 use vc_conf::{Argument, DurationRule, FreeForm, PluginOption, Warning};
-use vc_framework::{CacheKeys, Clock, Depends, Inputs, Plugin, PluginEntry, Points, SessionView};
+use vc_framework::{
+    CacheKeys, Clock, Depends, EarlierMemory, Inputs, Plugin, PluginEntry, PluginMemory, Points,
+    SessionView,
+};
 use vc_model::{TaskId, go_duration_micros};
 
 use low_node_utilization::LowNodeUtilization;
@@ -96,14 +97,13 @@ impl Plugin for Rescheduling {
         Some(self)
     }
 
-    /// Hands over the time of the last run, which belongs to the process and not to the
-    /// configuration.
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.last_run_micros.map(|last| Box::new(last) as Box<dyn Any + Send>)
+    /// Returns the time of the last run, which belongs to the process and not to the configuration.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        self.last_run_micros.map(|last| Box::new(last) as Box<dyn PluginMemory>)
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        self.last_run_micros = memory.downcast().ok().map(|last| *last);
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.last_run_micros = memory.read();
     }
 
     /// Starts a run if the interval has passed. The first session only starts the clock. A run

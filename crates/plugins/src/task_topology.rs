@@ -5,14 +5,13 @@
 mod buckets;
 mod relations;
 
-use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vc_conf::{Argument, PluginOption, Warning};
 use vc_framework::{
-    About, CacheKeys, Depends, Effect, Inputs, Outbox, Plugin, PluginEntry, Points, RawScore,
-    Records, ScoreColumn, SessionView, VectorizedPlugin,
+    About, CacheKeys, Depends, EarlierMemory, Effect, Inputs, Outbox, Plugin, PluginEntry,
+    PluginMemory, Points, RawScore, Records, ScoreColumn, SessionView, VectorizedPlugin,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, NodeId, ObjectKey, TaskId, TaskStatus};
@@ -77,13 +76,13 @@ impl Plugin for TaskTopologyPlugin {
         Some(self)
     }
 
-    /// Hands over what is reported, so that nothing is reported again.
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        Some(Box::new(std::mem::take(&mut self.reported)))
+    /// Returns what is reported, so that nothing is reported again.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new(self.reported.clone()))
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        self.reported = memory.downcast().map(|reported| *reported).unwrap_or_default();
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.reported = memory.read().unwrap_or_default();
     }
 
     /// Builds the buckets of the jobs that wait. It costs one step per job.

@@ -4,16 +4,15 @@
 
 mod window;
 
-use std::any::Any;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_conf::{Argument, DurationRule, PluginOption, Warning};
 use vc_framework::{
-    Atom, CacheKeys, ClassField, Clock, Depends, Inputs, NodeColumnRule, NodeTest, NodeTests,
-    Outbox, Plugin, PluginEntry, Points, Records, RefusalRule, SessionView, VectorizedPlugin,
-    VictimVote, Vote,
+    Atom, CacheKeys, ClassField, Clock, Depends, EarlierMemory, Inputs, NodeColumnRule, NodeTest,
+    NodeTests, Outbox, Plugin, PluginEntry, PluginMemory, Points, Records, RefusalRule,
+    SessionView, VectorizedPlugin, VictimVote, Vote,
 };
 use vc_model::{
     Cluster, Code, Finding, Job, JobBudget, JobId, NodeId, ObjectKey, Reason, TaskId, TaskStatus,
@@ -136,14 +135,14 @@ impl Plugin for Tdm {
         Some(self)
     }
 
-    /// Hands over the time of the last round, which belongs to the process and not to the
+    /// Returns the time of the last round, which belongs to the process and not to the
     /// configuration (section 13).
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.last_round_micros.map(|last| Box::new(last) as Box<dyn Any + Send>)
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        self.last_round_micros.map(|last| Box::new(last) as Box<dyn PluginMemory>)
     }
 
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
-        self.last_round_micros = memory.downcast().ok().map(|last| *last);
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.last_round_micros = memory.read();
     }
 
     /// Starts a round if the period has passed. A round without victims counts too.
@@ -353,7 +352,7 @@ impl RevocableZone {
 
 fn now_seconds(view: SessionView<'_>) -> i64 {
     let now_micros = view.now_micros();
-    seconds_of_day(now_micros, (view.cluster.settings.utc_offset_seconds)(now_micros))
+    seconds_of_day(now_micros, view.cluster.settings.utc_offset.seconds(now_micros))
 }
 
 /// Returns the text of a budget that cannot be parsed. Returns `None` for other budgets.

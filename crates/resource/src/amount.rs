@@ -4,6 +4,9 @@
 use std::fmt::Debug;
 use std::ops::{Add, Sub};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use crate::share::EPS;
 
 mod sealed {
@@ -13,7 +16,9 @@ mod sealed {
 }
 
 /// A number that a vector can hold: `i64` or `f64`.
-pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialOrd {
+pub trait Amount:
+    sealed::Sealed + Copy + Debug + Default + PartialEq + PartialOrd + Serialize + DeserializeOwned
+{
     /// The largest amount, which stands for "unlimited".
     const LARGEST: Self;
     /// Zero.
@@ -28,7 +33,9 @@ pub trait Amount: sealed::Sealed + Copy + Debug + Default + PartialEq + PartialO
         + PartialEq
         + PartialOrd
         + Add<Output = Self::Exact>
-        + Sub<Output = Self::Exact>;
+        + Sub<Output = Self::Exact>
+        + Serialize
+        + DeserializeOwned;
 
     /// Returns the sum, and true if it overflowed. Integers then wrap.
     #[must_use]

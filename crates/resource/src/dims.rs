@@ -1,12 +1,14 @@
 //! The mapping of resource names to dense positions in a vector (core.md 3.1). Reports list cpu,
 //! memory, then every other name (`pods` included) by name.
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum number of different names. The length of a vector is the position of its last dimension
 /// plus one.
 pub(crate) const MAX_DIMS: usize = 1024;
 
 /// Position of a resource name in every vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Dim(u16);
 
 impl Dim {
@@ -34,7 +36,7 @@ impl Dim {
 /// The interner of resource names. Names are never removed, because all vectors are by position,
 /// including those that plugins keep across sessions. After 1,024 names a process ignores new ones
 /// until it is restarted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Dims {
     names: Vec<String>,
     /// Every dimension in report order, updated by `intern`.

@@ -1,6 +1,8 @@
 //! The set of dimensions that a vector has. The first 64 dimensions are bits of one word. The
 //! others, which are rare, are in an allocation.
 
+use serde::{Deserialize, Serialize};
+
 use crate::dims::{Dim, MAX_DIMS};
 
 const WORD: usize = 64;
@@ -8,7 +10,7 @@ const WORD: usize = 64;
 const N_MORE: usize = MAX_DIMS / WORD - 1;
 
 /// A set of dimensions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Mask {
     first: u64,
     /// The other words. `None` if all are 0, so that equal sets compare equal.

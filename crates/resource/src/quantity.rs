@@ -5,13 +5,17 @@
 use std::ops::{Add, Sub};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 const NANO_PER_UNIT: i128 = 1_000_000_000;
 const NANO_PER_MILLI: i128 = 1_000_000;
 /// The largest quantity, 2^63 − 1 units.
 const LARGEST: i128 = i64::MAX as i128 * NANO_PER_UNIT;
 
 /// An exact amount in billionths of the unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Quantity {
     nano: i128,
 }

@@ -5,6 +5,7 @@
 
 use std::hash::{Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::amount::Amount;
@@ -23,7 +24,8 @@ pub enum Absent {
 
 /// One amount per dimension. Units are millicores, bytes, whole pods and whole attachable volumes,
 /// and thousandths for all other resources.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub struct Vector<T: Amount> {
     /// Amounts indexed by `Dim`; zero where `present` has no bit. The list may be shorter than the
     /// interner.

@@ -6,6 +6,8 @@ mod effects;
 pub mod fuzz;
 pub mod load;
 mod node_metrics;
+mod recorded;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod scenario;

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use vc_answers::{AnswerState, Timeline, TimelineStep};
-use vc_engine::{CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
+use vc_engine::{BatchKind, CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
 use vc_model::{Cluster, ClusterEvent, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
 
 use crate::effects;
 use crate::node_metrics::{self, LoadTimes, is_node_metrics};
+use crate::recorded::SimulationHistory;
 use crate::storage;
 use vc_objects::field::{object_mut, text};
 use vc_objects::input::{InputObject, Source};
@@ -76,6 +77,8 @@ pub struct Simulation {
     verifies: bool,
     /// What happened, if somebody wants to know it.
     timeline: Option<Timeline>,
+    /// What the engine was given, if somebody wants to have it.
+    history: Option<SimulationHistory>,
 }
 
 impl Simulation {
@@ -94,6 +97,7 @@ impl Simulation {
             kubelet: setup.kubelet,
             verifies: false,
             timeline: None,
+            history: None,
         };
         let mut findings = Vec::new();
         let is_metrics = |object: &InputObject| is_node_metrics(&object.value);
@@ -122,6 +126,28 @@ impl Simulation {
         self.timeline = Some(Timeline::default());
     }
 
+    /// Keeps what the engine is given from now on.
+    pub(crate) fn keep_history(&mut self) {
+        self.history = SimulationHistory::new(&self.engine);
+    }
+
+    /// Returns a bundle of what the engine was given since [`Simulation::keep_history`]. Returns `None`
+    /// if nothing was kept.
+    pub(crate) fn bundle(&self) -> Option<Result<Vec<u8>, String>> {
+        let conf = self.engine.config().without_secrets().file_text();
+        let history = self.history.as_ref()?;
+        Some(conf.and_then(|conf| history.bundle(&conf)))
+    }
+
+    /// Tells the engine what has changed, without a cycle.
+    fn apply_changes(&mut self) {
+        let changes = std::mem::take(&mut self.changes);
+        if let Some(history) = &mut self.history {
+            history.applied(changes.clone(), &self.engine);
+        }
+        self.engine.apply(changes);
+    }
+
     /// Returns what happened since [`Simulation::keep_timeline`].
     pub(crate) fn timeline(&self) -> Timeline {
         self.timeline.clone().unwrap_or_default()
@@ -134,13 +160,13 @@ impl Simulation {
 
     /// Returns the state after this cycle for questions, with what the cycle has changed.
     pub fn answer_state(&mut self, cycle: &Cycle) -> AnswerState {
-        self.engine.apply(std::mem::take(&mut self.changes));
+        self.apply_changes();
         AnswerState::new(&self.engine, &cycle.report)
     }
 
     /// Applies what the last cycle has changed, and returns the engine for questions.
     pub(crate) fn engine_after_cycle(&mut self) -> &Engine {
-        self.engine.apply(std::mem::take(&mut self.changes));
+        self.apply_changes();
         &self.engine
     }
 
@@ -164,7 +190,9 @@ impl Simulation {
         let now = CycleTime { unix_micros: self.now_micros };
         let events = std::mem::take(&mut self.changes);
         let n_events = events.len();
+        let kept = self.history.as_ref().map(|_| events.clone());
         let (mut effects, report) = self.engine.cycle(events, now);
+        self.keep((BatchKind::Cycle, kept), now, &effects);
         let faults = if self.verifies { self.faults(&report, now) } else { Vec::new() };
         let mut changed = BTreeSet::new();
         let mut batch = effects.clone();
@@ -174,7 +202,12 @@ impl Simulation {
             // Volumes are there at once, and what waits for them goes on in the same cycle.
             batch = match volumes.is_empty() {
                 true => Vec::new(),
-                false => self.engine.follow_up(volumes, now),
+                false => {
+                    let kept = self.history.as_ref().map(|_| volumes.clone());
+                    let effects = self.engine.follow_up(volumes, now);
+                    self.keep((BatchKind::FollowUp, kept), now, &effects);
+                    effects
+                }
             };
             effects.extend(batch.iter().cloned());
         }
@@ -186,6 +219,17 @@ impl Simulation {
             self.announce(&id);
         }
         Cycle { effects, report, faults }
+    }
+
+    fn keep(
+        &mut self,
+        (kind, events): (BatchKind, Option<Vec<ClusterEvent>>),
+        now: CycleTime,
+        effects: &[Effect],
+    ) {
+        if let (Some(history), Some(events)) = (&mut self.history, events) {
+            history.called((kind, events), now, effects, &self.engine);
+        }
     }
 
     fn record(&mut self, effects: &[Effect], report: &Report, n_events: usize) {

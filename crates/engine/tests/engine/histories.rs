@@ -4,6 +4,7 @@
 //! Specification: actions.md 12.2.
 
 use proptest::prelude::*;
+use vc_bundle::{Replay, difference};
 use vc_conf::Config;
 use vc_engine::{Effect, Engine, EngineOptions};
 use vc_model::{ClusterEvent, ObjectKey, PodPhase, StorageKind, fixture};
@@ -63,7 +64,9 @@ enum Step {
     },
 }
 
-fn configs() -> [Config; 6] {
+const N_CONFIGS: usize = 9;
+
+fn configs() -> [Config; N_CONFIGS] {
     let evicting = "enqueue, allocate, preempt, reclaim, backfill";
     let hierarchy = "gang drf{* hierarchy} predicates nodeorder";
     [
@@ -78,6 +81,12 @@ fn configs() -> [Config; 6] {
         conf(
             "enqueue, allocate, backfill, shuffle",
             "sla gang tdm cdp | proportion predicates resourcequota",
+        ),
+        conf(evicting, "gang priority fairshare | proportion predicates pdb"),
+        conf(evicting, "gang priority | cohort predicates"),
+        conf(
+            "enqueue, allocate, backfill, shuffle",
+            "gang rescheduling task-topology | proportion predicates numa-aware",
         ),
     ]
 }
@@ -167,7 +176,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0..3_usize).prop_map(|node| Step::NoNode { node }),
         1 => (0..3_usize, queue_words).prop_map(|(queue, words)| Step::Queue { queue, words }),
         1 => (1..3_usize).prop_map(|queue| Step::NoQueue { queue }),
-        1 => (0..6_usize).prop_map(|which| Step::Configure { which }),
+        1 => (0..N_CONFIGS).prop_map(|which| Step::Configure { which }),
     ];
     prop::collection::vec(step, 4..20)
 }
@@ -247,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_remembered_changes_nothing(which in 0..6_usize, steps in steps()) {
+    fn what_is_remembered_changes_nothing(which in 0..N_CONFIGS, steps in steps()) {
         let mut world = World::new(&configs()[which], START);
         take(&mut world, &Step::Storage(VOLUMES));
         world.cycle();
@@ -258,8 +267,55 @@ proptest! {
     }
 
     #[test]
+    fn ans_100_a_stored_state_of_any_moment_decides_the_same(
+        which in 0..N_CONFIGS,
+        at in 0..12_usize,
+        steps in steps(),
+    ) {
+        let mut world = World::new(&configs()[which], START).alone();
+        take(&mut world, &Step::Storage(VOLUMES));
+        for (step, place) in steps.iter().zip(0..) {
+            if place == at.min(steps.len() - 1) {
+                world.follow_stored();
+            }
+            play(&mut world, step);
+        }
+        world.cycle();
+    }
+
+    #[test]
+    fn ans_104_the_replay_of_a_bundle_decides_the_same(
+        which in 0..N_CONFIGS,
+        first in 0..6_usize,
+        at in 0..40_u64,
+        steps in steps(),
+    ) {
+        let mut world = World::new(&configs()[which], START).alone();
+        take(&mut world, &Step::Storage(VOLUMES));
+        world.cycle();
+        for (step, place) in steps.iter().zip(0..) {
+            if place == first.min(steps.len() - 1) {
+                world.keep_history();
+            }
+            play(&mut world, step);
+        }
+        let bundle = world.bundle();
+        let (from, last) = (bundle.manifest().first_cycle, bundle.manifest().last_cycle);
+        prop_assert_eq!(last, world.engine.n_cycles());
+        for at in [None, Some((from + at).min(last))] {
+            let mut replay = Replay::new(&bundle, at).expect("the cycle is in it");
+            prop_assert!(at.is_none_or(|at| replay.engine().n_cycles() <= at));
+            while let Some(step) = replay.step() {
+                prop_assert_eq!(difference(&step), (None, None));
+                prop_assert!(step.is_same);
+            }
+            prop_assert_eq!(replay.engine().n_cycles(), last);
+        }
+    }
+
+    #[test]
     fn ans_57_a_twin_of_any_moment_decides_the_same(
-        which in 0..6_usize,
+        which in 0..N_CONFIGS,
         at in 0..12_usize,
         steps in steps(),
     ) {

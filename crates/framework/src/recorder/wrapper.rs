@@ -1,6 +1,5 @@
 //! [`RecordedPlugin`] as a plugin: rules are recorded, all other methods are forwarded.
 
-use std::any::Any;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -51,13 +50,10 @@ impl Plugin for RecordedPlugin {
     fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
         self.plugin.as_quota().is_some().then_some(self)
     }
-    fn hand_over(&mut self) -> Option<Box<dyn Any + Send>> {
-        self.plugin.hand_over()
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        self.plugin.memory()
     }
-    fn copy_memory(&self) -> Option<Box<dyn Any + Send>> {
-        self.plugin.copy_memory()
-    }
-    fn take_over(&mut self, memory: Box<dyn Any + Send>) {
+    fn take_over(&mut self, memory: EarlierMemory) {
         self.plugin.take_over(memory);
     }
     fn last_writes(&mut self, now_micros: i64) -> Vec<Effect> {

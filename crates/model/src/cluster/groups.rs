@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::Cluster;
 use crate::ids::JobId;
 use crate::index::Index;
@@ -46,7 +48,7 @@ impl Cluster {
 /// Sub-jobs of policies that have tasks, by id, and the free rows. Free rows are reused, so match
 /// labels that change for months do not use up memory. The row of a sub-job decides nothing,
 /// because core.md 5.3 orders sub-jobs by index and id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SubJobRows {
     by_id: Index<usize>,
     /// Free rows; the one that was freed last is reused first. A pod that leaves and returns thus
@@ -57,7 +59,7 @@ pub(crate) struct SubJobRows {
 }
 
 /// Number of sub-jobs of a policy that have tasks, and how many of them have their minimum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SubJobTally {
     pub(crate) n_existing: u32,
     pub(crate) n_ready: u32,

@@ -11,6 +11,7 @@
 use std::mem::take;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_resource::amount;
 
 use crate::class::Shape;
@@ -24,7 +25,7 @@ use crate::request::{RequestGates, non_zero_request, pod_limits, pod_request};
 use crate::selector::HostPort;
 
 /// The inputs and the result for the pod that came last.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LastShape {
     containers: Vec<ContainerRecord>,
     init_containers: Vec<ContainerRecord>,

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::cluster::Cluster;
 use crate::ids::NodeId;
 use crate::record::NodeShardRecord;
 
 /// `--scheduler-sharding-mode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ShardingMode {
     /// Shards are ignored.
     #[default]
@@ -21,7 +23,7 @@ pub enum ShardingMode {
 }
 
 /// The division of nodes between schedulers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sharding {
     /// Effect of a shard.
     pub mode: ShardingMode,
@@ -36,7 +38,7 @@ impl Default for Sharding {
 }
 
 /// The NodeShards as last seen; ours as last written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Shards {
     by_name: BTreeMap<Arc<str>, NodeShardRecord>,
     /// Names of the nodes in our shard; the nodes need not exist.

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::{
     Allocation, ClaimPromise, DeviceClass, DeviceId, DeviceKind, DeviceObject, ResourceClaim,
     ResourceSlice,
@@ -13,7 +15,7 @@ use crate::reads::{self, Read};
 use crate::record::ObjectKey;
 
 /// ResourceClaims, DeviceClasses and ResourceSlices of the cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Devices {
     claims: BTreeMap<ObjectKey, ResourceClaim>,
     classes: BTreeMap<Arc<str>, DeviceClass>,
@@ -32,7 +34,7 @@ pub struct Devices {
 }
 
 /// The promises to tasks for one claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InFlight {
     /// Tasks that the claim is to be reserved for, each with the devices that one of them chose.
     /// `None` if the claim had devices before.

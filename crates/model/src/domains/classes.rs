@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::class::Class;
@@ -17,7 +18,7 @@ use crate::record::ObjectKey;
 use crate::selector::LabelSelector;
 
 /// The relations of a class to topology domains.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
     /// Matchers that select the pods of the class, by id.
     pub(super) meant_by: Vec<MatcherId>,
@@ -28,7 +29,7 @@ pub struct Links {
 }
 
 /// Pods of one class on one node, as filters see them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ClassPlace {
     pub(super) node: NodeId,
     pub(super) n_pods: i32,
@@ -37,7 +38,7 @@ pub(super) struct ClassPlace {
 }
 
 /// Terms and constraints of the pods of a class, resolved to counters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wants {
     /// One term per required affinity term, by its key. Each counts the pods that *all* required
     /// terms select (plugins-nodes.md 4.5).
@@ -54,7 +55,7 @@ pub struct Wants {
 }
 
 /// A spread constraint, resolved to its counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spreading {
     /// Counter of pods by domain.
     pub spread: SpreadId,
@@ -72,7 +73,7 @@ pub struct Spreading {
 }
 
 /// The classes and their links.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ClassIndex {
     rows: Column<ClassId, Links>,
     by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, ClassSet>>,
@@ -208,7 +209,7 @@ impl ClassIndex {
 }
 
 /// The classes with one value of a label, at least one. Most values occur in one job only.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum ClassSet {
     One(ClassId),
     #[expect(clippy::box_collection, reason = "it would make the other, frequent case larger")]

@@ -2,6 +2,7 @@
 //! goes updates the counters.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::domains::CounterSources;
 use crate::domains::classes::{ClassIndex, ClassPlace, Wants};
@@ -13,7 +14,7 @@ use crate::ids::{ClassId, InclusionId, KeyId, MatcherId, NodeId, SpreadId, Table
 use crate::pod_affinity::PodSelector;
 
 /// Topology keys, matchers and inclusions, and the counters that are built from them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Counters {
     pub(super) keys: TopologyKeys,
     pub(super) matchers: Matchers,

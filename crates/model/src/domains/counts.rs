@@ -4,10 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::{InclusionId, KeyId, MatcherId, ValueId};
 
 /// Counts of one domain of a term.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermCount {
     /// Number of pods that the term selects.
     pub meant: i32,
@@ -30,7 +32,7 @@ impl std::ops::AddAssign for TermCount {
 
 /// Counts by the values of a topology key: pods that a matcher selects, and pods that have the
 /// term.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Term {
     pub(super) matcher: MatcherId,
     /// The topology key.
@@ -70,7 +72,7 @@ impl Term {
 
 /// Counts by the values of a topology key: pods on included nodes that a matcher selects and that
 /// are not terminating.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
     pub(super) matcher: MatcherId,
     pub(super) inclusion: InclusionId,

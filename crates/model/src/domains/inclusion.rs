@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::domains::keys::TopologyKeys;
@@ -15,7 +16,7 @@ use crate::selector::{Labels, NodeSelectorTerm, Taint, TaintEffect, Toleration};
 use crate::toleration::any_tolerates;
 
 /// The conditions under which a node counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct InclusionRule {
     /// Topology keys, sorted and without duplicates; the node must have all of them.
     keys: Vec<Arc<str>>,
@@ -25,7 +26,7 @@ pub(super) struct InclusionRule {
     tolerations: Option<Vec<Toleration>>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 struct NodeMatch {
     selector: Option<Labels>,
     terms: Option<Vec<NodeSelectorTerm>>,
@@ -69,14 +70,14 @@ fn is_hard(taint: &Taint) -> bool {
 }
 
 /// The inclusions in use, by rule.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Inclusions {
     pub(super) rows: Table<InclusionId, Inclusion>,
     by_rule: FxHashMap<InclusionRule, InclusionId>,
 }
 
 /// The nodes that a rule admits, and their domains.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Inclusion {
     pub(super) rule: InclusionRule,
     pub(super) n_users: u32,

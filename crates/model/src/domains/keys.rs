@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::{Id, KeyId, NodeId, Table, ValueId};
 use crate::node::Node;
 use crate::selector::Labels;
 
 /// The topology keys in use, by name and by id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct TopologyKeys {
     pub(super) rows: Table<KeyId, TopologyKey>,
     by_name: FxHashMap<Arc<str>, KeyId>,
 }
 
 /// A node label that is used as topology key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct TopologyKey {
     name: Arc<str>,
     /// Number of terms, inclusions and spreads that use the key.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::ids::{MatcherId, SpreadId, Table, TermId};
@@ -12,7 +13,7 @@ use crate::pod_affinity::PodSelector;
 use crate::selector::{LabelSelector, Labels, Operator};
 
 /// The matchers, by content and by anchor.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Matchers {
     pub(super) rows: Table<MatcherId, Matcher>,
     by_content: FxHashMap<Vec<PodSelector>, MatcherId>,
@@ -24,7 +25,7 @@ pub(super) struct Matchers {
 }
 
 /// A set of selectors; it selects the pods that all of them select.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Matcher {
     /// Selectors, sorted and without duplicates.
     pub(super) selectors: Vec<PodSelector>,
@@ -36,7 +37,7 @@ pub(super) struct Matcher {
 }
 
 /// A condition that every selected class meets, by which matchers are indexed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Anchor {
     /// The class has the label with one of these values.
     Label(Arc<str>, Vec<Arc<str>>),

@@ -4,10 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::volume::VolumeName;
 
 /// The volumes that the pods of a node use, with counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeVolumes {
     /// Number of pods per volume.
     names: BTreeMap<VolumeName, u32>,

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::selector::{Labels, NodeSelectorTerm, Operator, Requirement};
 use crate::volume::{PersistentVolume, VolumeSource};
 
@@ -16,7 +18,7 @@ const OLD_REGION: &str = "failure-domain.beta.kubernetes.io/region";
 const DELIMITER: &str = "__";
 
 /// An in-tree volume type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InTree {
     /// `awsElasticBlockStore`.
     AwsEbs,

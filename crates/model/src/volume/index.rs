@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::TaskId;
 use crate::record::ObjectKey;
 use crate::volume::{BindingStage, Reservation, ReservedClaim, Volumes};
 
 /// The decision of a task about a claim that is not bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     /// The task that decided.
     pub task: TaskId,
@@ -19,7 +21,7 @@ pub struct Decision {
 }
 
 /// The decisions of all reservations, by object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReservedObjects {
     /// Volumes with the claims that get them.
     pub(super) volumes: BTreeMap<Arc<str>, ReservedClaim>,

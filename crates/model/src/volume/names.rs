@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::class::Class;
 use crate::record::ObjectKey;
 use crate::volume::{InTree, PodVolume, VolumeSource, Volumes};
 
 /// A volume by driver and handle. A volume that does not exist yet has an invented handle.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VolumeName {
     /// Name of the CSI driver.
     pub driver: Arc<str>,

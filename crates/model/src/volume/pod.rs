@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::ObjectKey;
 use crate::selector::Labels;
 use crate::volume::{InTree, VolumeSource, aws_ebs, gce_pd};
 
 /// A volume of a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum PodVolume {
     /// `persistentVolumeClaim`, or the claim made for an `ephemeral` volume.
     Claim(PodClaim),
@@ -17,7 +19,7 @@ pub enum PodVolume {
 }
 
 /// A PersistentVolumeClaim as a pod names it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodClaim {
     /// `claimName`, or `<pod>-<volume>` for an ephemeral volume; in the namespace of the pod.
     pub name: Arc<str>,
@@ -33,7 +35,7 @@ impl PodClaim {
 }
 
 /// A disk named in the pod.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Disk {
     /// `gcePersistentDisk`.
     GcePd {

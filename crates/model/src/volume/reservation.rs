@@ -4,13 +4,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::ClaimPromise;
 use crate::numa::CpuSet;
 use crate::record::ObjectKey;
 use crate::selector::Labels;
 
 /// A claim with its uid, which distinguishes it from a later claim with the same name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservedClaim {
     /// Namespace and name.
     pub key: ObjectKey,
@@ -19,7 +21,7 @@ pub struct ReservedClaim {
 }
 
 /// Progress of the binding of a task's volumes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindingStage {
     /// Nothing has left the scheduler.
     #[default]
@@ -41,7 +43,7 @@ pub enum BindingStage {
 }
 
 /// The volumes, claims and devices that a task is promised.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Volumes that the task binds to its claims.
     pub bindings: Vec<(ReservedClaim, Arc<str>)>,

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::TaskId;
 use crate::reads::{self, Read};
 use crate::record::ObjectKey;
@@ -14,7 +16,7 @@ use crate::volume::{
 };
 
 /// Volumes, claims and storage objects of the cluster.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Volumes {
     volumes: BTreeMap<Arc<str>, PersistentVolume>,
     claims: BTreeMap<ObjectKey, PersistentVolumeClaim>,

@@ -112,7 +112,7 @@ async fn ans_16_bad_requests_are_told_what_is_wrong() {
         ("queues/nothing", 404, "no queue nothing"),
         ("queues/nothing/line", 404, "no queue nothing"),
         ("nodes/nothing", 404, "no node nothing"),
-        ("bundles/now", 404, "no such path\nhint: "),
+        ("bundles/then", 404, "no such path\nhint: "),
         ("/", 404, "no such path\nhint: "),
     ];
     for (path, code, text) in cases {
@@ -156,4 +156,19 @@ fn ans_71_the_document_of_the_routes_is_up_to_date() {
     for name in references.map(|rest| rest.split('"').next().unwrap()) {
         assert!(schemas.get(name).is_some(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn ans_74_a_bundle_is_a_file_and_one_a_minute() {
+    let page = Page::new();
+    let reply = page.get("admin", "bundles/now?cycles=3").await;
+    assert_eq!((reply.code, &*reply.text), (200, "Some(3) cycles"));
+    assert_eq!(reply.headers["content-type"], "application/gzip");
+    let named = "attachment; filename=\"bundle-7.tar.gz\"";
+    assert_eq!(reply.headers["content-disposition"], named);
+    let again = page.get("admin", "bundles/now").await;
+    assert_eq!((again.code, &*again.message()), (429, "too many bundles: 1 a minute"));
+    assert_eq!(page.get("admin", "summary").await.code, 200, "other questions are free");
+    let wrong = Page::new().get("admin", "bundles/now?cycles=x").await;
+    assert_eq!((wrong.code, &*wrong.message()), (400, "cycles: \"x\" is no number"));
 }

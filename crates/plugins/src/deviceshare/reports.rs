@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{DeviceUse, NodeDevices, Outbox, Sample, SessionView};
 use vc_model::{ChangeReader, JobId, NodeId};
 use vc_resource::Resource;
@@ -11,14 +12,15 @@ use vc_resource::Resource;
 use super::family::{DeviceFamily, DeviceNode};
 
 /// What is reported about each node.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct DeviceReports {
     /// The nodes that were looked at. By default every node is looked at next.
+    #[serde(skip)]
     read: ChangeReader<NodeId>,
     nodes: BTreeMap<NodeId, NodeReport>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct NodeReport {
     node: Arc<str>,
     /// The annotations that take devices away.

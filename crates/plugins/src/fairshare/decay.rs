@@ -2,6 +2,8 @@
 //! touched (forward decay). Integers only: the same bits on every machine.
 //! Specification: fair-share.md 2, FS-12 to FS-15.
 
+use serde::{Deserialize, Serialize};
+
 /// Number of steps of the table in a half-life.
 const STEPS: i128 = 4096;
 const STEP_BITS: usize = 12;
@@ -45,7 +47,7 @@ const fn table() -> [i64; STEPS as usize + 1] {
 }
 
 /// The weight of a moment, relative to an origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Decay {
     /// In microseconds, above 0.
     pub(super) half_life: i64,

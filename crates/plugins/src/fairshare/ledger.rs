@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use vc_framework::SessionView;
 use vc_model::{Job, JobId, QueueId, TaskId, TaskStatus};
 
@@ -15,7 +16,7 @@ use super::shares::{ShareRule, ShareUsages};
 use crate::rules::is_in_session;
 
 /// Usage that grows with time: closed + rate · weight of the time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Usage {
     /// A: usage of ended tasks, less what running tasks did not use before they began.
     pub(super) closed: i128,
@@ -48,7 +49,7 @@ impl Usage {
 
 /// How the operations of a session have changed the rate of an account. Those of trials are undone
 /// later.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct RateRange {
     /// Usage before the first of them.
     pub(super) opened: Usage,
@@ -59,7 +60,7 @@ pub(super) struct RateRange {
 }
 
 /// A namespace in a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Account {
     pub(super) queue: Arc<str>,
     pub(super) name: Arc<str>,
@@ -88,7 +89,7 @@ impl Account {
 }
 
 /// The charged tasks of a job.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct JobCharge {
     /// Place of the account.
     account: usize,
@@ -98,7 +99,7 @@ struct JobCharge {
 }
 
 /// Usage of all accounts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Ledger {
     pub(super) decay: Decay,
     /// A place is `None` if its account was forgotten.

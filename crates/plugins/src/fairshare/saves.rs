@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_conf::Config;
 use vc_framework::{Effect, SessionView};
 use vc_model::{ObjectKey, SavedAccount, SavedUsage, UsageScale};
@@ -34,7 +35,7 @@ impl UsageConfigMap {
 }
 
 /// What was saved of a ledger.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SaveLog {
     /// True if no usage has changed since the last save.
     pub(super) is_saved: bool,

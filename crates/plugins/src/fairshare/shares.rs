@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::SessionView;
 use vc_model::{QueueId, SavedShare};
 use vc_resource::{Dim, Fractional, Resource};
@@ -32,7 +33,7 @@ impl ShareRule {
 type UsageByDim = BTreeMap<Dim, Usage>;
 
 /// Usage of all queues by dimension, and of the cluster as if it had used what its nodes offer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ShareUsages {
     table: ShareTable,
     /// The table that was last saved.
@@ -48,7 +49,7 @@ pub(super) struct ShareUsages {
     parts: BTreeMap<Arc<str>, Fractional>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ShareTable {
     /// By name of the queue.
     queues: BTreeMap<Arc<str>, UsageByDim>,

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{Outbox, SessionView};
 use vc_model::{ChangeReader, Node, NodeId};
 use vc_resource::Dim;
 
 /// The nodes that were reported.
-#[derive(Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct NumaReports {
+    #[serde(skip)]
     changed: ChangeReader<NodeId>,
     /// Number of CPUs in the Numatopology and in the node, by node.
     reported: BTreeMap<Arc<str>, (usize, i64)>,

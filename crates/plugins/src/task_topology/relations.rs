@@ -1,9 +1,11 @@
 //! How the roles of a job relate, read from the annotations of its PodGroup.
 //! Specification: plugins-nodes.md 13.1, 13.2.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_model::{Job, TaskTopology};
 
 /// Numbers of tasks by role.
@@ -21,10 +23,10 @@ pub(super) struct RoleRelations {
 }
 
 /// An annotation that makes the plugin ignore its job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct TopologyProblem {
     /// Last part of the key of the annotation.
-    pub(super) annotation: &'static str,
+    pub(super) annotation: Cow<'static, str>,
     /// The problem, in the words of Volcano.
     pub(super) text: Arc<str>,
 }
@@ -103,7 +105,8 @@ fn group(
     annotation: &'static str,
     text: &str,
 ) -> Result<Vec<Arc<str>>, TopologyProblem> {
-    let problem = |text: String| TopologyProblem { annotation, text: text.into() };
+    let problem =
+        |text: String| TopologyProblem { annotation: annotation.into(), text: text.into() };
     let mut group: Vec<Arc<str>> = Vec::new();
     for name in text.split(',').filter(|name| !name.is_empty()) {
         let Some((role, _)) = job.roles.get_key_value(name).filter(|(_, tasks)| 0 < tasks.total())

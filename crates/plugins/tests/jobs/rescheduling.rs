@@ -135,7 +135,7 @@ fn runs_keep_their_interval_over_a_reload() {
         assert_eq!(named.len(), expected, "{minutes}");
     }
     let (mut second, _) = plugins(&arguments);
-    second.succeed(first);
+    second.copy_memory(&first);
     fixture::apply(
         &mut cluster,
         "load low cpu=10 memory=10 at=540\n load high cpu=80 memory=80 at=540",

@@ -98,7 +98,7 @@ impl Cycles {
     pub(crate) fn reload(&mut self, tiers: &str) {
         let (plugins, _) = PluginSet::new(&config(tiers), vc_plugins::ALL);
         let earlier = std::mem::replace(&mut self.plugins, plugins);
-        self.plugins.succeed(earlier);
+        self.plugins.copy_memory(&earlier);
     }
 }
 

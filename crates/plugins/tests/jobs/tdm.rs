@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use vc_framework::SessionState;
-use vc_model::{Code, Finding, TaskId, fixture};
+use vc_model::{Code, Finding, TaskId, UtcOffset, fixture};
 
 use crate::support::{
     Cycles, evict, in_session, in_session_of, job, names, plugin, series, task, tasks, warnings,
@@ -74,7 +74,7 @@ fn jobs_93_a_window_over_midnight_is_open_after_it() {
     let night = "tdm tdm.revocable-zone.rz1=22:00-6:00";
     let is_open = |offset: fn(i64) -> i64, hour: i64| {
         let mut cluster = fixture::cluster(&text);
-        cluster.settings.utc_offset_seconds = offset;
+        cluster.settings.utc_offset = UtcOffset::Local(offset);
         in_session_of(cluster, night, hour * 3600, |session| {
             findings(session, task(session, "j/any"), "open").is_empty()
         })

@@ -2,6 +2,7 @@
 
 pub(crate) mod fuzz;
 pub(crate) mod load;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -1,7 +1,7 @@
 //! `vcsim run`.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
@@ -29,6 +29,9 @@ pub(crate) struct RunArgs {
     /// Exit with 1 when an object cannot be read, or a plugin of the configuration is unknown.
     #[arg(long)]
     strict: bool,
+    /// Also write what the scheduler was given into this file, for vcsim replay.
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
     /// Files, directories, or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -43,10 +46,11 @@ enum RunOutput {
 
 impl RunArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let options = match self.simulate.options(self.paths) {
+        let mut options = match self.simulate.options(self.paths) {
             Ok(options) => options,
             Err(error) => return misuse(error),
         };
+        options.keeps_history = self.bundle.is_some();
         let ran = match run(&options) {
             Ok(ran) => ran,
             Err(error) => return fail(&error),
@@ -58,8 +62,19 @@ impl RunArgs {
             Ok(text) => print(&text),
             Err(error) => return fail(&error),
         }
+        if let Some(path) = &self.bundle
+            && let Err(error) = write_bundle(path, ran.bundle.as_ref())
+        {
+            return fail(&error);
+        }
         ExitCode::from(u8::from(ran.is_broken || self.strict && !ran.problems.is_empty()))
     }
+}
+
+fn write_bundle(path: &Path, bundle: Option<&Result<Vec<u8>, String>>) -> Result<(), String> {
+    let bundle = bundle.ok_or("no bundle: the configuration asks services outside")?.as_ref()?;
+    std::fs::write(path, bundle)
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 fn rendered(ran: &RunOutcome, output: RunOutput) -> Result<String, String> {

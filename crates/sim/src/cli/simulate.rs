@@ -61,6 +61,7 @@ impl SimulateArgs {
         let allowed = self.allow_missing_plugins.iter().map(String::as_str);
         let allow_missing = AllowMissing::of(allowed);
         let scheduler_conf = self.scheduler_conf;
-        Ok(RunOptions { scheduler_conf, allow_missing, until, kubelet, paths })
+        let keeps_history = false;
+        Ok(RunOptions { scheduler_conf, allow_missing, until, kubelet, keeps_history, paths })
     }
 }

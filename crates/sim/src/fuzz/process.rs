@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
-use vc_engine::{Engine, EngineOptions, Evaluator};
+use vc_engine::{Engine, EngineCommand, EngineOptions, Evaluator};
 use vc_kube::{
-    ClientError, Clients, CyclePace, Election, EngineCommand, EngineMessage, EngineVisit, Feeds,
-    KindSet, LeaderFailure, LeaderSetup, LeaderThreads, LeaderWork, Leadership, Observer,
-    ScheduleTrigger, SchedulerLoop,
+    ClientError, Clients, CyclePace, Election, EngineMessage, EngineVisit, Feeds, KindSet,
+    LeaderFailure, LeaderSetup, LeaderThreads, LeaderWork, Leadership, Observer, ScheduleTrigger,
+    SchedulerLoop,
 };
 
 use super::config_file::{ConfigFile, FollowedConfig};

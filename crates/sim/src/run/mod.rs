@@ -53,6 +53,8 @@ pub struct RunOptions {
     pub allow_missing: AllowMissing,
     pub until: RunLimit,
     pub kubelet: KubeletMode,
+    /// True if a bundle is wanted of it.
+    pub keeps_history: bool,
     /// Files, directories and `-`.
     pub paths: Vec<PathBuf>,
 }
@@ -76,6 +78,9 @@ pub struct RunOutcome {
     pub problems: Vec<String>,
     /// Whether a file is neither YAML nor JSON: what follows in it was not run.
     pub is_broken: bool,
+    /// The bundle, or why there is none. `None`: none was wanted, or the configuration asks services
+    /// outside.
+    pub bundle: Option<Result<Vec<u8>, String>>,
 }
 
 /// Reads the objects and runs the cycles.
@@ -83,8 +88,8 @@ pub struct RunOutcome {
 /// # Errors
 /// A path or the configuration cannot be read.
 pub fn run(options: &RunOptions) -> Result<RunOutcome, RunError> {
-    let Simulated { result, problems, is_broken, .. } = simulate(options)?;
-    Ok(RunOutcome { result, problems, is_broken })
+    let Simulated { simulation, result, problems, is_broken, .. } = simulate(options)?;
+    Ok(RunOutcome { result, problems, is_broken, bundle: simulation.bundle() })
 }
 
 /// A simulation after its last cycle.
@@ -124,6 +129,9 @@ pub(crate) fn simulate(options: &RunOptions) -> Result<Simulated, RunError> {
         kubelet: options.kubelet,
     });
     simulation.keep_timeline();
+    if options.keeps_history {
+        simulation.keep_history();
+    }
     problems.extend(told_once(&findings));
     result.warnings.extend(warnings.iter().map(ToString::to_string));
     let last = cycles(&mut simulation, options.until, &mut result);

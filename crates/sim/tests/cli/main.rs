@@ -8,6 +8,7 @@ mod common;
 mod fuzz;
 mod load;
 mod quota;
+mod replay;
 mod run;
 mod scenario;
 mod usage;

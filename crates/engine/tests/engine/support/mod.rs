@@ -14,9 +14,11 @@ mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use vc_bundle::{Bundle, BundleWriter, History, RecordedInput, decided_text, encode_checkpoint};
 use vc_conf::Config;
 use vc_engine::{
-    CycleTime, Effect, EffectDigest, Engine, EngineOptions, Evaluator, Nomination, Report,
+    BatchKind, Checkpoint, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand,
+    EngineOptions, Evaluator, Nomination, Report,
 };
 use vc_model::*;
 
@@ -37,6 +39,8 @@ pub(crate) struct World {
     plain: Option<Engine>,
     /// A twin of the engine, made in the middle of the story. `None`: nobody follows.
     twin: Option<Engine>,
+    /// What the engine was given. `None`: nobody records it.
+    history: Option<History>,
     options: EngineOptions,
     nodes: BTreeMap<Arc<str>, NodeRecord>,
     classes: BTreeMap<Arc<str>, PriorityClassRecord>,
@@ -105,6 +109,7 @@ impl World {
             engine,
             plain: Some(plain),
             twin: None,
+            history: None,
             options,
             nodes: BTreeMap::new(),
             classes: BTreeMap::new(),
@@ -207,6 +212,7 @@ impl World {
 
     /// The API server has claims for devices from now on.
     pub(crate) fn serve_devices(&mut self) {
+        self.record(&RecordedInput::Command(EngineCommand::ServeDevices));
         self.plain.iter_mut().for_each(Engine::serve_devices);
         self.twin.iter_mut().for_each(Engine::serve_devices);
         self.engine.serve_devices();
@@ -214,6 +220,7 @@ impl World {
 
     /// Another configuration, without anything to warn of.
     pub(crate) fn configure(&mut self, config: &Config) {
+        self.record(&RecordedInput::Command(EngineCommand::Configure(Box::new(config.clone()))));
         if let Some(plain) = &mut self.plain {
             plain.configure(config);
         }
@@ -229,6 +236,53 @@ impl World {
         self.engine.explain(false);
         self.twin = self.engine.twin();
         assert!(self.twin.is_some());
+    }
+
+    /// From now on an engine that is made of the stored state follows, and must decide the same.
+    pub(crate) fn follow_stored(&mut self) {
+        self.follow();
+        let checkpoint = self.twin.take().expect("it follows");
+        let checkpoint = checkpoint.into_checkpoint().expect("a cycle is over");
+        let mut bytes = Vec::new();
+        ciborium::into_writer(&checkpoint, &mut bytes).expect("it is stored");
+        let stored: Checkpoint = ciborium::from_reader(&*bytes).expect("it is read");
+        let restored = Engine::restore(stored, Evaluator::Fast);
+        assert_eq!(restored.cluster().check(), Ok(()));
+        self.twin = Some(restored);
+    }
+
+    /// From now on what the engine is given is recorded.
+    pub(crate) fn keep_history(&mut self) {
+        // As in the process: only the twin explains.
+        self.engine.explain(false);
+        self.history = Some(History::new(usize::MAX));
+        self.begin_segment();
+    }
+
+    /// Returns what was recorded, as a bundle.
+    pub(crate) fn bundle(&self) -> Bundle {
+        let history = self.history.as_ref().expect("it is kept").copy();
+        let mut bytes = Vec::new();
+        let writer = BundleWriter::new(&history, None).expect("there is a state");
+        writer.write(&mut bytes).expect("memory takes it");
+        Bundle::read(&*bytes).expect("it is read")
+    }
+
+    fn record(&mut self, input: &RecordedInput) {
+        let cycle = self.engine.n_cycles();
+        self.history.iter_mut().for_each(|history| history.record(input, cycle));
+    }
+
+    /// Begins a segment of the history, if one is due.
+    fn begin_segment(&mut self) {
+        let now_micros = self.now_micros;
+        let Some(history) = self.history.as_mut().filter(|it| it.is_due(now_micros)) else {
+            return;
+        };
+        let segment = history.begin(self.engine.n_cycles(), now_micros);
+        let checkpoint = self.engine.twin().expect("no service is asked");
+        let checkpoint = checkpoint.into_checkpoint().expect("a cycle is over");
+        assert!(history.put(segment, encode_checkpoint(&checkpoint).expect("it is stored")));
     }
 
     /// One cycle; its writes are stored and come back through the watches before the next one.
@@ -281,7 +335,15 @@ impl World {
         let plain = self.plain.as_mut();
         let plain = plain.map(|plain| log::quietly(|| plain.cycle(self.inbox.clone(), now)));
         let twin = self.twin.as_mut().map(|twin| twin.cycle(self.inbox.clone(), now).0);
+        let events = self.history.as_ref().map(|_| self.inbox.clone());
         let (effects, mut report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
+        if let Some(events) = events {
+            let (kind, digest) = (BatchKind::Cycle, digest(&effects));
+            let batch = EngineBatch { kind, events, now, digest };
+            let decided = effects.iter().map(decided_text).collect();
+            self.record(&RecordedInput::Batch { batch, decided });
+            self.begin_segment();
+        }
         if let Some(twin) = twin {
             let differ = effects.iter().zip(&twin).find(|(engine, twin)| engine != twin);
             assert_eq!(differ, None, "engine and twin decide differently");

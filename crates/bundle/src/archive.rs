@@ -1,0 +1,270 @@
+//! The file of a bundle: a compressed tar archive with a manifest. Nothing is unpacked to disk.
+//! Specification: answers.md 15 (ANS-103), 16.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::{GzDecoder, MultiGzDecoder};
+use flate2::write::GzEncoder;
+use ring::digest::{SHA256, digest};
+use vc_engine::Checkpoint;
+
+use crate::RecordedInput;
+use crate::history::{HistoryCopy, Segment};
+use crate::manifest::{FORMAT, KIND, Manifest, NAME};
+
+/// Why a bundle cannot be written or read. The texts name the file inside of the bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// There is no state from which anything could follow.
+    #[error("there is no state yet")]
+    Empty,
+    /// It cannot be read or written as an archive.
+    #[error("no bundle: {0}")]
+    Archive(#[from] std::io::Error),
+    /// It has no manifest, or one that cannot be read.
+    #[error("{NAME}: {0}")]
+    Manifest(String),
+    /// It was written in another format.
+    #[error(
+        "{NAME}: format {format}, this version reads {FORMAT}\nhint: use vcsim {version}, which wrote it"
+    )]
+    Format {
+        /// Number of the format.
+        format: u32,
+        /// The version that wrote it.
+        version: String,
+    },
+    /// A file is missing, is not in the manifest, or differs.
+    #[error("{name}: {problem}")]
+    File {
+        /// Name of the file.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The cycle is not in it.
+    #[error("cycle {cycle} is not in the bundle: {first}..{last}")]
+    Cycle {
+        /// The cycle that was asked for.
+        cycle: u64,
+        /// The first cycle.
+        first: u64,
+        /// The last cycle.
+        last: u64,
+    },
+}
+
+/// Collects the files of a bundle.
+pub struct BundleWriter {
+    manifest: Manifest,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl BundleWriter {
+    /// Begins with the last `n_cycles` cycles of a history; `None`: all. A few more may be in it,
+    /// because it begins with a checkpoint.
+    ///
+    /// # Errors
+    /// The history is empty, or cannot be decompressed.
+    pub fn new(history: &HistoryCopy, n_cycles: Option<u64>) -> Result<Self, BundleError> {
+        let segments = history.last(n_cycles);
+        let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
+            return Err(BundleError::Empty);
+        };
+        let manifest = Manifest {
+            kind: KIND.to_owned(),
+            format: FORMAT,
+            version: String::new(),
+            flags: Vec::new(),
+            first_cycle: first.cycle,
+            last_cycle: last.last_cycle,
+            files: BTreeMap::new(),
+        };
+        let mut writer = Self { manifest, files: Vec::new() };
+        for segment in segments {
+            writer.add_segment(segment)?;
+        }
+        Ok(writer)
+    }
+
+    fn add_segment(&mut self, segment: &Segment) -> Result<(), BundleError> {
+        if let Some(checkpoint) = &segment.checkpoint {
+            let mut bytes = Vec::new();
+            GzDecoder::new(&*checkpoint.0).read_to_end(&mut bytes)?;
+            self.add(&state_name(segment.cycle), bytes);
+        }
+        let mut bytes = Vec::new();
+        for block in &segment.blocks {
+            GzDecoder::new(&**block).read_to_end(&mut bytes)?;
+        }
+        bytes.extend(&segment.open);
+        self.add(&inputs_name(segment.cycle), bytes);
+        Ok(())
+    }
+
+    /// Says by which version and with which flags the process runs.
+    pub fn about(&mut self, version: &str, flags: Vec<String>) {
+        (self.manifest.version, self.manifest.flags) = (version.to_owned(), flags);
+    }
+
+    /// Returns the number of the last cycle.
+    pub fn last_cycle(&self) -> u64 {
+        self.manifest.last_cycle
+    }
+
+    /// Adds a file for people.
+    pub fn add(&mut self, name: &str, contents: Vec<u8>) {
+        self.files.push((name.to_owned(), contents));
+    }
+
+    /// Writes the archive, the manifest first. All times in it are 0, so that equal contents are
+    /// equal files.
+    ///
+    /// # Errors
+    /// `out` refuses.
+    pub fn write(mut self, out: impl Write) -> Result<(), BundleError> {
+        let sums = self.files.iter().map(|(name, contents)| (name.clone(), sha256(contents)));
+        self.manifest.files = sums.collect();
+        let manifest = serde_json::to_vec_pretty(&self.manifest)
+            .map_err(|error| BundleError::Manifest(error.to_string()))?;
+        let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
+        let named = self.files.iter().map(|(name, contents)| (&**name, contents));
+        for (name, contents) in std::iter::once((NAME, &manifest)).chain(named) {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(contents.len() as u64);
+            header.set_mode(0o600);
+            header.set_cksum();
+            archive.append_data(&mut header, name, &**contents)?;
+        }
+        archive.into_inner()?.finish()?.flush()?;
+        Ok(())
+    }
+}
+
+/// A bundle in memory.
+#[derive(Debug)]
+pub struct Bundle {
+    manifest: Manifest,
+    files: BTreeMap<String, Vec<u8>>,
+    /// The last cycles before each list of inputs.
+    segments: Vec<u64>,
+}
+
+impl Bundle {
+    /// Reads a bundle and checks its files against the manifest.
+    ///
+    /// # Errors
+    /// It is no bundle, of another format, or damaged.
+    pub fn read(input: impl Read) -> Result<Self, BundleError> {
+        let mut files = BTreeMap::new();
+        let mut archive = tar::Archive::new(MultiGzDecoder::new(input));
+        for entry in archive.entries()? {
+            let mut entry = entry?;
+            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let mut contents = Vec::new();
+            entry.read_to_end(&mut contents)?;
+            files.insert(name, contents);
+        }
+        let manifest = files.remove(NAME).ok_or_else(|| missing(NAME))?;
+        let manifest: Manifest = serde_json::from_slice(&manifest)
+            .map_err(|error| BundleError::Manifest(error.to_string()))?;
+        if manifest.kind != KIND {
+            return Err(BundleError::Manifest(format!("kind {}, not {KIND}", manifest.kind)));
+        }
+        if manifest.format != FORMAT {
+            let Manifest { format, version, .. } = manifest;
+            return Err(BundleError::Format { format, version });
+        }
+        check(&manifest, &files)?;
+        let number = |name: &String| {
+            name.strip_prefix("inputs-")?.strip_suffix(".cbor")?.parse::<u64>().ok()
+        };
+        let mut segments: Vec<u64> = files.keys().filter_map(number).collect();
+        segments.sort_unstable();
+        Ok(Self { manifest, files, segments })
+    }
+
+    /// Returns the manifest.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Returns a file. Returns `None` if there is none of this name.
+    pub fn file(&self, name: &str) -> Option<&[u8]> {
+        self.files.get(name).map(|contents| &**contents)
+    }
+
+    /// Returns the last state at or before the end of a cycle; `None`: the first one.
+    ///
+    /// # Errors
+    /// The bundle does not have the cycle, or the state cannot be read.
+    pub(crate) fn checkpoint(&self, at: Option<u64>) -> Result<Checkpoint, BundleError> {
+        let Manifest { first_cycle: first, last_cycle: last, .. } = self.manifest;
+        if let Some(cycle) = at.filter(|at| !(first..=last).contains(at)) {
+            return Err(BundleError::Cycle { cycle, first, last });
+        }
+        let at = at.unwrap_or(first);
+        let before = self.segments.iter().rev().filter(|&&cycle| cycle <= at);
+        let name = before.map(|&cycle| state_name(cycle)).find(|it| self.files.contains_key(it));
+        let name = name.ok_or_else(|| missing(&state_name(first)))?;
+        let contents = &*self.files[&name];
+        ciborium::from_reader(contents).map_err(|error| unreadable(&name, &error))
+    }
+
+    /// Returns the inputs after this cycle, in order.
+    ///
+    /// # Errors
+    /// An input cannot be read.
+    pub(crate) fn inputs(&self, after: u64) -> Result<Vec<RecordedInput>, BundleError> {
+        let mut inputs = Vec::new();
+        for &cycle in self.segments.iter().filter(|&&cycle| after <= cycle) {
+            let name = inputs_name(cycle);
+            let mut rest = self.file(&name).unwrap_or_default();
+            while !rest.is_empty() {
+                let input = ciborium::from_reader(&mut rest);
+                inputs.push(input.map_err(|error| unreadable(&name, &error))?);
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+fn check(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
+    for name in files.keys() {
+        if !manifest.files.contains_key(name) {
+            let problem = "not in the manifest".to_owned();
+            return Err(BundleError::File { name: name.clone(), problem });
+        }
+    }
+    for (name, sum) in &manifest.files {
+        let contents = files.get(name).ok_or_else(|| missing(name))?;
+        if sha256(contents) != *sum {
+            let problem = "checksum differs".to_owned();
+            return Err(BundleError::File { name: name.clone(), problem });
+        }
+    }
+    Ok(())
+}
+
+fn missing(name: &str) -> BundleError {
+    BundleError::File { name: name.to_owned(), problem: "missing".to_owned() }
+}
+
+fn unreadable(name: &str, error: &dyn std::fmt::Display) -> BundleError {
+    BundleError::File { name: name.to_owned(), problem: error.to_string() }
+}
+
+fn state_name(cycle: u64) -> String {
+    format!("state-{cycle}.cbor")
+}
+
+fn inputs_name(cycle: u64) -> String {
+    format!("inputs-{cycle}.cbor")
+}
+
+fn sha256(contents: &[u8]) -> String {
+    let sum = digest(&SHA256, contents);
+    sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,33 @@
+//! The first file of a bundle: what it is, and the checksums of the others.
+//! Specification: answers.md 15 (ANS-103).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Number of the format. A reader refuses files of another number.
+pub const FORMAT: u32 = 1;
+/// The value of `kind`.
+pub(crate) const KIND: &str = "Bundle";
+/// Name of the file.
+pub(crate) const NAME: &str = "manifest.json";
+
+/// The contents of `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// `Bundle`.
+    pub kind: String,
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The version that wrote it.
+    pub version: String,
+    /// The flags of the process.
+    pub flags: Vec<String>,
+    /// The last cycle before the first input.
+    pub first_cycle: u64,
+    /// The last cycle of the inputs; the same as `first_cycle` if there are none.
+    pub last_cycle: u64,
+    /// SHA-256 of each other file in hexadecimal digits, by name.
+    pub files: BTreeMap<String, String>,
+}

@@ -1,0 +1,160 @@
+//! Segments, their limit, and what a bundle takes of them. Specification: answers.md 15, cases 96, 97.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+use vc_bundle::{
+    Bundle, BundleError, BundleWriter, CheckpointText, History, HistoryCopy, RecordedInput, Replay,
+    encode_checkpoint,
+};
+use vc_engine::{
+    BatchKind, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand, EngineOptions,
+};
+use vc_model::{ClusterEvent, NodeRecord};
+
+const MINUTE: i64 = 60_000_000;
+
+fn engine() -> Engine {
+    Engine::new(EngineOptions::default(), &Config::default()).0
+}
+
+fn checkpoint(engine: &Engine) -> CheckpointText {
+    encode_checkpoint(&engine.copy().into_checkpoint().unwrap()).unwrap()
+}
+
+/// A cycle at this minute in which a node of this number comes.
+fn cycle(engine: &mut Engine, minute: i64) -> RecordedInput {
+    let name = format!("node-{minute}").into();
+    let node = NodeRecord { name, ..NodeRecord::default() };
+    let events = vec![ClusterEvent::NodeApplied(Box::new(node))];
+    let now = CycleTime { unix_micros: minute * MINUTE };
+    let (effects, _report) = engine.cycle(events.clone(), now);
+    let mut digest = EffectDigest::default();
+    digest.add(&effects);
+    let batch = EngineBatch { kind: BatchKind::Cycle, events, now, digest: digest.value() };
+    RecordedInput::Batch { batch, decided: Vec::new() }
+}
+
+/// A history of so many minutes with a cycle in each, as the process keeps it.
+fn kept(engine: &mut Engine, most_bytes: usize, n_minutes: i64) -> History {
+    let mut history = History::new(most_bytes);
+    for minute in 0..n_minutes {
+        if history.is_due(minute * MINUTE) {
+            let segment = history.begin(engine.n_cycles(), minute * MINUTE);
+            history.put(segment, checkpoint(engine));
+        }
+        let input = cycle(engine, minute);
+        history.record(&input, engine.n_cycles());
+    }
+    history
+}
+
+fn bundle(history: &HistoryCopy, n_cycles: Option<u64>) -> Result<Bundle, BundleError> {
+    let mut bytes = Vec::new();
+    BundleWriter::new(history, n_cycles)?.write(&mut bytes)?;
+    Bundle::read(&*bytes)
+}
+
+fn range(bundle: &Bundle) -> (u64, u64) {
+    (bundle.manifest().first_cycle, bundle.manifest().last_cycle)
+}
+
+#[test]
+fn ans_96_a_segment_begins_every_ten_minutes_with_news() {
+    let history = kept(&mut engine(), usize::MAX, 35).copy();
+    let whole = bundle(&history, None).unwrap();
+    assert_eq!(range(&whole), (0, 35));
+    let states = whole.manifest().files.keys().filter(|name| name.starts_with("state-"));
+    let states: Vec<&String> = states.collect();
+    assert_eq!(states, ["state-0.cbor", "state-10.cbor", "state-20.cbor", "state-30.cbor"]);
+    // As few segments as the cycles need.
+    for (n_cycles, first) in [(1, 30), (5, 30), (6, 20), (25, 10), (99, 0)] {
+        let part = bundle(&history, Some(n_cycles)).unwrap();
+        assert_eq!(range(&part), (first, 35), "{n_cycles} cycles");
+    }
+    let mut quiet = History::new(usize::MAX);
+    let segment = quiet.begin(0, 0);
+    assert!(!quiet.is_due(60 * MINUTE), "its state is being stored");
+    quiet.put(segment, checkpoint(&engine()));
+    assert!(!quiet.is_due(60 * MINUTE), "nothing has happened");
+}
+
+#[test]
+fn ans_96_the_oldest_segment_goes() {
+    let mut engine = engine();
+    let history = kept(&mut engine, 60_000, 200).copy();
+    let kept = bundle(&history, None).unwrap();
+    let (first, last) = range(&kept);
+    assert!(0 < first && last == 200, "{first}..{last}");
+    let mut replay = Replay::new(&kept, None).unwrap();
+    while let Some(step) = replay.step() {
+        assert!(step.is_same);
+    }
+    assert_eq!(replay.engine().n_cycles(), 200);
+}
+
+#[test]
+fn ans_96_no_history() {
+    let mut none = History::new(0);
+    assert!(!none.is_on() && !none.is_due(0));
+    let mut engine = engine();
+    let input = cycle(&mut engine, 0);
+    none.record(&input, 1);
+    assert!(matches!(bundle(&none.copy(), None), Err(BundleError::Empty)));
+    // The state alone can still be had.
+    let now = HistoryCopy::of_now(engine.n_cycles(), checkpoint(&engine));
+    let bundle = bundle(&now, None).unwrap();
+    assert_eq!(range(&bundle), (1, 1));
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    assert!(replay.step().is_none());
+    assert_eq!(replay.engine().cluster().nodes.len(), 1);
+}
+
+#[test]
+fn ans_96_a_state_beyond_the_limit_switches_the_history_off() {
+    let mut history = History::new(100);
+    let segment = history.begin(0, 0);
+    assert!(!history.put(segment, checkpoint(&engine())));
+    assert!(!history.is_on() && !history.is_due(i64::MAX));
+}
+
+#[test]
+fn ans_100_what_was_recorded_while_the_state_was_stored_is_there() {
+    let mut engine = engine();
+    let mut history = History::new(usize::MAX);
+    let segment = history.begin(0, 0);
+    let stored = checkpoint(&engine);
+    let input = cycle(&mut engine, 0);
+    history.record(&input, 1);
+    assert!(history.copy().is_empty(), "there is nothing to begin with");
+    history.put(segment, stored);
+    let bundle = bundle(&history.copy(), None).unwrap();
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    assert_eq!(replay.next_cycle(), 1);
+    assert!(replay.step().unwrap().is_same && replay.step().is_none());
+}
+
+#[test]
+fn ans_97_commands_are_inputs() {
+    let mut engine = engine();
+    let mut history = History::new(usize::MAX);
+    let segment = history.begin(0, 0);
+    history.put(segment, checkpoint(&engine));
+
+    let mut config = Config { actions: vec!["allocate".to_owned()], ..Config::default() };
+    config.metrics.insert("elasticsearch.password".to_owned(), "marker".to_owned());
+    for command in [EngineCommand::Configure(Box::new(config)), EngineCommand::ServeDevices] {
+        history.record(&RecordedInput::Command(command.without_secrets()), engine.n_cycles());
+        drop(command.run(&mut engine));
+    }
+    let input = cycle(&mut engine, 0);
+    history.record(&input, engine.n_cycles());
+    let bundle = bundle(&history.copy(), None).unwrap();
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    assert!(replay.step().unwrap().is_same);
+    assert_eq!(replay.engine().config().actions, ["allocate"]);
+    assert!(replay.engine().cluster().settings.dynamic_resources);
+    // Case 102: no secret is in it.
+    let inputs = bundle.file("inputs-0.cbor").unwrap();
+    assert!(!inputs.windows(6).any(|it| it == b"marker"));
+}

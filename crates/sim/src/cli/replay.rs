@@ -1,0 +1,74 @@
+//! `vcsim replay`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use vc_sim::replay::{ReplayOptions, replay};
+use vc_text::escape_lines;
+
+use super::{fail, json_text, print};
+
+/// Exit code if something was decided otherwise.
+const DIFFERS: u8 = 3;
+
+const EXAMPLES: &str = "\
+Examples, with a file of kubectl vc bundle:
+  vcsim replay bundle-48211.tar.gz
+  vcsim replay --until 48190 --why ml/train bundle-48211.tar.gz
+  vcsim replay --conf scheduler.conf bundle-48211.tar.gz";
+
+/// Decide the last minutes of a scheduler once more, out of a bundle.
+///
+/// The bundle holds the state and what the scheduler was given, so this decides the same, cycle by cycle.
+/// Exits with 3 when a cycle is decided otherwise than it was.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ReplayArgs {
+    /// Begin with the last stored state at or before this cycle; absent: the first one.
+    #[arg(long, value_name = "CYCLE")]
+    at: Option<u64>,
+    /// End after this cycle; absent: the last one.
+    #[arg(long, value_name = "CYCLE")]
+    until: Option<u64>,
+    /// Say why a job waits after the last cycle.
+    #[arg(long, value_name = "[NAMESPACE/]NAME")]
+    why: Option<String>,
+    /// Decide the last cycle also with this configuration, and print what differs.
+    #[arg(long, value_name = "FILE")]
+    conf: Option<PathBuf>,
+    /// Form of the result.
+    #[arg(short, long, value_enum, default_value_t = ReplayOutput::Text)]
+    output: ReplayOutput,
+    /// The bundle.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ReplayOutput {
+    Text,
+    Json,
+}
+
+impl ReplayArgs {
+    pub(crate) fn execute(self) -> ExitCode {
+        let Self { at, until, why, conf, output, file } = self;
+        let result = match replay(&ReplayOptions { file, at, until, why, conf }) {
+            Ok(result) => result,
+            Err(error) => return fail(&escape_lines(&error.to_string())),
+        };
+        for warning in result.warnings() {
+            eprintln!("{}", escape_lines(warning));
+        }
+        let text = match output {
+            ReplayOutput::Text => Ok(result.text()),
+            ReplayOutput::Json => json_text(&result),
+        };
+        match text {
+            Ok(text) => print(&text),
+            Err(error) => return fail(&error),
+        }
+        ExitCode::from(if result.is_same() { 0 } else { DIFFERS })
+    }
+}

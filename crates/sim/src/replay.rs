@@ -1,0 +1,319 @@
+//! `vcsim replay`: a scheduler's last minutes once more, out of a bundle. Specification: answers.md 15.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs::File;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
+use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, decided_text, difference};
+use vc_engine::{BatchKind, Effect, Engine, Report};
+use vc_page::{
+    AnswerView, AskedJob, Document, ExplanationJson, Question, StateSource, Timeline, why_text,
+};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// The bundle.
+    pub file: PathBuf,
+    /// The cycle after whose state the replay begins. `None`: the first one that is there.
+    pub at: Option<u64>,
+    /// The last cycle. `None`: the last one that is there.
+    pub until: Option<u64>,
+    /// `[NAMESPACE/]NAME` of a job, of which is asked after the last cycle why it waits.
+    pub why: Option<String>,
+    /// Another configuration, with which the last cycle is decided, too.
+    pub conf: Option<PathBuf>,
+}
+
+/// Why there was no replay.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The file cannot be opened.
+    #[error("{file}: {error}")]
+    File {
+        /// The file.
+        file: String,
+        /// Text of the system.
+        error: io::Error,
+    },
+    /// The file is no bundle, or does not have the cycle.
+    #[error("{file}: {error}")]
+    Bundle {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        error: BundleError,
+    },
+    /// The contents contradict each other.
+    #[error("{0}: the state cannot be replayed\nhint: it was changed, or is of another version")]
+    Damaged(String),
+    /// The other configuration cannot be read. The text names the file.
+    #[error("{0}")]
+    Conf(String),
+    /// The job is unknown, or its name is ambiguous.
+    #[error("{0}")]
+    Why(String),
+    /// There is no cycle to decide otherwise or to ask about.
+    #[error("no cycle was replayed\nhint: {0}..{1} are in the bundle; --at is before --until")]
+    NoCycle(u64, u64),
+}
+
+/// What the replay has shown.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayResult {
+    /// `ReplayResult`.
+    kind: &'static str,
+    /// The first cycle that was replayed.
+    first_cycle: u64,
+    last_cycle: u64,
+    n_cycles: u64,
+    n_binds: usize,
+    n_evictions: usize,
+    /// The first cycle that was decided otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<DifferenceOutput>,
+    /// The last cycle with the other configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_conf: Option<ComparedOutput>,
+    /// Why the job waits after the last cycle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explanation: Option<Box<ExplanationJson>>,
+    /// Problems with the other configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// The first effect of a cycle that is another one in the replay.
+#[derive(Debug, Serialize)]
+struct DifferenceOutput {
+    cycle: u64,
+    recorded: Option<String>,
+    replayed: Option<String>,
+}
+
+/// Binds and evictions of one cycle that two configurations do not have in common.
+#[derive(Debug, Serialize)]
+struct ComparedOutput {
+    cycle: u64,
+    /// Only with the configuration in force.
+    without: BTreeSet<String>,
+    /// Only with the other one.
+    with: BTreeSet<String>,
+}
+
+/// Replays a bundle.
+///
+/// # Errors
+/// See [`ReplayError`].
+pub fn replay(options: &ReplayOptions) -> Result<ReplayResult, ReplayError> {
+    let name = options.file.display().to_string();
+    let damaged = |_| ReplayError::Damaged(name.clone());
+    // A state that was changed by hand may break any rule of the tables.
+    catch_unwind(AssertUnwindSafe(|| run(options, &name))).map_err(damaged)?
+}
+
+fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError> {
+    let of_bundle = |error| ReplayError::Bundle { file: name.to_owned(), error };
+    let file = File::open(&options.file)
+        .map_err(|error| ReplayError::File { file: name.to_owned(), error })?;
+    let bundle = Bundle::read(io::BufReader::new(file)).map_err(of_bundle)?;
+    let (first, last) = (bundle.manifest().first_cycle, bundle.manifest().last_cycle);
+    let until = options.until.unwrap_or(last);
+    if !(first..=last).contains(&until) {
+        return Err(of_bundle(BundleError::Cycle { cycle: until, first, last }));
+    }
+    let mut replay = Replay::new(&bundle, options.at).map_err(of_bundle)?;
+    let mut result = ReplayResult::new(replay.engine().n_cycles() + 1);
+    let other = options.conf.as_deref().map(|conf| configuration(conf, &mut result)).transpose()?;
+    let (mut before, mut report) = (None, None);
+    while replay.next_cycle() <= until && result.difference.is_none() {
+        // The state before the last cycle, for the other configuration.
+        if other.is_some() && replay.next_cycle() == until && before.is_none() {
+            before = Some(replay.engine().copy());
+        }
+        let rest = before.is_some().then(|| replay.next_batch()).flatten();
+        let Some(step) = replay.step() else { break };
+        result.add(&step);
+        if let (Some(engine), Some(conf), Some(batch)) = (&mut before, &other, rest) {
+            if batch.kind == BatchKind::Cycle {
+                engine.configure(conf);
+            }
+            let kind = batch.kind;
+            let changed = batch.repeat(engine);
+            if kind == BatchKind::Cycle {
+                result.with_conf =
+                    Some(ComparedOutput::new(step.cycle, &step.effects, &changed.effects));
+            }
+        }
+        report = step.report.or(report);
+    }
+    if let Some(asked) = &options.why {
+        let report = report.ok_or(ReplayError::NoCycle(first, last))?;
+        result.explanation = Some(why(replay.engine(), &report, asked)?);
+    }
+    Ok(result)
+}
+
+/// Reads the other configuration. Its warnings become those of the result.
+fn configuration(path: &Path, result: &mut ReplayResult) -> Result<vc_conf::Config, ReplayError> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ReplayError::Conf(format!("{name}: {error}")))?;
+    let loaded = vc_conf::parse(&name, &text, &vc_engine::KNOWN)
+        .map_err(|error| ReplayError::Conf(error.to_string()))?;
+    result.warnings.extend(loaded.missing.iter().map(|entry| entry.in_file(&name)));
+    result.warnings.extend(loaded.warnings.iter().map(|it| format!("{name}: {it}")));
+    Ok(loaded.config)
+}
+
+/// Returns why a job waits after the last cycle.
+fn why(engine: &Engine, report: &Report, asked: &str) -> Result<Box<ExplanationJson>, ReplayError> {
+    let (namespace, name) = match asked.split_once('/') {
+        Some((namespace, name)) => (namespace.to_owned(), name),
+        None => (only_namespace(engine, asked)?, asked),
+    };
+    let job = AskedJob { namespace, name: name.to_owned(), ..AskedJob::default() };
+    let mut view = AnswerView::new(engine, report, StateSource::Bundle);
+    let answered = view.answer(engine, &Timeline::default(), &Question::Explanation(job));
+    match answered {
+        Ok(Document::Explanation(explanation)) => Ok(explanation),
+        Ok(_) => Err(ReplayError::Why(format!("no job {asked}"))),
+        Err(problem) => Err(ReplayError::Why(problem.message)),
+    }
+}
+
+/// Returns the only namespace that has a job, PodGroup or pod of this name.
+fn only_namespace(engine: &Engine, name: &str) -> Result<String, ReplayError> {
+    let cluster = engine.cluster();
+    let jobs = cluster.jobs.iter().map(|(_, job)| &job.key);
+    let pods = cluster.tasks.iter().map(|(_, task)| &task.key);
+    let all: BTreeSet<&str> = jobs.chain(pods).map(|key| &*key.namespace).collect();
+    let is_there = |namespace: &&str| {
+        let kind = SubjectKind::default();
+        let query = SubjectQuery { namespace, name, controller_uid: None, kind };
+        !matches!(find_subject(cluster, query), Err(SubjectError::Unknown(_)))
+    };
+    let namespaces: Vec<&str> = all.into_iter().filter(is_there).collect();
+    let mut each = namespaces.iter();
+    match (each.next(), each.next()) {
+        (Some(only), None) => Ok((*only).to_owned()),
+        (None, _) => Err(ReplayError::Why(format!("no job, PodGroup or pod {name}"))),
+        (Some(_), Some(_)) => {
+            let list: Vec<String> = namespaces.iter().map(|it| format!("{it}/{name}")).collect();
+            Err(ReplayError::Why(format!("{name} means several: {}", list.join(", "))))
+        }
+    }
+}
+
+impl ReplayResult {
+    fn new(first_cycle: u64) -> Self {
+        Self {
+            kind: "ReplayResult",
+            first_cycle,
+            last_cycle: first_cycle.saturating_sub(1),
+            n_cycles: 0,
+            n_binds: 0,
+            n_evictions: 0,
+            difference: None,
+            with_conf: None,
+            explanation: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, step: &ReplayStep) {
+        self.last_cycle = step.cycle;
+        self.n_cycles += u64::from(step.kind == BatchKind::Cycle);
+        let is_bind = |it: &&Effect| matches!(it, Effect::Bind { .. });
+        let is_eviction = |it: &&Effect| matches!(it, Effect::Evict { .. });
+        self.n_binds += step.effects.iter().filter(is_bind).count();
+        self.n_evictions += step.effects.iter().filter(is_eviction).count();
+        if !step.is_same {
+            let (recorded, replayed) = difference(step);
+            let cycle = step.cycle;
+            self.difference = Some(DifferenceOutput { cycle, recorded, replayed });
+        }
+    }
+
+    /// True if everything was decided as it was recorded.
+    pub fn is_same(&self) -> bool {
+        self.difference.is_none()
+    }
+
+    /// Returns why the job waits that was asked about.
+    pub fn explanation(&self) -> Option<&ExplanationJson> {
+        self.explanation.as_deref()
+    }
+
+    /// Returns problems with the other configuration.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Returns the result for people.
+    pub fn text(&self) -> String {
+        let (first, last) = (self.first_cycle, self.last_cycle);
+        let mut out = match self.n_cycles {
+            0 => "no cycle was replayed: ".to_owned(),
+            n_cycles => format!("{first}..{last}: {} cycles, ", n_cycles),
+        };
+        // Writing into a string cannot fail.
+        let _ = write!(out, "{} binds, {} evictions: ", self.n_binds, self.n_evictions);
+        match &self.difference {
+            None => out.push_str("the same\n"),
+            Some(difference) => {
+                let nothing = || "nothing more".to_owned();
+                let _ = write!(
+                    out,
+                    "cycle {} differs\n  recorded  {}\n  replayed  {}\n",
+                    difference.cycle,
+                    difference.recorded.clone().unwrap_or_else(nothing),
+                    difference.replayed.clone().unwrap_or_else(nothing),
+                );
+            }
+        }
+        if let Some(compared) = &self.with_conf {
+            out.push_str(&compared.text());
+        }
+        if let Some(explanation) = &self.explanation {
+            out.push_str(&why_text(explanation));
+        }
+        out
+    }
+}
+
+impl ComparedOutput {
+    fn new(cycle: u64, in_force: &[Effect], other: &[Effect]) -> Self {
+        let (in_force, other) = (decisions(in_force), decisions(other));
+        let without = in_force.difference(&other).cloned().collect();
+        let with = other.difference(&in_force).cloned().collect();
+        Self { cycle, without, with }
+    }
+
+    fn text(&self) -> String {
+        let rows = |sign: char, of: &BTreeSet<String>| {
+            of.iter().map(|row| format!("{sign} {row}\n")).collect::<String>()
+        };
+        match self.without.is_empty() && self.with.is_empty() {
+            true => format!("cycle {} with the other configuration: the same\n", self.cycle),
+            false => format!(
+                "cycle {} with the other configuration:\n{}{}",
+                self.cycle,
+                rows('-', &self.without),
+                rows('+', &self.with)
+            ),
+        }
+    }
+}
+
+/// Returns binds and evictions, one line each.
+fn decisions(effects: &[Effect]) -> BTreeSet<String> {
+    let is_decision = |it: &&Effect| matches!(it, Effect::Bind { .. } | Effect::Evict { .. });
+    effects.iter().filter(is_decision).map(decided_text).collect()
+}

@@ -1,0 +1,166 @@
+//! `vcsim run --bundle` and `vcsim replay`. Specification: answers.md 15, 16, cases 95, 99.
+
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use vc_bundle::{Bundle, RecordedInput};
+
+use crate::common::{Called, folder, vcsim};
+
+const CLUSTER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/cluster.yaml");
+const GANG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/gang.yaml");
+const WAITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/gang-that-waits.yaml");
+
+/// A bundle of three cycles in which one gang starts and one waits.
+fn bundle(test: &str) -> String {
+    let path = folder(test).join("bundle.tar.gz");
+    let path = path.to_str().unwrap().to_owned();
+    let flags = ["run", "--cycles", "3", "--kubelet", "instant", "--bundle", &path];
+    let called = vcsim(&[&flags[..], &[CLUSTER, GANG, WAITS]].concat());
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    path
+}
+
+/// The same archive with one file of it changed.
+fn changed(path: &str, name: &str, change: impl Fn(&mut Vec<u8>)) -> String {
+    let mut archive = tar::Archive::new(GzDecoder::new(std::fs::File::open(path).unwrap()));
+    let to = format!("{path}.changed.tar.gz");
+    let out = flate2::write::GzEncoder::new(
+        std::fs::File::create(&to).unwrap(),
+        flate2::Compression::fast(),
+    );
+    let mut builder = tar::Builder::new(out);
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let of = entry.path().unwrap().to_str().unwrap().to_owned();
+        let mut contents = Vec::new();
+        entry.read_to_end(&mut contents).unwrap();
+        if of == name {
+            change(&mut contents);
+        }
+        let mut header = tar::Header::new_gnu();
+        header.set_size(contents.len() as u64);
+        header.set_cksum();
+        builder.append_data(&mut header, &of, &*contents).unwrap();
+    }
+    builder.into_inner().unwrap().finish().unwrap();
+    to
+}
+
+#[test]
+fn ans_104_what_was_decided_is_decided_again() {
+    let path = bundle("replay_same");
+    let called = vcsim(&["replay", &path]);
+    assert_eq!(called.stdout, "1..3: 3 cycles, 3 binds, 0 evictions: the same\n");
+    assert_eq!((called.code, &*called.stderr), (0, ""));
+    let first = vcsim(&["replay", "--until", "1", "-o", "json", &path]).json();
+    assert_eq!((&first["kind"], &first["lastCycle"]), (&"ReplayResult".into(), &1.into()));
+    assert_eq!((&first["nBinds"], &first["nCycles"]), (&3.into(), &1.into()));
+}
+
+#[test]
+fn ans_104_why_a_job_waits_after_a_cycle() {
+    let path = bundle("replay_why");
+    let called = vcsim(&["replay", "--until", "1", "--why", "quintet", &path]);
+    let out = &called.stdout;
+    assert!(out.contains("\ndefault/quintet (PodGroup, queue default"), "{out}{}", called.stderr);
+    assert!(out.contains("\nWHY "), "{out}");
+    let refused = |name: &str| {
+        let Called { stderr, code, .. } = vcsim(&["replay", "--why", name, &path]);
+        assert_eq!(code, 1, "{stderr}");
+        stderr
+    };
+    assert!(refused("nobody").contains("no job, PodGroup or pod nobody"));
+    assert!(refused("default/quintett").contains("quintet"), "the hint names it");
+}
+
+#[test]
+fn ans_105_the_last_cycle_with_another_configuration() {
+    let path = bundle("replay_conf");
+    let conf = folder("replay_conf_file").join("other.conf");
+    std::fs::write(&conf, "actions: \"enqueue, backfill\"\ntiers:\n- plugins:\n  - name: gang\n")
+        .unwrap();
+    let conf = conf.to_str().unwrap();
+    let called = vcsim(&["replay", "--until", "1", "--conf", conf, &path]);
+    let (out, binds) = (&called.stdout, "\n- bind default/");
+    assert!(
+        out.contains("cycle 1 with the other configuration:\n- bind"),
+        "{out}{}",
+        called.stderr
+    );
+    assert_eq!(out.matches(binds).count(), 3, "{out}");
+    let later = vcsim(&["replay", "--conf", conf, &path]);
+    assert!(
+        later.stdout.ends_with("cycle 3 with the other configuration: the same\n"),
+        "{}",
+        later.stdout
+    );
+    let missing = vcsim(&["replay", "--conf", "/nowhere.conf", &path]);
+    assert_eq!((missing.code, missing.stderr.contains("/nowhere.conf: ")), (1, true));
+}
+
+#[test]
+fn ans_16_what_is_no_bundle_is_refused() {
+    let path = bundle("replay_refused");
+    let cases = [
+        ("--until", "9", "cycle 9 is not in the bundle: 0..3"),
+        ("--at", "9", "cycle 9 is not in the bundle: 0..3"),
+    ];
+    for (flag, value, expected) in cases {
+        let called = vcsim(&["replay", flag, value, &path]);
+        assert_eq!(called.code, 1);
+        assert!(called.stderr.contains(expected), "{}", called.stderr);
+    }
+    let refused = |path: &str| {
+        let called = vcsim(&["replay", path]);
+        assert_eq!((called.code, &*called.stdout), (1, ""), "{}", called.stderr);
+        called.stderr
+    };
+    assert!(refused("/nowhere.tar.gz").contains("/nowhere.tar.gz: "));
+    assert!(refused(CLUSTER).contains("cluster.yaml: no bundle: "));
+    let damaged = changed(&path, "inputs-0.cbor", |contents| contents[0] ^= 1);
+    assert!(refused(&damaged).contains("inputs-0.cbor: checksum differs"));
+    let newer = changed(&path, "manifest.json", |contents| {
+        let text = String::from_utf8(contents.clone()).unwrap();
+        *contents = text.replace("\"format\": 1", "\"format\": 2").into_bytes();
+    });
+    let text = refused(&newer);
+    assert!(text.contains("format 2, this version reads 1\nhint: use vcsim "), "{text}");
+    let cut = folder("replay_cut").join("cut.tar.gz");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    assert!(refused(cut.to_str().unwrap()).contains("cut.tar.gz: no bundle: "));
+}
+
+#[test]
+fn ans_104_the_first_difference_is_shown() {
+    let path = bundle("replay_differs");
+    let bytes = std::fs::read(&path).unwrap();
+    let bundle = Bundle::read(&*bytes).unwrap();
+    let mut rest = bundle.file("inputs-0.cbor").unwrap();
+    let mut inputs = Vec::new();
+    while !rest.is_empty() {
+        let mut input: RecordedInput = ciborium::from_reader(&mut rest).unwrap();
+        if let (RecordedInput::Batch { batch, decided }, true) = (&mut input, inputs.is_empty()) {
+            batch.digest ^= 1;
+            let bind = decided.iter_mut().find(|line| line.starts_with("bind "));
+            *bind.expect("a gang starts") = "bind default/other to node-9".to_owned();
+        }
+        ciborium::into_writer(&input, &mut inputs).unwrap();
+    }
+    let sum = |of: &[u8]| {
+        let digest = ring::digest::digest(&ring::digest::SHA256, of);
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let (before, after) = (sum(bundle.file("inputs-0.cbor").unwrap()), sum(&inputs));
+    let other = changed(&path, "inputs-0.cbor", |contents| contents.clone_from(&inputs));
+    let other = changed(&other, "manifest.json", |contents| {
+        *contents = String::from_utf8(contents.clone()).unwrap().replace(&before, &after).into();
+    });
+    let called = vcsim(&["replay", &other]);
+    assert_eq!(called.code, 3, "{}{}", called.stdout, called.stderr);
+    let lines: Vec<&str> = called.stdout.lines().collect();
+    assert_eq!(lines[0], "1..1: 1 cycles, 3 binds, 0 evictions: cycle 1 differs");
+    assert_eq!(lines[1], "  recorded  bind default/other to node-9");
+    assert!(lines[2].starts_with("  replayed  bind default/"), "{}", lines[2]);
+}
