@@ -14,7 +14,7 @@ use vc_bundle::{History, RecordedInput, decided_text};
 use vc_engine::{
     BatchKind, EffectDigest, Engine, EngineBatch, EngineCommand, RepeatedBatch, Report,
 };
-use vc_kube::{TwinInput, TwinProgress, TwinStop};
+use vc_kube::{TwinInput, TwinProgress, TwinStop, wall_micros};
 use vc_page::{AnswerView, Answered, Problem, Question, StateSource, Timeline, TimelineStep};
 
 use super::bundle::WantedBundle;
@@ -93,10 +93,9 @@ impl Twin {
             TwinInput::Start(_) if !self.progress.is_following() => {}
             TwinInput::Start(engine) => {
                 tracing::debug!(v = 3, "answers: a copy of the state is followed");
-                let now_micros = engine.last_micros();
                 (self.engine, self.report) = (Some(engine), None);
                 self.history.clear();
-                self.begin_segment(now_micros);
+                self.begin_segment(wall_micros());
                 self.changed();
             }
             TwinInput::Batch(batch) => self.follow(batch),

@@ -2,9 +2,11 @@
 //! answers.md 10.1, 11.
 
 use serde_json::{Value, json};
+use vc_bundle::{Bundle, Replay, difference};
+use vc_engine::Effect;
 use vc_objects::input::Input;
 use vc_objects::what_if::WhatIfTexts;
-use vc_page::{AnswerSource, AskedJob, Problem, Question};
+use vc_page::{AnswerSource, AskedJob, Document, Problem, Question};
 use vc_scheduler::environment::OwnPod;
 use vc_scheduler::meter::State;
 use vc_sim::serve::PODS;
@@ -57,6 +59,26 @@ fn conf(actions: &str, plugin: &str) -> String {
     )
 }
 
+/// Asks for a bundle of everything so far, which must decide the same again.
+async fn replays(replica: &Replica) {
+    let answered = replica.answers.ask(Question::Bundle { n_cycles: None }).await.unwrap();
+    let Document::Bundle(file) = answered.document else { panic!("{:?}", answered.document) };
+    let bundle = Bundle::read(&*file.contents).unwrap();
+    let (first, last) = (bundle.manifest().first_cycle, bundle.manifest().last_cycle);
+    assert_eq!((first, last), (0, file.cycle), "from before the first cycle on");
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    let mut n_binds = 0;
+    while let Some(step) = replay.step() {
+        assert_eq!((difference(&step), step.is_same), ((None, None), true));
+        n_binds += step.effects.iter().filter(|it| matches!(it, Effect::Bind { .. })).count();
+    }
+    assert_eq!((replay.engine().n_cycles(), n_binds), (last, 3));
+    // The reload is an input, too.
+    assert_eq!(replay.engine().config().actions, ["enqueue", "allocate", "backfill"]);
+    let explanations = String::from_utf8_lossy(bundle.file("explanations.json").unwrap());
+    assert!(explanations.contains("\"more\""), "{explanations}");
+}
+
 #[tokio::test]
 async fn ans_57_the_twin_follows_the_engine() {
     let mounted = Mounted::new(&conf("enqueue, allocate", ""));
@@ -91,6 +113,7 @@ async fn ans_57_the_twin_follows_the_engine() {
     let given_up = metric(replica, "volcano_answers_divergences_total");
     assert_eq!(given_up.as_deref(), Some("0"));
     assert_eq!(metric(replica, "volcano_answers_backlog_events").as_deref(), Some("0"));
+    replays(replica).await;
     // Answers of services outside cannot be repeated.
     let extender =
         "  - name: extender\n    arguments:\n      extender.urlPrefix: http://127.0.0.1:1\n";

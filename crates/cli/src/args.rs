@@ -14,7 +14,8 @@ Examples:
   kubectl vc what-if -f job.yaml -n ml
   kubectl vc what-if --add-nodes g1=2 --set-queue research.weight=4
   kubectl vc ui
-  kubectl vc why train --from cluster.yaml";
+  kubectl vc why train --from cluster.yaml
+  kubectl vc why -A --local";
 
 /// Ask the scheduler why jobs wait, what would let them start, and who is before them.
 #[derive(Parser)]
@@ -60,8 +61,21 @@ pub(crate) struct Arguments {
     /// bundle.
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) from: Vec<PathBuf>,
-    /// Configuration of the scheduler for --from; absent: that of the chart.
-    #[arg(long, value_name = "FILE", requires = "from", global = true)]
+    /// List the objects of the cluster with the kubeconfig and answer from them, without a scheduler that
+    /// answers.
+    #[arg(long, conflicts_with_all = ["from", "server"], global = true)]
+    pub(crate) local: bool,
+    /// ConfigMap with the configuration of the scheduler, for --local.
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME",
+        default_value = "volcano-system/volcano-scheduler-configmap",
+        value_parser = service,
+        global = true
+    )]
+    pub(crate) configmap: (String, String),
+    /// Configuration of the scheduler for --from and --local; absent: that of the chart, or the ConfigMap.
+    #[arg(long, value_name = "FILE", global = true)]
     pub(crate) scheduler_conf: Option<PathBuf>,
 }
 

@@ -27,7 +27,11 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
     }
     let run = RunOptions {
         scheduler_conf: arguments.scheduler_conf.clone(),
-        allow_missing: AllowMissing::Nothing,
+        // A cluster may run more than this version knows; what is left out is told.
+        allow_missing: match arguments.local {
+            true => AllowMissing::Everything,
+            false => AllowMissing::Nothing,
+        },
         until: RunLimit::Cycles(1),
         kubelet: KubeletMode::None,
         keeps_history: false,
@@ -38,7 +42,8 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
         Verb::WhatIf(words) => return suppose(run, words, arguments.output),
         _ => {
             let hint = "vcsim run shows queues and nodes";
-            return Err(format!("--from answers why and what-if alone\nhint: {hint}"));
+            let flag = if arguments.local { "--local" } else { "--from" };
+            return Err(format!("{flag} answers why and what-if alone\nhint: {hint}"));
         }
     };
     let namespace = arguments.namespace.clone().filter(|_| !arguments.all_namespaces);

@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod bundle;
 mod files;
+mod local;
 mod output;
 mod ui;
 mod what_if;
@@ -43,13 +44,15 @@ impl Answer {
 fn main() -> ExitCode {
     // A usage error ends with 2.
     let arguments = Arguments::parse();
-    let answered = match arguments.from.is_empty() {
-        true => ask::ask(&arguments),
-        false => files::ask(&arguments),
+    let wants_exit_code = arguments.wants_exit_code();
+    let answered = match (arguments.local, arguments.from.is_empty()) {
+        (true, _) => local::ask(arguments),
+        (false, true) => ask::ask(&arguments),
+        (false, false) => files::ask(&arguments),
     };
     match answered {
         Ok(answer) if answer.is_unplaced => ExitCode::from(UNPLACED),
-        Ok(answer) if answer.waits && arguments.wants_exit_code() => ExitCode::from(WAITS),
+        Ok(answer) if answer.waits && wants_exit_code => ExitCode::from(WAITS),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", vc_text::escape_lines(&error));

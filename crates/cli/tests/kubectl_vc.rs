@@ -382,3 +382,67 @@ async fn ans_15_a_bundle_is_saved_and_asked() {
     let other = call(&["queues", "--from", "bundle-2.tar.gz"]);
     assert!(text(&other.stderr).starts_with("error: a bundle answers why NAME alone\nhint: "));
 }
+
+/// Objects of a cluster without any scheduler: a gang of two pods too large for its two nodes.
+fn cluster(n_pods: usize) -> Vec<serde_json::Value> {
+    let namespace = serde_json::json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "volcano-system"}});
+    let group = serde_json::json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": {"name": "big", "namespace": "default"},
+        "spec": {"minMember": 2, "queue": "default"}});
+    let pod = |name: String| {
+        serde_json::json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default",
+                "annotations": {"scheduling.k8s.io/group-name": "big"}},
+            "spec": {"schedulerName": "volcano", "containers": [{"name": "main", "image": "busybox",
+                "resources": {"requests": {"cpu": "1000"}}}]}})
+    };
+    let pods = (0..n_pods).map(|number| pod(format!("big-{number}")));
+    [namespace, group].into_iter().chain(pods).collect()
+}
+
+fn conf_map(text: &str) -> serde_json::Value {
+    serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "volcano-scheduler-configmap", "namespace": "volcano-system"},
+        "data": {"volcano-scheduler.conf": text}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_91_a_cluster_is_asked_without_its_scheduler() {
+    // More pods than one page of a list holds.
+    let mut objects = cluster(620);
+    objects.push(conf_map(
+        "actions: \"enqueue, allocate, preempt\"\ntiers:\n- plugins:\n  - name: gang\n  - name: predicates\n",
+    ));
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    let options = vc_sim::serve::ServeOptions {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        nodes: 2,
+        objects,
+        write_kubeconfig: Some(config.clone()),
+        ..vc_sim::serve::ServeOptions::default()
+    };
+    let server = vc_sim::serve::start(options).await.unwrap();
+    assert!(server.rejected.is_empty(), "{:?}", server.rejected);
+    let called = call(&["why", "big", "--local", "--exit-code"], &config);
+    let (out, told) = (text(&called.stdout), text(&called.stderr));
+    assert_eq!(called.status.code(), Some(3), "{out}{told}");
+    assert!(out.starts_with("default/big (PodGroup, queue default, "), "{out}{told}");
+    assert!(out.contains(": 620 pods, 2 needed, "), "{out}");
+    assert!(out.contains("1k cpu") || out.contains("1000 cpu"), "{out}");
+    assert!(told.starts_with("asked without the scheduler: "), "{told}");
+    let default = "neither preempt nor reclaim is among the actions";
+    assert!(!out.contains(default), "the configuration is that of the cluster: {out}");
+    let other = call(&["why", "-A", "--local", "--configmap", "volcano-system/none"], &config);
+    let (out, told) = (text(&other.stdout), text(&other.stderr));
+    assert!(out.contains("default/big"), "{out}{told}");
+    let of_chart = call(&["why", "big", "--local", "--configmap", "volcano-system/none"], &config);
+    assert!(text(&of_chart.stdout).contains(default), "{}", text(&of_chart.stdout));
+    let missing = "the configuration is that of the chart: ConfigMap volcano-system/none: ";
+    assert!(told.contains(missing) && told.contains("\nhint: give --configmap "), "{told}");
+    let refused = call(&["line", "default", "--local"], &config);
+    assert!(text(&refused.stderr).contains("error: --local answers why and what-if alone\n"));
+    let none = call(&["why", "big", "--local"], &kubeconfig(folder.path(), "x"));
+    assert!(text(&none.stderr).contains("error: cannot list Node: "), "{}", text(&none.stderr));
+}

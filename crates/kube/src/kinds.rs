@@ -78,6 +78,11 @@ macro_rules! kinds {
             }
         })+
 
+        /// Returns the set, the name and the path of every kind.
+        pub(crate) fn collections() -> Vec<(KindSet, &'static str, String)> {
+            vec![$((KindSet::$set, $name, slim::collection::<$slim>()),)+]
+        }
+
         impl Feeds {
             /// Follows the kinds of the set too.
             pub fn follow(

@@ -44,7 +44,7 @@ pub use explanation::{
     NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson, ShortJson,
     SubjectJson, VerdictJson,
 };
-pub use openapi::document as openapi;
+pub use openapi::{document as openapi, schema};
 pub use problem::{Problem, StatusCauseJson, StatusDetailsJson, StatusJson};
 pub use redaction::ClusterNames;
 pub use report::report_answers;

@@ -6,6 +6,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::document::Document;
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
 use crate::routes::{BASE, ROUTES, Route, RouteAnswer};
@@ -38,6 +39,13 @@ pub fn document() -> Value {
         },
         "security": [{"token": []}],
     })
+}
+
+/// Returns the JSON Schema of all answers.
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(Document).to_value();
+    schema["title"] = "An answer of vc-scheduler".into();
+    schema
 }
 
 /// Returns the reference to the schema of an answer.

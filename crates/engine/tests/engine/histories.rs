@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use vc_bundle::{Replay, difference};
 use vc_conf::Config;
-use vc_engine::{Effect, Engine, EngineOptions};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions};
 use vc_model::{ClusterEvent, ObjectKey, PodPhase, StorageKind, fixture};
 
 use crate::support::*;
@@ -360,4 +360,24 @@ fn ans_57_an_engine_that_asks_services_has_no_twin() {
         |config: &Config| Engine::new(EngineOptions::default(), config).0.twin().is_some();
     assert!(has_twin(&conf("allocate", "gang predicates")));
     assert!(!has_twin(&conf("allocate", "gang extender predicates")));
+}
+
+/// A copy that forgot the last round of `tdm` would begin another one at once.
+#[test]
+fn ans_58_a_copy_has_what_plugins_remember() {
+    let zones = "tdm{* tdm.revocable-zone.rz1=0:00-0:01 tdm.evict.period=10m} conformance";
+    let text = "node n1 cpu=4 revocable=rz1\n job low min=0\n task a cpu=1 pre=true @n1 running";
+    let mut world = World::new(&conf("allocate, shuffle", zones), text);
+    world.tick(7_200);
+    assert_eq!(world.cycle().only(&["evict"]), "evict low-a shuffle");
+    world.add("job more min=0\n  task b cpu=1 pre=true @n1 running");
+    world.tick(1);
+    assert_eq!(world.cycle().only(&["evict"]), "", "the next round is not due");
+    let evicted = |engine: &mut Engine, seconds: i64| {
+        let now = CycleTime { unix_micros: engine.last_micros() + seconds * 1_000_000 };
+        let (effects, _report) = engine.cycle(Vec::new(), now);
+        effects.iter().filter(|effect| matches!(effect, Effect::Evict { .. })).count()
+    };
+    let mut copy = world.engine.copy();
+    assert_eq!((evicted(&mut copy, 1), evicted(&mut copy, 600)), (0, 1));
 }

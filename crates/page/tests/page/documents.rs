@@ -141,15 +141,30 @@ async fn ans_72_what_has_not_changed_is_not_sent_again() {
     assert_eq!(page.ask("summary", &headers).await.headers["content-encoding"], "gzip");
 }
 
-#[test]
-fn ans_71_the_document_of_the_routes_is_up_to_date() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/answers.openapi.json");
-    let text = serde_json::to_string_pretty(&vc_page::openapi()).unwrap() + "\n";
+/// Compares a document with a file of docs. Returns its text.
+fn is_written(name: &str, document: &Value) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
+    let text = serde_json::to_string_pretty(document).unwrap() + "\n";
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &text).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == text, "UPDATE_DOCS=1 cargo test -p vc-page writes docs/answers.openapi.json");
+    assert!(found == text, "UPDATE_DOCS=1 cargo test -p vc-page writes docs/{name}");
+    text
+}
+
+#[test]
+fn ans_71_the_schema_of_the_answers_is_up_to_date() {
+    let text = is_written("answers.schema.json", &vc_page::schema());
+    let schema = vc_page::schema();
+    for name in text.split("\"#/$defs/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(schema["$defs"].get(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn ans_71_the_document_of_the_routes_is_up_to_date() {
+    let text = is_written("answers.openapi.json", &vc_page::openapi());
     let schemas = vc_page::openapi()["components"]["schemas"].clone();
     // Every reference leads somewhere.
     let references = text.split("\"#/components/schemas/").skip(1);

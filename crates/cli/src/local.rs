@@ -1,0 +1,79 @@
+//! Questions about a cluster without a scheduler that answers: its objects are listed, and the same engine
+//! decides. Specification: answers.md 13 (ANS-91).
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use tempfile::NamedTempFile;
+use vc_kube::ListedObjects;
+use vc_text::escape_lines;
+
+use crate::args::Arguments;
+use crate::{Answer, files};
+
+/// What a user is told who asks so.
+const UNKNOWN: &str = "asked without the scheduler: what it has decided and not written yet, and what it \
+    remembers, is not known";
+
+/// Lists, answers, and prints the answer.
+///
+/// # Errors
+/// There is no answer; the text says why.
+pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
+    let (namespace, name) = arguments.configmap.clone();
+    let access = arguments.access();
+    let read = ListedObjects::read(&access, (&namespace, &name));
+    let (listed, conf) = runtime.block_on(read).map_err(|error| error.to_string())?;
+    eprintln!("{UNKNOWN}");
+    for refused in &listed.refused {
+        eprintln!("{}", escape_lines(&format!("without {refused}")));
+    }
+    if arguments.namespace.is_none() && !arguments.all_namespaces {
+        arguments.namespace = Some(listed.namespace);
+    }
+    // The files are gone when the answer is there; nobody else can read them.
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": listed.objects});
+    let objects = file("objects", ".json", &objects.to_string())?;
+    arguments.from = vec![objects.path().to_owned()];
+    let conf = match arguments.scheduler_conf.is_some() {
+        true => None,
+        false => configuration(conf, (&namespace, &name))?,
+    };
+    if let Some(conf) = &conf {
+        arguments.scheduler_conf = Some(conf.path().to_owned());
+    }
+    files::ask(&arguments)
+}
+
+/// Returns the configuration of the ConfigMap as a file. Returns `None` if there is none, which the user
+/// is told.
+fn configuration(
+    values: Result<Value, String>,
+    (namespace, name): (&str, &str),
+) -> Result<Option<NamedTempFile>, String> {
+    let place = format!("ConfigMap {namespace}/{name}");
+    let problem = match values {
+        Ok(values) => match values["volcano-scheduler.conf"].as_str() {
+            Some(text) => return file("volcano-scheduler", ".conf", text).map(Some),
+            None => "it has no volcano-scheduler.conf".to_owned(),
+        },
+        Err(problem) => problem,
+    };
+    eprintln!(
+        "{}",
+        escape_lines(&format!("the configuration is that of the chart: {place}: {problem}"))
+    );
+    eprintln!("hint: give --configmap NAMESPACE/NAME or --scheduler-conf FILE");
+    Ok(None)
+}
+
+fn file(name: &str, suffix: &str, text: &str) -> Result<NamedTempFile, String> {
+    let made = tempfile::Builder::new().prefix(name).suffix(suffix).tempfile();
+    let written = made.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.flush().map(|()| file)
+    });
+    written.map_err(|error| format!("temporary file: {error}"))
+}

@@ -1,0 +1,112 @@
+//! The objects of a cluster that a scheduler watches, listed once by a user. Specification: answers.md 13
+//! (ANS-91).
+
+use http::Request;
+use kube::api::ListParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::Request as PageRequest;
+use kube::{Client, Config};
+use serde_json::Value;
+
+use crate::answers_client::{AnswersAccess, AnswersError, chain};
+use crate::kinds::{KindSet, collections};
+
+/// Objects of one answer of a list.
+const PAGE: u32 = 500;
+
+/// What a user may read of a cluster.
+#[derive(Debug, Default)]
+pub struct ListedObjects {
+    /// The objects, each with its version and kind.
+    pub objects: Vec<Value>,
+    /// Kinds that could not be listed, each with the answer of the API server.
+    pub refused: Vec<String>,
+    /// Namespace of the context.
+    pub namespace: String,
+}
+
+impl ListedObjects {
+    /// Lists them with the kubeconfig. `conf` is namespace and name of a ConfigMap that is read too; its
+    /// values are returned, or why there are none. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be used, the API server does not answer, or nodes, pods, PodGroups or queues
+    /// may not be listed.
+    pub async fn read(
+        access: &AnswersAccess,
+        conf: (&str, &str),
+    ) -> Result<(Self, Result<Value, String>), AnswersError> {
+        let context = access.context.clone();
+        let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+        let config = match &access.kubeconfig {
+            Some(path) => {
+                Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
+            }
+            None => Config::from_kubeconfig(&options).await?,
+        };
+        let mut listed = Self { namespace: config.default_namespace.clone(), ..Self::default() };
+        let client = Client::try_from(config).map_err(AnswersError::Build)?;
+        for (set, name, path) in collections() {
+            // Controllers of pods would become pods once more.
+            if set != KindSet::Controllers {
+                listed.list(&client, (name, &path)).await?;
+            }
+        }
+        let (namespace, name) = conf;
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
+        let values = match request {
+            Ok(request) => client.request::<Value>(request).await,
+            Err(error) => Err(error),
+        };
+        let values = values.map(|mut map| map["data"].take());
+        Ok((listed, values.map_err(|error| chain(&error))))
+    }
+
+    /// Adds all objects of a kind, page by page.
+    async fn list(
+        &mut self,
+        client: &Client,
+        (kind, path): (&str, &str),
+    ) -> Result<(), AnswersError> {
+        let mut range = ListParams::default().limit(PAGE);
+        loop {
+            let page = PageRequest::new(path).list(&range).map_err(kube::Error::BuildRequest);
+            let page = match page {
+                Ok(request) => client.request::<Value>(request).await,
+                Err(error) => Err(error),
+            };
+            let mut page = match page {
+                Ok(page) => page,
+                Err(error) => return self.refuse(kind, &error),
+            };
+            let version = page["apiVersion"].take();
+            for mut object in page["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+                // Items of a list do not say what they are.
+                object["apiVersion"] = version.clone();
+                object["kind"] = kind.into();
+                self.objects.push(object);
+            }
+            match page["metadata"]["continue"].as_str().filter(|next| !next.is_empty()) {
+                Some(next) => range = range.continue_token(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn refuse(&mut self, kind: &str, error: &kube::Error) -> Result<(), AnswersError> {
+        let text = format!("{kind}: {}", chain(error));
+        match error {
+            kube::Error::Api(status) if !is_needed(kind) && matches!(status.code, 403 | 404) => {
+                self.refused.push(text);
+                Ok(())
+            }
+            _ => Err(AnswersError::Refused(format!("cannot list {text}"))),
+        }
+    }
+}
+
+/// True if nothing can be said without objects of the kind.
+fn is_needed(kind: &str) -> bool {
+    matches!(kind, "Node" | "Pod" | "PodGroup" | "Queue")
+}
