@@ -104,6 +104,8 @@ pub(crate) enum Verb {
         /// Only this node, with its jobs.
         name: Option<String>,
     },
+    /// HyperNodes with what is free on their nodes.
+    Hypernodes,
     /// Sums over the cluster.
     Top,
     /// Jobs that held nodes lately, and evictions.

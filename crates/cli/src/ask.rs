@@ -2,9 +2,10 @@
 
 use vc_kube::AnswersClient;
 use vc_page::{
-    CycleJson, ExplanationJson, ExplanationListJson, ListJson, NodeJson, OneJson, QueueJson,
-    SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text, line_text, node_text,
-    nodes_text, queues_text, summary_text, timeline_text, what_if_text, why_list_text, why_text,
+    CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
+    QueueJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
+    hyper_nodes_text, line_text, node_text, nodes_text, queues_text, summary_text, timeline_text,
+    what_if_text, why_list_text, why_text,
 };
 
 use crate::Answer;
@@ -63,6 +64,7 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
         Verb::Line { .. } => shown::<ListJson<WaitingJobJson>>(output, &text, line_text),
         Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, &text, nodes_text),
         Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, &text, node_text),
+        Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, &text, hyper_nodes_text),
         Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
         Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, &text, timeline_text),
         Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, &text, cycles_text),
@@ -103,6 +105,7 @@ fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
         (Verb::Line { queue }, _) => format!("queues/{}/line", part(queue)),
         (Verb::Nodes { name: None }, _) => "nodes".to_owned(),
         (Verb::Nodes { name: Some(name) }, _) => format!("nodes/{}", part(name)),
+        (Verb::Hypernodes, _) => "hypernodes".to_owned(),
         (Verb::Top, _) => "summary".to_owned(),
         (Verb::Timeline { since, queue }, _) => {
             let queue = queue.as_ref().map(|name| format!("&queue={}", part(name)));
@@ -146,6 +149,7 @@ mod tests {
             (why(None), None, "explanations"),
             (Verb::Line { queue: "a b?".to_owned() }, Some("ml"), "queues/a%20b%3F/line"),
             (Verb::Top, None, "summary"),
+            (Verb::Hypernodes, None, "hypernodes"),
             (
                 Verb::Timeline { since: "2h".to_owned(), queue: Some("a&b".to_owned()) },
                 None,

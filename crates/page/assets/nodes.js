@@ -1,7 +1,7 @@
 // Nodes as a map by resource with a table beside it, and one node.
-import { html, svg } from './vendor/lit-html.js';
+import { html, nothing, svg } from './vendor/lit-html.js';
 import { counted, number, percent, quantityPart, sortedResources, viewAddress } from './format.js';
-import { amountColumns, answeredPart, barPart, chosenPart, jobLink, legendPart, problemPart, tableSection, textPart, viewLink, windowedTable } from './parts.js';
+import { amountColumns, answeredPart, barPart, chosenPart, jobLink, legendPart, problemPart, sectionPart, tableSection, textPart, viewLink, windowedTable } from './parts.js';
 
 const MAP_STEPS = [0, 1, 2, 3, 4];
 const LARGEST_CELL = 48;
@@ -11,11 +11,13 @@ const NODES_PART = 5000;
 const NODE_ORDERS = [['name', 'by name'], ['most', 'most used first'], ['least', 'least used first']];
 const NODE_AMOUNTS = ['used', 'free', 'allocatable'];
 const nodePath = (name) => `/nodes/${encodeURIComponent(name)}`;
+const HYPER_NODES_PART = 5000;
+const hyperNodesPath = `/hypernodes?limit=${HYPER_NODES_PART}`;
 const nodesPath = (offset) => `/nodes?offset=${offset}&limit=${NODES_PART}`;
 
 export const nodesView = {
   title: ({ parts }) => (parts[0] ? `Node ${parts[0]}` : 'Nodes'),
-  wanted: ({ route, store }) => (route.parts[0] ? [nodePath(route.parts[0])] : nodeListPaths(store)),
+  wanted: ({ route, store }) => (route.parts[0] ? [nodePath(route.parts[0])] : [hyperNodesPath, ...nodeListPaths(store)]),
   body: (context) => {
     const [name] = context.route.parts;
     if (!name) return nodeListPart(context);
@@ -35,10 +37,11 @@ function nodeListPaths(store) {
 /** Returns rows `{node, part}` of all nodes, in the order and with the filter that were chosen. */
 function shownNodes(store, ui) {
   const documents = nodeListPaths(store).map((path) => store.get(path).document).filter(Boolean);
-  const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, ...documents];
+  const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, ui.hyperNode, ...documents];
   const known = ui.nodeMemo;
   if (known?.inputs.length === inputs.length && inputs.every((it, at) => it === known.inputs[at])) return known.rows;
-  const nodes = documents.flatMap((it) => it.items).filter((node) => !ui.nodeName || node.name.includes(ui.nodeName));
+  const isShown = (node) => (!ui.nodeName || node.name.includes(ui.nodeName)) && (!ui.hyperNode || node.hyperNodes?.includes(ui.hyperNode));
+  const nodes = documents.flatMap((it) => it.items).filter(isShown);
   const rows = nodes.map((node) => ({ node, part: quantityPart(node.used[ui.nodeResource] ?? '0', node.allocatable[ui.nodeResource]) }));
   const sign = { most: -1, least: 1 }[ui.nodeOrder];
   const key = (row) => (row.part === null ? 2 : sign * row.part);
@@ -52,14 +55,19 @@ function nodeListPart(context) {
   return answeredPart(store.get(nodesPath(0)), ({ items, total }) => {
     const resources = sortedResources(items.flatMap((node) => Object.keys(node.allocatable)));
     if (!resources.includes(ui.nodeResource)) ui.nodeResource = resources[0] ?? '';
+    // An older server does not know the route; then there is no tree.
+    const hyperNodes = store.get(hyperNodesPath).document?.items ?? [];
+    if (!hyperNodes.some((it) => it.name === ui.hyperNode)) ui.hyperNode = '';
     ui.shownNodes = shownNodes(store, ui);
     return html`${nodeListPaths(store).slice(1).map((path) => problemPart(store.get(path).problem))}
       <div class="fields">
         ${chosenPart(context, 'nodeResource', 'Resource', ui.nodeResource, resources)}${chosenPart(context, 'nodeOrder', 'Order', ui.nodeOrder ?? 'name', NODE_ORDERS)}
+        ${hyperNodes.length ? chosenPart(context, 'hyperNode', 'HyperNode', ui.hyperNode, [['', 'all'], ...hyperNodes.map((it) => [it.name, hyperNodeName(it)])]) : nothing}
         ${textPart('Name contains', ui.nodeName, (value) => { ui.nodeName = value; update(); })}
       </div>
       <p>${counted(total, 'node')}${ui.shownNodes.length === total ? '' : `, ${number(ui.shownNodes.length)} shown`}.</p>
-      <div class="columns beside">${mapPart(context)}${nodeTable(context)}</div>`;
+      <div class="columns beside">${mapPart(context)}${nodeTable(context)}</div>
+      ${hyperNodes.length ? sectionPart('HyperNodes', hyperNodeTable(context, hyperNodes)) : nothing}`;
   });
 }
 
@@ -92,6 +100,21 @@ function nodeTable(context) {
   return windowedTable(context, { name: 'nodes', caption: `Nodes and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index], empty: 'No node.' });
 }
 
+/** Returns the name behind as many spaces as there are HyperNodes above it. */
+function hyperNodeName({ name, depth }) {
+  return `${'\u2003'.repeat(depth)}${name}`;
+}
+
+function hyperNodeTable(context, rows) {
+  const { nodeResource: resource } = context.ui;
+  const columns = [
+    ['HyperNode', hyperNodeName], 'tier num', 'nodes num', 'pods num',
+    ['', (it) => barPart(it.used[resource], [['scale', it.allocatable[resource]]]), 'bar-cell'],
+    ...amountColumns(NODE_AMOUNTS, (it, name) => it[name][resource]),
+  ];
+  return windowedTable(context, { name: 'hypernodes', caption: `HyperNodes and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index] });
+}
+
 function nodeDetails(node) {
   const amounts = [
     ['Resource', (name) => name], ['', (name) => barPart(node.used?.[name], [['scale', node.allocatable[name]]]), 'bar-cell'],
@@ -100,7 +123,8 @@ function nodeDetails(node) {
   const jobs = [['Job', (it) => jobLink(it.job, it.hidden)], 'pods num'];
   const labels = [['Label', (it) => it[0]], ['Value', (it) => it[1]]];
   return html`<dl class="facts"><div><dt>State</dt><dd>${nodeState(node).join(' ') || 'schedulable'}</dd></div>
-      <div><dt>Pods</dt><dd>${number(node.pods)}</dd></div></dl>
+      <div><dt>Pods</dt><dd>${number(node.pods)}</dd></div>
+      ${node.hyperNodes ? html`<div><dt>HyperNodes</dt><dd>${node.hyperNodes.join(' ⊂ ')}</dd></div>` : nothing}</dl>
     ${tableSection('Amounts', amounts, sortedResources(Object.keys(node.allocatable ?? {})))}
     ${tableSection('Jobs on it', jobs, node.jobs, 'The answer lists no jobs.')}
     ${tableSection('Labels', labels, Object.entries(node.labels ?? {}), 'The answer lists no labels.')}`;

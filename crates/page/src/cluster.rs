@@ -108,9 +108,37 @@ pub struct NodeJson {
     /// Jobs with pods on the node. Empty in lists.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub jobs: Vec<NodeJobJson>,
+    /// HyperNodes that contain it, the smallest first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hyper_nodes: Vec<String>,
     /// Labels. Empty in lists.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub labels: BTreeMap<String, String>,
+}
+
+/// A HyperNode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HyperNodeJson {
+    /// Name.
+    pub name: String,
+    /// Tier.
+    pub tier: i32,
+    /// The HyperNode that it is a member of.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent: Option<String>,
+    /// Number of HyperNodes above it.
+    pub depth: usize,
+    /// Number of nodes in it.
+    pub nodes: usize,
+    /// Number of pods on them.
+    pub pods: usize,
+    /// What pods may use.
+    pub allocatable: AmountsJson,
+    /// What pods use.
+    pub used: AmountsJson,
+    /// What is free once terminating pods have left, less what is promised.
+    pub free: AmountsJson,
 }
 
 /// The pods of a job on a node.

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use vc_text::escape;
 
-use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::cluster::{
+    HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
+};
 use crate::explanation::AmountsJson;
 use crate::table::Table;
 use crate::why_text::{as_of_text, duration};
@@ -77,20 +79,40 @@ pub fn line_text(list: &ListJson<WaitingJobJson>) -> String {
     text + &as_of_text(&list.as_of)
 }
 
+/// Returns the HyperNodes as a tree, one line each.
+pub fn hyper_nodes_text(list: &ListJson<HyperNodeJson>) -> String {
+    if list.items.is_empty() {
+        return "there are no HyperNodes\n".to_owned() + &as_of_text(&list.as_of);
+    }
+    let mut table = Table::new(["HYPERNODE", "TIER", "NODES", "PODS", "FREE/ALLOCATABLE"]);
+    for it in &list.items {
+        let name = format!("{}{}", "  ".repeat(it.depth), it.name);
+        let counts = [it.tier.to_string(), it.nodes.to_string(), it.pods.to_string()];
+        let [tier, nodes, pods] = counts;
+        table.row([name, tier, nodes, pods, free_of(&it.free, &it.allocatable)]);
+    }
+    table.text() + &as_of_text(&list.as_of)
+}
+
+/// Returns what is free of each resource that is shown.
+fn free_of(free: &AmountsJson, allocatable: &AmountsJson) -> String {
+    let shown = allocatable.iter().filter(|(name, _)| is_shown(name));
+    let cell = |(name, all): (&String, &String)| {
+        let free = free.get(name).map_or("0", String::as_str);
+        format!("{free}/{all} {name}")
+    };
+    shown.map(cell).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the nodes, one line each.
 pub fn nodes_text(list: &ListJson<NodeJson>) -> String {
     let mut table = Table::new(["NODE", "PODS", "FREE/ALLOCATABLE", "TAINTS"]);
     for node in &list.items {
-        let shown = node.allocatable.iter().filter(|(name, _)| is_shown(name));
-        let cell = |(name, all): (&String, &String)| {
-            let free = node.free.get(name).map_or("0", String::as_str);
-            format!("{free}/{all} {name}")
-        };
-        let amounts: Vec<String> = shown.map(cell).collect();
+        let amounts = free_of(&node.free, &node.allocatable);
         let cordon = node.cordoned.then(|| "cordoned".to_owned());
         let taints: Vec<String> = cordon.into_iter().chain(node.taints.clone()).collect();
         let pods = node.pods.to_string();
-        table.row([node.name.clone(), pods, amounts.join(", "), taints.join(" ")]);
+        table.row([node.name.clone(), pods, amounts, taints.join(" ")]);
     }
     table.text() + &as_of_text(&list.as_of)
 }

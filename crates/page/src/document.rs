@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vc_objects::what_if::WhatIfTexts;
 
-use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::cluster::{
+    HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
+};
 use crate::explanation::{API_VERSION, AsOfJson, ExplanationJson};
 use crate::timeline::{AskedTimeline, CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
@@ -99,6 +101,11 @@ pub enum Question {
         /// Its name.
         name: String,
     },
+    /// All HyperNodes.
+    HyperNodes {
+        /// Part of the list.
+        range: PageRange,
+    },
     /// Sums over the cluster.
     Summary,
     /// What happened lately.
@@ -144,6 +151,8 @@ pub enum Document {
     Nodes(ListJson<NodeJson>),
     /// One node.
     Node(OneJson<NodeJson>),
+    /// All HyperNodes, each behind the one that it is a member of.
+    HyperNodes(ListJson<HyperNodeJson>),
     /// Sums over the cluster.
     Summary(OneJson<SummaryJson>),
     /// What happened lately.

@@ -32,10 +32,12 @@ mod why_text;
 
 pub use access::{Access, Everybody, GROUP, Right, User, Visible};
 pub use cluster::{
-    ListJson, NodeJobJson, NodeJson, OneJson, QueueJson, QueueQuotaJson, SummaryJson,
-    WaitingJobJson,
+    HyperNodeJson, ListJson, NodeJobJson, NodeJson, OneJson, QueueJson, QueueQuotaJson,
+    SummaryJson, WaitingJobJson,
 };
-pub use cluster_text::{line_text, node_text, nodes_text, queues_text, summary_text};
+pub use cluster_text::{
+    hyper_nodes_text, line_text, node_text, nodes_text, queues_text, summary_text,
+};
 pub use convert::{Owner, OwnerOf, StateSource};
 pub use document::{AskedJob, BundleFile, Document, ExplanationListJson, PageRange, Question};
 pub use explanation::{

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson};
+use crate::cluster::{
+    HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
+};
 use crate::document::Document;
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
@@ -61,6 +63,7 @@ fn schema_of(name: &str, generator: &mut SchemaGenerator) -> Value {
         "Line" => reference::<ListJson<WaitingJobJson>>(generator),
         "NodeList" => reference::<ListJson<NodeJson>>(generator),
         "Node" => reference::<OneJson<NodeJson>>(generator),
+        "HyperNodeList" => reference::<ListJson<HyperNodeJson>>(generator),
         "Summary" => reference::<OneJson<SummaryJson>>(generator),
         "Timeline" => reference::<OneJson<TimelineJson>>(generator),
         "CycleList" => reference::<ListJson<CycleJson>>(generator),

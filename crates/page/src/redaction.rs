@@ -96,6 +96,7 @@ impl Document {
             | Self::Line(_)
             | Self::Nodes(_)
             | Self::Node(_)
+            | Self::HyperNodes(_)
             | Self::Summary(_)
             | Self::Timeline(_)
             | Self::Cycles(_)

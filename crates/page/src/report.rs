@@ -31,6 +31,8 @@ pub fn report_answers(
     reporter.add_explanations();
     reporter.add_lines();
     reporter.add_nodes();
+    let range = PageRange { offset: 0, limit: LONGEST_PAGE };
+    reporter.add("/hypernodes", &Question::HyperNodes { range });
     reporter.answers
 }
 

@@ -35,6 +35,8 @@ pub enum RouteAnswer {
     Nodes,
     /// One node.
     Node,
+    /// All HyperNodes.
+    HyperNodes,
     /// Sums over the cluster.
     Summary,
     /// What happened lately.
@@ -96,6 +98,9 @@ pub const ROUTES: &[Route] = &[
         verb: "list", resource: "nodes", schema: "NodeList", query: RANGE, about: "All nodes" },
     Route { path: "/nodes/{name}", answer: RouteAnswer::Node,
         verb: "get", resource: "nodes", schema: "Node", query: &[], about: "One node" },
+    Route { path: "/hypernodes", answer: RouteAnswer::HyperNodes,
+        verb: "list", resource: "nodes", schema: "HyperNodeList", query: RANGE,
+        about: "All HyperNodes, with the sums over their nodes" },
     Route { path: "/summary", answer: RouteAnswer::Summary,
         verb: "list", resource: "summaries", schema: "Summary", query: &[],
         about: "Sums over the cluster" },
@@ -232,6 +237,7 @@ impl Route {
             RouteAnswer::Line => Question::Line { queue: name, range: values.range()? },
             RouteAnswer::Nodes => Question::Nodes { range: values.range()? },
             RouteAnswer::Node => Question::Node { name },
+            RouteAnswer::HyperNodes => Question::HyperNodes { range: values.range()? },
             RouteAnswer::Summary => Question::Summary,
             RouteAnswer::Timeline => Question::Timeline(AskedTimeline {
                 from: values.time("from")?,

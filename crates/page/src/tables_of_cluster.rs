@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use vc_answers::Explanation;
 use vc_engine::effect_text;
-use vc_model::{Cluster, Job, NodeId, PodGroupPhase, QueueId, Taint, TaskStatus};
+use vc_model::{
+    Cluster, HyperNodeId, HyperNodeTree, Job, NodeId, PodGroupPhase, QueueId, Taint, TaskStatus,
+};
 use vc_resource::Resource;
 
-use crate::cluster::{NodeJobJson, NodeJson, QueueJson, QueueQuotaJson, SummaryJson};
+use crate::cluster::{
+    HyperNodeJson, NodeJobJson, NodeJson, QueueJson, QueueQuotaJson, SummaryJson,
+};
 use crate::convert::{job_name, map};
 use crate::explanation::AmountsJson;
 use crate::view::AnswerView;
@@ -116,7 +120,58 @@ pub(crate) fn node(view: &AnswerView, id: NodeId, is_whole: bool) -> NodeJson {
             .into_iter()
             .map(|(job, pods)| NodeJobJson { job, hidden: false, pods })
             .collect(),
+        hyper_nodes: hyper_nodes_of(view, id),
         labels: row.labels.iter().filter(|_| is_whole).map(label).collect(),
+    }
+}
+
+/// Returns the HyperNodes that contain a node, the smallest first.
+fn hyper_nodes_of(view: &AnswerView, node: NodeId) -> Vec<String> {
+    let tree = view.hyper_nodes();
+    let mut all = tree.containing(node);
+    all.retain(|&id| id != HyperNodeTree::ROOT);
+    all.sort_by_key(|&id| (tree[id].tier, id));
+    all.into_iter().map(|id| tree[id].name.to_string()).collect()
+}
+
+/// Returns the HyperNodes, each behind the one that it is a member of.
+pub(crate) fn hyper_nodes(view: &AnswerView) -> Vec<HyperNodeJson> {
+    let tree = view.hyper_nodes();
+    let mut rows = Vec::new();
+    let mut open = vec![HyperNodeTree::ROOT];
+    while let Some(id) = open.pop() {
+        open.extend(tree[id].children.iter().rev());
+        if id != HyperNodeTree::ROOT {
+            rows.push(hyper_node(view, tree, id));
+        }
+    }
+    rows
+}
+
+fn hyper_node(view: &AnswerView, tree: &HyperNodeTree, id: HyperNodeId) -> HyperNodeJson {
+    let (cluster, row) = (view.cluster(), &tree[id]);
+    let mut sums = [Resource::default(), Resource::default(), Resource::default()];
+    let present = row.nodes.iter().map(|&node| &cluster.nodes[node]).filter(|node| node.present);
+    let (mut n_nodes, mut n_pods) = (0, 0);
+    for node in present {
+        n_nodes += 1;
+        n_pods += node.tasks.len();
+        let own = [&node.allocatable, &node.used, &node.future_idle()];
+        sums.iter_mut().zip(own).for_each(|(sum, amounts)| sum.add(amounts));
+    }
+    let [allocatable, used, free] = sums.each_ref().map(|sum| amounts(sum, cluster));
+    let parent = row.parent.filter(|&parent| parent != HyperNodeTree::ROOT);
+    HyperNodeJson {
+        name: row.name.to_string(),
+        tier: row.tier,
+        parent: parent.map(|parent| tree[parent].name.to_string()),
+        // The root counts as none, the HyperNode itself neither.
+        depth: tree.ancestors(id).count().saturating_sub(2),
+        nodes: n_nodes,
+        pods: n_pods,
+        allocatable,
+        used,
+        free,
     }
 }
 

@@ -9,7 +9,7 @@ use vc_answers::{
     explain, explain_waiting, find_subject,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
-use vc_model::{Cluster, ObjectKey};
+use vc_model::{Cluster, HyperNodeTree, ObjectKey};
 
 use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
 use crate::convert::{Owner, StateSource, job_name};
@@ -18,7 +18,7 @@ use crate::explanation::{AsOfJson, ExplanationJson};
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
 use crate::suppose::suppose;
-use crate::tables_of_cluster::{node, queues, summary};
+use crate::tables_of_cluster::{hyper_nodes, node, queues, summary};
 use crate::timeline::{CycleJson, TimelineJson, evicted_pod};
 
 /// Evictions that an explanation shows, the last ones.
@@ -35,12 +35,14 @@ pub struct AnswerView {
     /// Controllers of PodGroups that are known otherwise than by names.
     owners: BTreeMap<ObjectKey, Owner>,
     names: Option<Arc<ClusterNames>>,
+    hyper_nodes: HyperNodeTree,
 }
 
 impl AnswerView {
     /// Copies the state of the engine. `report` is that of its last cycle; the engine must explain.
     pub fn new(engine: &Engine, report: &Report, source: StateSource) -> Self {
         Self {
+            hyper_nodes: engine.cluster().built_hyper_node_tree(),
             state: AnswerState::new(engine, report),
             queues: report.queues.clone(),
             quotas: report.quotas.clone(),
@@ -64,6 +66,11 @@ impl AnswerView {
     /// Returns the cluster.
     pub fn cluster(&self) -> &Cluster {
         self.state.cluster()
+    }
+
+    /// Returns the HyperNodes of the cluster.
+    pub(crate) fn hyper_nodes(&self) -> &HyperNodeTree {
+        &self.hyper_nodes
     }
 
     /// Returns the names by which hidden ones are found in sentences.
@@ -146,6 +153,11 @@ impl AnswerView {
                 Document::Line(ListJson { total: line.len(), ..list })
             }
             Question::Nodes { range } => Document::Nodes(self.nodes(*range, as_of)),
+            Question::HyperNodes { range } => {
+                let all = hyper_nodes(self);
+                let list = ListJson::new("HyperNodeList", as_of, range.of(&all).to_vec());
+                Document::HyperNodes(ListJson { total: all.len(), ..list })
+            }
             Question::Node { name } => {
                 let cluster = self.cluster();
                 let found = cluster.node(name).filter(|&id| cluster.nodes[id].present);

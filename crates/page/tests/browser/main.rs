@@ -70,6 +70,7 @@ fn parts(chromium: &Chromium) -> Vec<Part<'_>> {
         accessible::name_everything,
         views::show_what_is_answered,
         views::load_rows_as_they_come_in_sight,
+        views::show_hyper_nodes,
         history::show_evictions_with_their_certificates,
         job::show_explanations,
         what_if::try_a_remedy,

@@ -7,6 +7,7 @@ use crate::expected::{
     clock, counted, duration, fields, percent, row, rows, share, sorted, sum, text,
 };
 use crate::served::Served;
+use crate::support::{CLUSTER, RACKS};
 use crate::tab::Tab;
 
 /// The resource that all tables begin with.
@@ -247,6 +248,36 @@ async fn check_nodes(tab: &Tab, served: &Served) {
         const pixels = it.getContext('2d').getImageData(0, 0, it.width, it.height).data; \
         return new Set(new Uint32Array(pixels.buffer)).size; })()";
     assert!(2 < tab.eval::<usize>(painted).await, "the map is empty");
+}
+
+/// HyperNodes stand below the nodes, and choosing one leaves its nodes.
+pub(crate) async fn show_hyper_nodes(chromium: &Chromium) {
+    let served = Served::open().await;
+    served.state.replace(&format!("{CLUSTER}\n{RACKS}"));
+    let tab = Tab::open(&chromium.browser).await;
+    tab.goto(&served.page("#/nodes")).await;
+    tab.wait_for_view("Nodes").await;
+    tab.wait("the tree", "document.body.innerText.includes('rack-b')").await;
+    let list = served.get("/hypernodes").await;
+    let expected = rows(&list["items"]).iter().map(|it| {
+        let counts = ["tier", "nodes", "pods"].map(|name| text(&it[name]));
+        let bar = bar([&it["used"][GPU], &it["allocatable"][GPU]]);
+        let amounts = ["used", "free", "allocatable"].map(|name| text(&it[name][GPU]));
+        [vec![text(&it["name"])], counts.to_vec(), vec![bar.to_owned()], amounts.to_vec()].concat()
+    });
+    let expected: Vec<Vec<String>> = expected.collect();
+    let shown: Vec<Vec<String>> = tab.table(&format!("HyperNodes and their {GPU}")).await;
+    assert_eq!(shown, expected);
+    let choose = "(() => { const it = [...document.querySelectorAll('label')]\
+        .find((label) => label.innerText.startsWith('HyperNode')).querySelector('select'); \
+        it.value = 'rack-b'; it.dispatchEvent(new Event('change')); return null; })()";
+    tab.eval::<Value>(choose).await;
+    tab.wait("one node", "document.body.innerText.includes('4 nodes, 1 shown')").await;
+    tab.show("#/nodes/g1", "Node g1").await;
+    let facts: Vec<Vec<String>> = tab.eval("dom.facts('dl.facts')").await;
+    assert!(facts.contains(&row(["HyperNodes", "rack-a ⊂ zone"])), "{facts:?}");
+    tab.expect_quiet(&served.origin(), &[]).await;
+    tab.close().await;
 }
 
 async fn check_node(tab: &Tab, served: &Served) {

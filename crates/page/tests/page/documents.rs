@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use vc_page::{ExplanationJson, ListJson, QueueJson};
+use vc_page::{ExplanationJson, HyperNodeJson, ListJson, QueueJson, hyper_nodes_text};
 
-use crate::support::Page;
+use crate::support::{CLUSTER, Page, RACKS, Source, view};
 
 #[tokio::test]
 async fn ans_18_a_job_is_explained() {
@@ -186,4 +187,38 @@ async fn ans_74_a_bundle_is_a_file_and_one_a_minute() {
     assert_eq!(page.get("admin", "summary").await.code, 200, "other questions are free");
     let wrong = Page::new().get("admin", "bundles/now?cycles=x").await;
     assert_eq!((wrong.code, &*wrong.message()), (400, "cycles: \"x\" is no number"));
+}
+
+#[tokio::test]
+async fn ans_11_hyper_nodes_are_a_tree_with_sums() {
+    let (engine, view, timeline) = view(&format!("{CLUSTER}\n{RACKS}"));
+    let page = Page::of(Source(Ok(Mutex::new((engine, view, timeline)))));
+    let list = page.get("admin", "hypernodes").await.json();
+    assert_eq!((&list["kind"], &list["total"]), (&"HyperNodeList".into(), &3.into()));
+    let row = |it: &Value| {
+        let amounts = ["used", "free", "allocatable"].map(|name| &it[name]["nvidia.com/gpu"]);
+        let [used, free, all] = amounts.map(|it| it.as_str().unwrap_or("0"));
+        let parent = it["parent"].as_str().unwrap_or("-");
+        format!(
+            "{} {} {parent} {} {} {used}+{free}/{all}",
+            it["name"].as_str().unwrap(),
+            it["tier"],
+            it["depth"],
+            it["nodes"]
+        )
+    };
+    let rows: Vec<String> = list["items"].as_array().unwrap().iter().map(row).collect();
+    let expected =
+        ["zone 2 - 0 3 10+14/24", "rack-a 1 zone 1 2 10+6/16", "rack-b 1 zone 1 1 0+8/8"];
+    assert_eq!(rows, expected);
+    let node = page.get("admin", "nodes/g1").await.json();
+    assert_eq!(node["hyperNodes"], json!(["rack-a", "zone"]));
+    let other = page.get("admin", "nodes/c1").await.json();
+    assert_eq!(other.get("hyperNodes"), None);
+    let typed: ListJson<HyperNodeJson> = serde_json::from_value(list).unwrap();
+    let text = hyper_nodes_text(&typed);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("zone ") && lines[2].starts_with("  rack-a "), "{text}");
+    let none = Page::new().get("admin", "hypernodes").await.json();
+    assert_eq!(none["total"], 0);
 }

@@ -27,6 +27,11 @@ pub(crate) const CLUSTER: &str = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8
     job prod/on-g2 queue=research min=1 running\n task a gpu=5 @g2 running
     job ml/held queue=small min=2\n task a gpu=3 x2";
 
+/// Two zones of racks over the nodes of [`CLUSTER`].
+pub(crate) const RACKS: &str = "hypernode rack-a tier=1 node=g1 node=g2
+    hypernode rack-b tier=1 node=g4
+    hypernode zone tier=2 member=rack-a member=rack-b";
+
 /// Returns the engine of a cluster after one cycle, and the answers about it.
 pub(crate) fn view(text: &str) -> (Engine, AnswerView, Timeline) {
     let config: Config = vc_conf::parse("test.conf", CONF, &KNOWN).unwrap().config;
