@@ -149,14 +149,16 @@ impl PluginSet {
         }
     }
 
-    /// Gives the plugins copies of the past usage that plugins of the same name in another set
-    /// remember, but not of what they remember of evictions.
-    pub fn copy_past_usage(&mut self, of: &PluginSet) {
+    /// Gives the plugins copies of the past usage and of the spent budgets that plugins of the same
+    /// name in another set remember. What is left out would change a vote on evictions that are
+    /// already decided: when the last round was, and who waits because of an eviction.
+    pub fn copy_votes(&mut self, of: &PluginSet) {
         for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
             let same = of.names.iter().rposition(|other| other == name);
             let same = same.map(|same| &of.plugins[same]);
-            let usage = same.filter(|same| same.as_past_usage().is_some());
-            if let Some(memory) = usage.and_then(|same| same.memory()) {
+            let votes = same
+                .filter(|same| same.as_past_usage().is_some() || same.as_victim_filter().is_some());
+            if let Some(memory) = votes.and_then(|same| same.memory()) {
                 plugin.take_over(memory.into_earlier());
             }
         }

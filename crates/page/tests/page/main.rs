@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod documents;
+mod fuzz;
 mod redaction;
 mod rights;
 mod support;

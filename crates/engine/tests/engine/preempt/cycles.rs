@@ -160,3 +160,19 @@ fn cycle__claim_behind_what_filters_still_see() {
         assert_eq!(world.cycle().decisions(), "bind high-p n1", "{words}");
     }
 }
+
+/// A budget that comes while an eviction is in progress has not been charged for it: the eviction was
+/// sent before. The check of certificates sees it so, too (fuzz-fast 1060099).
+#[test]
+fn a_budget_is_not_charged_for_evictions_before_it() {
+    let text = "node n1 cpu=4
+        job low min=0
+          task a cpu=2 label.app=covered @n1 running
+          task b cpu=2 label.app=covered @n1 running
+        job one priority=9\n  task p cpu=2";
+    let mut world = World::new(&conf("allocate, preempt", "priority gang pdb predicates"), text);
+    assert_eq!(world.cycle_unanswered().only(&["evict"]), "evict low-b preempt");
+    world.add("budget late allowed=1 healthy=1 label.app=covered");
+    world.add("job two priority=9\n  task p cpu=2");
+    assert_eq!(world.cycle_unanswered().only(&["evict"]), "evict low-a preempt");
+}
