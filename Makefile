@@ -5,7 +5,7 @@ IMAGE ?= vc-scheduler:dev
 VCSIM_IMAGE ?= vcsim:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
-.PHONY: test-scenarios-apiserver apiserver chromium fuzz-evict fuzz-fast fuzz-usage fuzz bench bench-wire bench-apiserver lint docs image
+.PHONY: test-scenarios-apiserver apiserver chromium fuzz-evict fuzz-fast fuzz-usage fuzz-http fuzz bench bench-wire bench-apiserver lint docs image
 .PHONY: lint-dependencies notices sbom release
 
 demo:
@@ -49,6 +49,11 @@ fuzz-fast:
 fuzz-usage:
 	FUZZ_USAGE=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-engine --test engine \
 		fs_law -- --nocapture
+
+# Random questions and bodies for the answers, until one of them fails; SEED=N repeats one.
+fuzz-http:
+	FUZZ_HTTP=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-page --test page \
+		ans_16_random -- --nocapture
 
 # Whole scheduler processes over a simulated API server with faults, until an invariant is violated;
 # SEED=N repeats one.

@@ -88,6 +88,9 @@ pub(crate) enum Verb {
         /// Exit with 3 if something waits.
         #[arg(long)]
         exit_code: bool,
+        /// Go on, and print the answer again when something in it changes.
+        #[arg(short, long, conflicts_with_all = ["exit_code", "from", "local"])]
+        watch: bool,
     },
     /// Queues with what they hold, deserve and may hold.
     Queues {

@@ -11,6 +11,7 @@ use vc_page::{
 use crate::Answer;
 use crate::args::{Arguments, Verb};
 use crate::output::show;
+use crate::watch::watch;
 use crate::what_if::{self, WhatIfRequest};
 use crate::{bundle, ui};
 
@@ -46,28 +47,38 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
         return result.map(|it: WhatIfResultJson| Answer::unplaced(!it.unplaced.is_empty()));
     }
     let path = path(&arguments.verb, namespace)?;
+    if matches!(arguments.verb, Verb::Why { watch: true, .. }) {
+        let show = |text: &str| show_answer(arguments, text).map(drop);
+        return watch(&client, &path, show).await.map(|()| Answer::default());
+    }
     let text = client.get(&path).await.map_err(|error| error.to_string())?;
+    show_answer(arguments, &text)
+}
+
+/// Prints the answer of a server.
+fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, String> {
+    let output = arguments.output;
     match &arguments.verb {
         Verb::Why { name: Some(_), .. } => {
-            show(output, &text, why_text).map(|it: ExplanationJson| Answer::waits(it.waits()))
+            show(output, text, why_text).map(|it: ExplanationJson| Answer::waits(it.waits()))
         }
         Verb::Why { name: None, .. } => {
             let list: ExplanationListJson =
-                show(output, &text, |list: &ExplanationListJson| why_list_text(&list.items))?;
+                show(output, text, |list: &ExplanationListJson| why_list_text(&list.items))?;
             Ok(Answer::waits(list.items.iter().any(ExplanationJson::waits)))
         }
-        Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, &text, queues_text),
-        Verb::Queues { name: Some(_) } => shown(output, &text, |one: &OneJson<QueueJson>| {
+        Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, text, queues_text),
+        Verb::Queues { name: Some(_) } => shown(output, text, |one: &OneJson<QueueJson>| {
             let items = vec![one.content.clone()];
             queues_text(&ListJson::new("QueueList", one.as_of.clone(), items))
         }),
-        Verb::Line { .. } => shown::<ListJson<WaitingJobJson>>(output, &text, line_text),
-        Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, &text, nodes_text),
-        Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, &text, node_text),
-        Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, &text, hyper_nodes_text),
-        Verb::Top => shown::<OneJson<SummaryJson>>(output, &text, summary_text),
-        Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, &text, timeline_text),
-        Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, &text, cycles_text),
+        Verb::Line { .. } => shown::<ListJson<WaitingJobJson>>(output, text, line_text),
+        Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, text, nodes_text),
+        Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, text, node_text),
+        Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, text, hyper_nodes_text),
+        Verb::Top => shown::<OneJson<SummaryJson>>(output, text, summary_text),
+        Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, text, timeline_text),
+        Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, text, cycles_text),
         Verb::WhatIf(_) | Verb::Ui { .. } | Verb::Bundle { .. } => Ok(Answer::default()),
     }
 }
@@ -128,7 +139,7 @@ mod tests {
     use super::*;
 
     fn why(name: Option<&str>) -> Verb {
-        Verb::Why { name: name.map(str::to_owned), exit_code: false }
+        Verb::Why { name: name.map(str::to_owned), exit_code: false, watch: false }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod files;
 mod local;
 mod output;
 mod ui;
+mod watch;
 mod what_if;
 
 use std::process::ExitCode;

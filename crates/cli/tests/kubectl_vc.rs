@@ -4,9 +4,12 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::http::header::CONTENT_DISPOSITION;
@@ -445,4 +448,37 @@ async fn ans_91_a_cluster_is_asked_without_its_scheduler() {
     assert!(text(&refused.stderr).contains("error: --local answers why and what-if alone\n"));
     let none = call(&["why", "big", "--local"], &kubeconfig(folder.path(), "x"));
     assert!(text(&none.stderr).contains("error: cannot list Node: "), "{}", text(&none.stderr));
+}
+
+/// The first answer comes at once, and the next one when something has changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_13_why_is_watched() {
+    let n_asked = Arc::new(AtomicUsize::new(0));
+    let answer = move || {
+        let is_first = n_asked.fetch_add(1, Ordering::Relaxed) == 0;
+        let code = if is_first { "Fragmented" } else { "NoRoom" };
+        let text = explanation().replace("\"Fragmented\"", &format!("\"{code}\""));
+        async move { text }
+    };
+    let routes =
+        Router::new().route(&format!("{BASE}/namespaces/ml/explanations/train"), get(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), "secret");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"))
+        .args(["why", "train", "--watch", "--server", &url])
+        .env("KUBECONFIG", &config)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut codes = lines.map_while(Result::ok).filter(|line| line.starts_with("WHY "));
+    assert!(codes.next().unwrap().contains("Fragmented: "));
+    assert!(codes.next().unwrap().contains("NoRoom: "));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let config = config.as_path();
+    assert_eq!(call(&["why", "--watch", "--exit-code"], config).status.code(), Some(2));
 }

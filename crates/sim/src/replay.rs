@@ -261,10 +261,12 @@ impl ReplayResult {
         let (first, last) = (self.first_cycle, self.last_cycle);
         let mut out = match self.n_cycles {
             0 => "no cycle was replayed: ".to_owned(),
-            n_cycles => format!("{first}..{last}: {} cycles, ", n_cycles),
+            n_cycles => format!("{first}..{last}: {}, ", counted(n_cycles, "cycle")),
         };
         // Writing into a string cannot fail.
-        let _ = write!(out, "{} binds, {} evictions: ", self.n_binds, self.n_evictions);
+        let (binds, evictions) = (self.n_binds as u64, self.n_evictions as u64);
+        let (binds, evictions) = (counted(binds, "bind"), counted(evictions, "eviction"));
+        let _ = write!(out, "{binds}, {evictions}: ");
         match &self.difference {
             None => out.push_str("the same\n"),
             Some(difference) => {
@@ -310,6 +312,10 @@ impl ComparedOutput {
             ),
         }
     }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns binds and evictions, one line each.

@@ -1,7 +1,8 @@
 //! Random questions and bodies: whatever is sent gets an answer or a sentence, nothing panics, and the
 //! state is asked as before. Specification: answers.md 1 (ANS-2), 16.
 //!
-//! `FUZZ_HTTP=<seed>..<seed>` sends [`N_REQUESTS`] for each seed.
+//! `make fuzz-http`: FUZZ_HTTP=forever goes on with ever new seeds until something fails,
+//! FUZZ_HTTP=<seed> repeats one. Without it, a few seeds.
 
 use std::time::Duration;
 
@@ -172,9 +173,19 @@ async fn send_all(seed: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn ans_16_random_requests_are_answered() {
-    let wanted = std::env::var("FUZZ_HTTP").unwrap_or_else(|_| "1..3".to_owned());
-    let (from, to) = wanted.split_once("..").unwrap();
-    for seed in from.parse().unwrap()..to.parse().unwrap() {
+    let seeds = match std::env::var("FUZZ_HTTP").as_deref() {
+        Err(_) => 1..3,
+        Ok("forever") => {
+            let now = std::time::SystemTime::now();
+            now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()..u64::MAX
+        }
+        Ok(seed) => {
+            let seed = seed.parse().unwrap();
+            seed..seed + 1
+        }
+    };
+    for seed in seeds {
+        println!("seed {seed}");
         send_all(seed).await;
     }
 }

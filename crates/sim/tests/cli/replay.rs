@@ -160,7 +160,7 @@ fn ans_104_the_first_difference_is_shown() {
     let called = vcsim(&["replay", &other]);
     assert_eq!(called.code, 3, "{}{}", called.stdout, called.stderr);
     let lines: Vec<&str> = called.stdout.lines().collect();
-    assert_eq!(lines[0], "1..1: 1 cycles, 3 binds, 0 evictions: cycle 1 differs");
+    assert_eq!(lines[0], "1..1: 1 cycle, 3 binds, 0 evictions: cycle 1 differs");
     assert_eq!(lines[1], "  recorded  bind default/other to node-9");
     assert!(lines[2].starts_with("  replayed  bind default/"), "{}", lines[2]);
 }

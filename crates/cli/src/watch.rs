@@ -1,0 +1,76 @@
+//! `kubectl vc why --watch`: the answer again whenever something in it has changed. Specification:
+//! answers.md 13.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use vc_kube::AnswersClient;
+use vc_text::escape_lines;
+
+/// Time between two questions.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Fields that change while nothing happens.
+const PASSING: [&str; 3] = ["asOf", "waitingSeconds", "start"];
+
+/// Asks until the process ends, and shows each answer that is new. Problems after the first answer are told
+/// once each.
+///
+/// # Errors
+/// There is no first answer, or one cannot be shown.
+pub(crate) async fn watch(
+    client: &AnswersClient,
+    path: &str,
+    mut show: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut last = None;
+    let mut told = String::new();
+    loop {
+        match client.get(path).await.map_err(|error| error.to_string()) {
+            Ok(text) => {
+                let content = lasting(serde_json::from_str(&text).unwrap_or_default());
+                if last.as_ref() != Some(&content) {
+                    show(&text)?;
+                    last = Some(content);
+                }
+                told.clear();
+            }
+            Err(problem) if last.is_none() => return Err(problem),
+            Err(problem) if problem == told => {}
+            Err(problem) => {
+                eprintln!("{}", escape_lines(&problem));
+                told = problem;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Returns the answer without what changes while nothing happens.
+fn lasting(mut answer: Value) -> Value {
+    match &mut answer {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !PASSING.contains(&name.as_str()));
+            fields.values_mut().for_each(|value| *value = lasting(value.take()));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = lasting(item.take())),
+        _ => {}
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn time_alone_is_no_change() {
+        let answer = |cycle: u32, seconds: u32, code: &str| {
+            lasting(json!({"asOf": {"cycle": cycle}, "items": [{"waitingSeconds": seconds,
+                "verdict": {"code": code}, "start": {"expected": seconds}}]}))
+        };
+        assert_eq!(answer(1, 5, "NoRoom"), answer(2, 7, "NoRoom"));
+        assert_ne!(answer(1, 5, "NoRoom"), answer(1, 5, "Placed"));
+    }
+}
