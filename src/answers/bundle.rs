@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use vc_bundle::{BundleWriter, HistoryCopy, encode_checkpoint};
 use vc_engine::{Engine, Report};
+use vc_kube::wall_micros;
 use vc_page::{
     AnswerView, Answered, BundleFile, ClusterNames, Document, PageRange, Problem, Question,
     StateSource, Timeline,
@@ -18,7 +19,7 @@ use crate::meter::Meter;
 const MOST_EXPLANATIONS: usize = 200;
 
 /// What a bundle is made of.
-pub(super) struct WantedBundle {
+pub(super) struct BundleRequest {
     /// A copy of the twin, with the report of its last cycle.
     pub(super) engine: Box<Engine>,
     pub(super) report: Report,
@@ -30,9 +31,9 @@ pub(super) struct WantedBundle {
     pub(super) reply: oneshot::Sender<Result<Answered, Problem>>,
 }
 
-impl WantedBundle {
+impl BundleRequest {
     /// Returns the document of the bundle. The engine is used up.
-    pub(super) fn made(
+    pub(super) fn build(
         engine: Engine,
         report: &Report,
         (history, n_cycles): (HistoryCopy, Option<u64>),
@@ -46,13 +47,14 @@ impl WantedBundle {
         let history = match history.is_empty() {
             false => history,
             true => {
-                let checkpoint = engine.into_checkpoint().map_err(|error| unmade(&error))?;
+                let checkpoint =
+                    engine.into_checkpoint(wall_micros()).map_err(|error| unmade(&error))?;
                 let encoded = encode_checkpoint(&checkpoint).map_err(|error| unmade(&error))?;
                 HistoryCopy::of_now(cycle, encoded)
             }
         };
         let mut writer = BundleWriter::new(&history, n_cycles).map_err(|error| unmade(&error))?;
-        writer.about(env!("CARGO_PKG_VERSION"), std::env::args().skip(1).collect());
+        writer.set_process(env!("CARGO_PKG_VERSION"), flags());
         writer.add(&format!("conf/{cycle}.yaml"), conf.into_bytes());
         writer.add("explanations.json", answers);
         writer.add("metrics.txt", meter.metrics.encode().into_bytes());
@@ -60,6 +62,12 @@ impl WantedBundle {
         writer.write(&mut contents).map_err(|error| unmade(&error))?;
         Ok(Document::Bundle(Box::new(BundleFile { cycle, contents })))
     }
+}
+
+/// Returns the flags of the process without passwords in URLs.
+fn flags() -> Vec<String> {
+    let flags = std::env::args_os().skip(1).map(|flag| flag.to_string_lossy().into_owned());
+    flags.map(|flag| vc_conf::without_users(&flag)).collect()
 }
 
 /// Returns what people read without replaying anything.

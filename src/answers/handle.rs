@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::{mpsc, oneshot, watch};
-use vc_bundle::{CheckpointText, SegmentId};
+use vc_bundle::{EncodedCheckpoint, SegmentId};
 use vc_kube::{TwinInput, TwinProgress, wall_micros};
 use vc_page::{AnswerSource, Answered, Problem, Question, time_text};
 
@@ -26,7 +26,7 @@ pub(crate) enum TwinMessage {
 /// The state with which a segment of the history begins, or why it was not stored.
 pub(crate) struct StoredCheckpoint {
     pub(crate) segment: SegmentId,
-    pub(crate) checkpoint: Result<CheckpointText, String>,
+    pub(crate) checkpoint: Result<EncodedCheckpoint, String>,
 }
 
 /// A question with the way back.

@@ -11,7 +11,7 @@ use vc_engine::Engine;
 use vc_objects::what_if::WhatIfTexts;
 use vc_page::{Answered, ClusterNames, Document, Problem, StateSource, suppose};
 
-use super::bundle::WantedBundle;
+use super::bundle::BundleRequest;
 use super::handle::{StoredCheckpoint, TwinMessage};
 use super::twin::log_panic;
 use crate::meter::Meter;
@@ -21,9 +21,9 @@ pub(super) enum CopyWork {
     /// Changes are made in it, for a question.
     Suppose(SupposedChanges),
     /// It is stored as the beginning of a segment of the history.
-    Store(SegmentId, Box<Engine>),
+    Store(SegmentId, Box<Engine>, i64),
     /// It is asked for a bundle.
-    Bundle(Box<WantedBundle>),
+    Bundle(Box<BundleRequest>),
 }
 
 /// Changes with the copy in which they are made.
@@ -56,7 +56,9 @@ pub(super) fn run(
                 answer_bundle(*wanted, meter);
                 TwinMessage::Supposed
             }
-            CopyWork::Store(segment, engine) => TwinMessage::Stored(store(segment, *engine)),
+            CopyWork::Store(segment, engine, now_micros) => {
+                TwinMessage::Stored(store(segment, *engine, now_micros))
+            }
         };
         if twin.send(message).is_err() {
             return;
@@ -82,18 +84,18 @@ impl SupposedChanges {
     }
 }
 
-fn answer_bundle(wanted: WantedBundle, meter: &Meter) {
-    let WantedBundle { engine, report, history, n_cycles, source, names, reply } = wanted;
+fn answer_bundle(wanted: BundleRequest, meter: &Meter) {
+    let BundleRequest { engine, report, history, n_cycles, source, names, reply } = wanted;
     let made = catch_unwind(AssertUnwindSafe(|| {
-        WantedBundle::made(*engine, &report, (history, n_cycles), source, meter)
+        BundleRequest::build(*engine, &report, (history, n_cycles), source, meter)
     }));
     let made = made.unwrap_or_else(|_| Err(Problem::failed(log_panic(&"bundle"))));
     drop(reply.send(made.map(|document| Answered { document, names })));
 }
 
-fn store(segment: SegmentId, engine: Engine) -> StoredCheckpoint {
+fn store(segment: SegmentId, engine: Engine, now_micros: i64) -> StoredCheckpoint {
     let stored = catch_unwind(AssertUnwindSafe(|| {
-        let checkpoint = engine.into_checkpoint().map_err(|error| error.to_string())?;
+        let checkpoint = engine.into_checkpoint(now_micros).map_err(|error| error.to_string())?;
         encode_checkpoint(&checkpoint)
     }));
     let checkpoint = stored.unwrap_or_else(|_| Err("it has failed inside".to_owned()));

@@ -17,7 +17,7 @@ use vc_engine::{
 use vc_kube::{TwinInput, TwinProgress, TwinStop, wall_micros};
 use vc_page::{AnswerView, Answered, Problem, Question, StateSource, Timeline, TimelineStep};
 
-use super::bundle::WantedBundle;
+use super::bundle::BundleRequest;
 use super::handle::{AnswerHandle, StoredCheckpoint, TwinMessage, TwinQuestion};
 use super::suppose::{CopyWork, SupposedChanges};
 use crate::meter::Meter;
@@ -209,24 +209,25 @@ impl Twin {
         };
         let segment = self.history.begin(engine.n_cycles(), now_micros);
         // The other thread ends with the process.
-        drop(self.copy_worker.send(CopyWork::Store(segment, Box::new(engine.copy()))));
+        drop(self.copy_worker.send(CopyWork::Store(segment, Box::new(engine.copy()), now_micros)));
     }
 
     fn stored(&mut self, stored: StoredCheckpoint) {
         let StoredCheckpoint { segment, checkpoint } = stored;
-        let problem = match checkpoint {
-            Ok(checkpoint) => match self.history.put(segment, checkpoint) {
-                true => return,
-                false => "the state alone exceeds --answers-history-mib".to_owned(),
-            },
-            Err(error) => error,
+        let checkpoint = match checkpoint {
+            Ok(checkpoint) => checkpoint,
+            Err(error) => {
+                tracing::debug!("the state is stored after the next cycle: {error}");
+                return self.history.give_up(segment);
+            }
         };
-        self.history = History::new(0);
-        tracing::warn!(
-            "bundles have no history: {problem}\n\
-             hint: they still have the state of their moment; a larger --answers-history-mib helps if the \
-             state is too large"
-        );
+        let mib = checkpoint.size().div_ceil(1 << 20);
+        if !self.history.put_checkpoint(segment, checkpoint) {
+            tracing::warn!(
+                "bundles have no history: the stored state takes {mib} MiB\n\
+                 hint: raise --answers-history-mib; bundles still have the state of their moment"
+            );
+        }
     }
 
     fn give_up(&mut self, cause: GiveUp) {
@@ -289,7 +290,7 @@ impl Twin {
         if let Question::Bundle { n_cycles } = question {
             let (engine, report) = (Box::new(engine.copy()), report.clone());
             let (history, names) = (self.history.copy(), view.names());
-            let wanted = WantedBundle { engine, report, history, n_cycles, source, names, reply };
+            let wanted = BundleRequest { engine, report, history, n_cycles, source, names, reply };
             self.is_supposing = self.copy_worker.send(CopyWork::Bundle(Box::new(wanted))).is_ok();
             return;
         }

@@ -7,11 +7,12 @@ use std::io::{Read, Write};
 use flate2::Compression;
 use flate2::read::{GzDecoder, MultiGzDecoder};
 use flate2::write::GzEncoder;
-use ring::digest::{SHA256, digest};
+use ring::digest::{Context, SHA256};
+use serde_json::Value;
 use vc_engine::Checkpoint;
 
 use crate::RecordedInput;
-use crate::history::{HistoryCopy, Segment};
+use crate::history::{EncodedCheckpoint, HistoryCopy, Segment};
 use crate::manifest::{FORMAT, KIND, Manifest, NAME};
 
 /// Why a bundle cannot be written or read. The texts name the file inside of the bundle.
@@ -32,7 +33,7 @@ pub enum BundleError {
     )]
     Format {
         /// Number of the format.
-        format: u32,
+        format: u64,
         /// The version that wrote it.
         version: String,
     },
@@ -59,7 +60,29 @@ pub enum BundleError {
 /// Collects the files of a bundle.
 pub struct BundleWriter {
     manifest: Manifest,
-    files: Vec<(String, Vec<u8>)>,
+    files: Vec<(String, Contents)>,
+}
+
+/// The contents of a file. What is compressed in memory is decompressed while it is written.
+enum Contents {
+    Plain(Vec<u8>),
+    State(EncodedCheckpoint),
+    Inputs(Segment),
+}
+
+impl Contents {
+    fn reader(&self) -> Box<dyn Read + '_> {
+        match self {
+            Self::Plain(bytes) => Box::new(&**bytes),
+            Self::State(checkpoint) => Box::new(GzDecoder::new(&*checkpoint.0)),
+            Self::Inputs(segment) => {
+                let blocks: Box<dyn Read> = Box::new(std::io::empty());
+                let decoders = segment.blocks.iter().map(|block| GzDecoder::new(&**block));
+                let blocks = decoders.fold(blocks, |before, next| Box::new(before.chain(next)));
+                Box::new(blocks.chain(&*segment.uncompressed))
+            }
+        }
+    }
 }
 
 impl BundleWriter {
@@ -67,7 +90,7 @@ impl BundleWriter {
     /// because it begins with a checkpoint.
     ///
     /// # Errors
-    /// The history is empty, or cannot be decompressed.
+    /// The history is empty.
     pub fn new(history: &HistoryCopy, n_cycles: Option<u64>) -> Result<Self, BundleError> {
         let segments = history.last(n_cycles);
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else {
@@ -82,30 +105,17 @@ impl BundleWriter {
             last_cycle: last.last_cycle,
             files: BTreeMap::new(),
         };
-        let mut writer = Self { manifest, files: Vec::new() };
+        let mut files = Vec::new();
         for segment in segments {
-            writer.add_segment(segment)?;
+            let state = segment.checkpoint.clone().map(Contents::State);
+            files.extend(state.map(|state| (state_name(segment.cycle), state)));
+            files.push((inputs_name(segment.cycle), Contents::Inputs(segment.clone())));
         }
-        Ok(writer)
+        Ok(Self { manifest, files })
     }
 
-    fn add_segment(&mut self, segment: &Segment) -> Result<(), BundleError> {
-        if let Some(checkpoint) = &segment.checkpoint {
-            let mut bytes = Vec::new();
-            GzDecoder::new(&*checkpoint.0).read_to_end(&mut bytes)?;
-            self.add(&state_name(segment.cycle), bytes);
-        }
-        let mut bytes = Vec::new();
-        for block in &segment.blocks {
-            GzDecoder::new(&**block).read_to_end(&mut bytes)?;
-        }
-        bytes.extend(&segment.open);
-        self.add(&inputs_name(segment.cycle), bytes);
-        Ok(())
-    }
-
-    /// Says by which version and with which flags the process runs.
-    pub fn about(&mut self, version: &str, flags: Vec<String>) {
+    /// Sets the version and the flags of the process.
+    pub fn set_process(&mut self, version: &str, flags: Vec<String>) {
         (self.manifest.version, self.manifest.flags) = (version.to_owned(), flags);
     }
 
@@ -116,7 +126,7 @@ impl BundleWriter {
 
     /// Adds a file for people.
     pub fn add(&mut self, name: &str, contents: Vec<u8>) {
-        self.files.push((name.to_owned(), contents));
+        self.files.push((name.to_owned(), Contents::Plain(contents)));
     }
 
     /// Writes the archive, the manifest first. All times in it are 0, so that equal contents are
@@ -125,22 +135,34 @@ impl BundleWriter {
     /// # Errors
     /// `out` refuses.
     pub fn write(mut self, out: impl Write) -> Result<(), BundleError> {
-        let sums = self.files.iter().map(|(name, contents)| (name.clone(), sha256(contents)));
-        self.manifest.files = sums.collect();
+        let mut sizes = Vec::new();
+        for (name, contents) in &self.files {
+            let (sum, size) = sha256(contents.reader())?;
+            self.manifest.files.insert(name.clone(), sum);
+            sizes.push(size);
+        }
         let manifest = serde_json::to_vec_pretty(&self.manifest)
             .map_err(|error| BundleError::Manifest(error.to_string()))?;
         let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::default()));
-        let named = self.files.iter().map(|(name, contents)| (&**name, contents));
-        for (name, contents) in std::iter::once((NAME, &manifest)).chain(named) {
-            let mut header = tar::Header::new_gnu();
-            header.set_size(contents.len() as u64);
-            header.set_mode(0o600);
-            header.set_cksum();
-            archive.append_data(&mut header, name, &**contents)?;
+        append(&mut archive, (NAME, manifest.len() as u64), &*manifest)?;
+        for ((name, contents), size) in self.files.iter().zip(sizes) {
+            append(&mut archive, (name, size), contents.reader())?;
         }
         archive.into_inner()?.finish()?.flush()?;
         Ok(())
     }
+}
+
+fn append(
+    archive: &mut tar::Builder<impl Write>,
+    (name, size): (&str, u64),
+    contents: impl Read,
+) -> Result<(), BundleError> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o600);
+    header.set_cksum();
+    Ok(archive.append_data(&mut header, name, contents)?)
 }
 
 /// A bundle in memory.
@@ -168,15 +190,7 @@ impl Bundle {
             files.insert(name, contents);
         }
         let manifest = files.remove(NAME).ok_or_else(|| missing(NAME))?;
-        let manifest: Manifest = serde_json::from_slice(&manifest)
-            .map_err(|error| BundleError::Manifest(error.to_string()))?;
-        if manifest.kind != KIND {
-            return Err(BundleError::Manifest(format!("kind {}, not {KIND}", manifest.kind)));
-        }
-        if manifest.format != FORMAT {
-            let Manifest { format, version, .. } = manifest;
-            return Err(BundleError::Format { format, version });
-        }
+        let manifest = read_manifest(&manifest)?;
         check(&manifest, &files)?;
         let number = |name: &String| {
             name.strip_prefix("inputs-")?.strip_suffix(".cbor")?.parse::<u64>().ok()
@@ -210,7 +224,16 @@ impl Bundle {
         let name = before.map(|&cycle| state_name(cycle)).find(|it| self.files.contains_key(it));
         let name = name.ok_or_else(|| missing(&state_name(first)))?;
         let contents = &*self.files[&name];
-        ciborium::from_reader(contents).map_err(|error| unreadable(&name, &error))
+        ciborium::from_reader(contents).map_err(|error| self.unreadable(&name, &error))
+    }
+
+    fn unreadable(&self, name: &str, error: &dyn std::fmt::Display) -> BundleError {
+        let (theirs, own) = (&self.manifest.version, env!("CARGO_PKG_VERSION"));
+        let problem = match theirs == own {
+            true => error.to_string(),
+            false => format!("{error}\nhint: use vcsim {theirs}, which wrote it; this is {own}"),
+        };
+        BundleError::File { name: name.to_owned(), problem }
     }
 
     /// Returns the inputs after this cycle, in order.
@@ -224,11 +247,26 @@ impl Bundle {
             let mut rest = self.file(&name).unwrap_or_default();
             while !rest.is_empty() {
                 let input = ciborium::from_reader(&mut rest);
-                inputs.push(input.map_err(|error| unreadable(&name, &error))?);
+                inputs.push(input.map_err(|error| self.unreadable(&name, &error))?);
             }
         }
         Ok(inputs)
     }
+}
+
+/// Reads the manifest. What every format has is looked at first.
+fn read_manifest(text: &[u8]) -> Result<Manifest, BundleError> {
+    let wrong = |error: serde_json::Error| BundleError::Manifest(error.to_string());
+    let manifest: Value = serde_json::from_slice(text).map_err(wrong)?;
+    let word = |name: &str| manifest[name].as_str().unwrap_or_default().to_owned();
+    if word("kind") != KIND {
+        return Err(BundleError::Manifest(format!("kind {:?}, not {KIND}", word("kind"))));
+    }
+    let format = manifest["format"].as_u64().unwrap_or_default();
+    if format != u64::from(FORMAT) {
+        return Err(BundleError::Format { format, version: word("version") });
+    }
+    serde_json::from_value(manifest).map_err(wrong)
 }
 
 fn check(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
@@ -240,7 +278,7 @@ fn check(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), B
     }
     for (name, sum) in &manifest.files {
         let contents = files.get(name).ok_or_else(|| missing(name))?;
-        if sha256(contents) != *sum {
+        if sha256(&**contents)?.0 != *sum {
             let problem = "checksum differs".to_owned();
             return Err(BundleError::File { name: name.clone(), problem });
         }
@@ -252,10 +290,6 @@ fn missing(name: &str) -> BundleError {
     BundleError::File { name: name.to_owned(), problem: "missing".to_owned() }
 }
 
-fn unreadable(name: &str, error: &dyn std::fmt::Display) -> BundleError {
-    BundleError::File { name: name.to_owned(), problem: error.to_string() }
-}
-
 fn state_name(cycle: u64) -> String {
     format!("state-{cycle}.cbor")
 }
@@ -264,7 +298,17 @@ fn inputs_name(cycle: u64) -> String {
     format!("inputs-{cycle}.cbor")
 }
 
-fn sha256(contents: &[u8]) -> String {
-    let sum = digest(&SHA256, contents);
-    sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+/// Returns the checksum in hexadecimal digits, and the number of bytes.
+fn sha256(mut contents: impl Read) -> Result<(String, u64), BundleError> {
+    let (mut sum, mut size) = (Context::new(&SHA256), 0);
+    let mut part = vec![0; 64 << 10];
+    loop {
+        let n_read = contents.read(&mut part)?;
+        if n_read == 0 {
+            let digits = sum.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+            return Ok((digits, size));
+        }
+        sum.update(&part[..n_read]);
+        size += n_read as u64;
+    }
 }

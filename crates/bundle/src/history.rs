@@ -18,6 +18,10 @@ use crate::RecordedInput;
 const SEGMENT_BYTES: usize = 8 << 20;
 /// Age from which on another segment begins, if it has inputs.
 const SEGMENT_MICROS: i64 = 600_000_000;
+/// Age before which no other segment begins, however much comes: each costs a checkpoint.
+const LEAST_MICROS: i64 = 60_000_000;
+/// A segment has at least so many times the bytes of its compressed checkpoint, before compression.
+const CHECKPOINTS: usize = 4;
 /// Inputs that are compressed at once.
 const BLOCK_BYTES: usize = 256 << 10;
 
@@ -27,7 +31,14 @@ pub struct SegmentId(u64);
 
 /// A checkpoint as it is kept: compressed CBOR.
 #[derive(Clone, Debug)]
-pub struct CheckpointText(pub(crate) Arc<[u8]>);
+pub struct EncodedCheckpoint(pub(crate) Arc<[u8]>);
+
+impl EncodedCheckpoint {
+    /// Returns its bytes in memory.
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+}
 
 /// The inputs of the last minutes.
 #[derive(Debug)]
@@ -54,12 +65,14 @@ pub(crate) struct Segment {
     /// The last cycle of the inputs.
     pub(crate) last_cycle: u64,
     begun_micros: i64,
-    /// `None`: it is being made.
-    pub(crate) checkpoint: Option<CheckpointText>,
+    /// `None`: it is being made, or cannot be made.
+    pub(crate) checkpoint: Option<EncodedCheckpoint>,
+    /// True if there will be no checkpoint.
+    is_given_up: bool,
     /// Compressed inputs.
     pub(crate) blocks: Vec<Arc<[u8]>>,
     /// Inputs that are not compressed yet, one CBOR item after the other.
-    pub(crate) open: Vec<u8>,
+    pub(crate) uncompressed: Vec<u8>,
     /// Bytes of all inputs before compression.
     n_bytes: usize,
 }
@@ -69,7 +82,7 @@ impl Segment {
     fn size(&self) -> usize {
         let checkpoint = self.checkpoint.as_ref().map_or(0, |text| text.0.len());
         let blocks: usize = self.blocks.iter().map(|block| block.len()).sum();
-        checkpoint + blocks + self.open.len()
+        checkpoint + blocks + self.uncompressed.len()
     }
 }
 
@@ -86,16 +99,20 @@ impl History {
 
     /// True if a segment is to begin now, which must be between two cycles.
     pub fn is_due(&self, now_micros: i64) -> bool {
-        let is_over = |last: &Segment| {
-            let is_old = SEGMENT_MICROS <= now_micros.saturating_sub(last.begun_micros);
-            SEGMENT_BYTES <= last.n_bytes || (is_old && 0 < last.n_bytes)
+        let is_over = |last: &Segment, checkpoint: &EncodedCheckpoint| {
+            let age = now_micros.saturating_sub(last.begun_micros);
+            let is_long = SEGMENT_BYTES.max(CHECKPOINTS * checkpoint.0.len()) <= last.n_bytes;
+            (is_long && LEAST_MICROS <= age) || (SEGMENT_MICROS <= age && 0 < last.n_bytes)
         };
         // One checkpoint is made at a time.
-        let is_made = |last: &Segment| last.checkpoint.is_some();
-        !self.is_off && self.segments.back().is_none_or(|last| is_made(last) && is_over(last))
+        let is_due = |last: &Segment| match &last.checkpoint {
+            Some(checkpoint) => is_over(last, checkpoint),
+            None => last.is_given_up,
+        };
+        !self.is_off && self.segments.back().is_none_or(is_due)
     }
 
-    /// Begins a segment after this cycle. Its checkpoint follows with [`History::put`].
+    /// Begins a segment after this cycle. Its checkpoint follows with [`History::put_checkpoint`].
     pub fn begin(&mut self, cycle: u64, now_micros: i64) -> SegmentId {
         let id = SegmentId(self.n_begun);
         self.n_begun += 1;
@@ -105,8 +122,9 @@ impl History {
             last_cycle: cycle,
             begun_micros: now_micros,
             checkpoint: None,
+            is_given_up: false,
             blocks: Vec::new(),
-            open: Vec::new(),
+            uncompressed: Vec::new(),
             n_bytes: 0,
         });
         id
@@ -115,15 +133,15 @@ impl History {
     /// Adds an input to the last segment. `cycle` is the number of the last cycle after it.
     pub fn record(&mut self, input: &RecordedInput, cycle: u64) {
         let Some(last) = self.segments.back_mut() else { return };
-        let start = last.open.len();
-        if ciborium::into_writer(input, &mut last.open).is_err() {
+        let start = last.uncompressed.len();
+        if ciborium::into_writer(input, &mut last.uncompressed).is_err() {
             // Unreachable for these types. Without this input the rest is of no use.
             return self.clear();
         }
-        last.n_bytes += last.open.len() - start;
+        last.n_bytes += last.uncompressed.len() - start;
         last.last_cycle = cycle;
-        if BLOCK_BYTES <= last.open.len() {
-            let block = compressed(&std::mem::take(&mut last.open));
+        if BLOCK_BYTES <= last.uncompressed.len() {
+            let block = compressed(&std::mem::take(&mut last.uncompressed));
             last.blocks.push(block);
             self.shrink();
         }
@@ -131,7 +149,7 @@ impl History {
 
     /// Adds the checkpoint with which a segment begins. Returns false if the history is switched off
     /// because the checkpoint alone exceeds the limit.
-    pub fn put(&mut self, segment: SegmentId, checkpoint: CheckpointText) -> bool {
+    pub fn put_checkpoint(&mut self, segment: SegmentId, checkpoint: EncodedCheckpoint) -> bool {
         if self.most_bytes < checkpoint.0.len() {
             self.clear();
             self.is_off = true;
@@ -145,18 +163,28 @@ impl History {
         true
     }
 
+    /// Gives the checkpoint of a segment up. The next segment is due at once.
+    pub fn give_up(&mut self, segment: SegmentId) {
+        let found = self.segments.iter_mut().find(|it| it.id == segment);
+        found.into_iter().for_each(|it| it.is_given_up = true);
+    }
+
     /// Forgets everything: nothing more follows on what was recorded.
     pub fn clear(&mut self) {
         self.segments.clear();
     }
 
-    /// Removes the oldest segments until the limit holds. One with a checkpoint is kept.
+    /// Removes the oldest segments until the limit holds. One with a checkpoint is kept. If a checkpoint
+    /// takes so long that the inputs alone exceed twice the limit, all is forgotten.
     fn shrink(&mut self) {
         let size = |segments: &VecDeque<Segment>| segments.iter().map(Segment::size).sum::<usize>();
         let is_usable = |it: &Segment| it.checkpoint.is_some();
         while self.most_bytes < size(&self.segments) && self.segments.iter().skip(1).any(is_usable)
         {
             self.segments.pop_front();
+        }
+        if self.most_bytes.saturating_mul(2) < size(&self.segments) {
+            self.clear();
         }
     }
 
@@ -168,10 +196,10 @@ impl History {
 
 impl HistoryCopy {
     /// Returns a history of one state without inputs.
-    pub fn of_now(cycle: u64, checkpoint: CheckpointText) -> Self {
+    pub fn of_now(cycle: u64, checkpoint: EncodedCheckpoint) -> Self {
         let mut history = History::new(usize::MAX);
         let segment = history.begin(cycle, 0);
-        history.put(segment, checkpoint);
+        history.put_checkpoint(segment, checkpoint);
         history.copy()
     }
 
@@ -196,14 +224,14 @@ impl HistoryCopy {
 ///
 /// # Errors
 /// A value cannot be stored, with the text of the format's error.
-pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<CheckpointText, String> {
+pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<EncodedCheckpoint, String> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut buffered = std::io::BufWriter::new(&mut encoder);
     ciborium::into_writer(checkpoint, &mut buffered).map_err(|error| error.to_string())?;
     buffered.flush().map_err(|error| error.to_string())?;
     drop(buffered);
     let bytes = encoder.finish().map_err(|error| error.to_string())?;
-    Ok(CheckpointText(bytes.into()))
+    Ok(EncodedCheckpoint(bytes.into()))
 }
 
 fn compressed(bytes: &[u8]) -> Arc<[u8]> {

@@ -14,7 +14,7 @@ mod replay;
 
 pub use archive::{Bundle, BundleError, BundleWriter};
 pub use decided::decided_text;
-pub use history::{CheckpointText, History, HistoryCopy, SegmentId, encode_checkpoint};
+pub use history::{EncodedCheckpoint, History, HistoryCopy, SegmentId, encode_checkpoint};
 pub use manifest::{FORMAT, Manifest};
 pub use replay::{Replay, ReplayStep, difference};
 

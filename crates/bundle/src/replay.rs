@@ -58,22 +58,26 @@ impl Replay {
 
     /// Gives the engine the next batch, with the commands before it. Returns `None` after the last.
     pub fn step(&mut self) -> Option<ReplayStep> {
-        loop {
-            match self.inputs.next()? {
-                RecordedInput::Command(command) => drop(command.run(&mut self.engine)),
-                RecordedInput::Batch { batch, decided } => {
-                    let (kind, now, expected) = (batch.kind, batch.now, batch.digest);
-                    let RepeatedBatch { digest, effects, report } = batch.repeat(&mut self.engine);
-                    return Some(ReplayStep {
-                        kind,
-                        cycle: self.engine.n_cycles(),
-                        now,
-                        recorded: decided,
-                        effects,
-                        report,
-                        is_same: digest == expected,
-                    });
-                }
+        self.run_commands();
+        let RecordedInput::Batch { batch, decided } = self.inputs.next()? else { return None };
+        let (kind, now, expected) = (batch.kind, batch.now, batch.digest);
+        let RepeatedBatch { digest, effects, report } = batch.repeat(&mut self.engine);
+        Some(ReplayStep {
+            kind,
+            cycle: self.engine.n_cycles(),
+            now,
+            recorded: decided,
+            effects,
+            report,
+            is_same: digest == expected,
+        })
+    }
+
+    /// Runs the commands before the next batch.
+    pub fn run_commands(&mut self) {
+        while let Some(RecordedInput::Command(_)) = self.inputs.as_slice().first() {
+            if let Some(RecordedInput::Command(command)) = self.inputs.next() {
+                drop(command.run(&mut self.engine));
             }
         }
     }

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use vc_bundle::{
-    Bundle, BundleError, BundleWriter, CheckpointText, History, HistoryCopy, RecordedInput, Replay,
-    encode_checkpoint,
+    Bundle, BundleError, BundleWriter, EncodedCheckpoint, History, HistoryCopy, RecordedInput,
+    Replay, encode_checkpoint,
 };
 use vc_engine::{
     BatchKind, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand, EngineOptions,
@@ -18,8 +18,8 @@ fn engine() -> Engine {
     Engine::new(EngineOptions::default(), &Config::default()).0
 }
 
-fn checkpoint(engine: &Engine) -> CheckpointText {
-    encode_checkpoint(&engine.copy().into_checkpoint().unwrap()).unwrap()
+fn checkpoint(engine: &Engine) -> EncodedCheckpoint {
+    encode_checkpoint(&engine.copy().into_checkpoint(0).unwrap()).unwrap()
 }
 
 /// A cycle at this minute in which a node of this number comes.
@@ -41,7 +41,7 @@ fn kept(engine: &mut Engine, most_bytes: usize, n_minutes: i64) -> History {
     for minute in 0..n_minutes {
         if history.is_due(minute * MINUTE) {
             let segment = history.begin(engine.n_cycles(), minute * MINUTE);
-            history.put(segment, checkpoint(engine));
+            history.put_checkpoint(segment, checkpoint(engine));
         }
         let input = cycle(engine, minute);
         history.record(&input, engine.n_cycles());
@@ -75,7 +75,7 @@ fn ans_96_a_segment_begins_every_ten_minutes_with_news() {
     let mut quiet = History::new(usize::MAX);
     let segment = quiet.begin(0, 0);
     assert!(!quiet.is_due(60 * MINUTE), "its state is being stored");
-    quiet.put(segment, checkpoint(&engine()));
+    quiet.put_checkpoint(segment, checkpoint(&engine()));
     assert!(!quiet.is_due(60 * MINUTE), "nothing has happened");
 }
 
@@ -114,7 +114,7 @@ fn ans_96_no_history() {
 fn ans_96_a_state_beyond_the_limit_switches_the_history_off() {
     let mut history = History::new(100);
     let segment = history.begin(0, 0);
-    assert!(!history.put(segment, checkpoint(&engine())));
+    assert!(!history.put_checkpoint(segment, checkpoint(&engine())));
     assert!(!history.is_on() && !history.is_due(i64::MAX));
 }
 
@@ -127,7 +127,7 @@ fn ans_100_what_was_recorded_while_the_state_was_stored_is_there() {
     let input = cycle(&mut engine, 0);
     history.record(&input, 1);
     assert!(history.copy().is_empty(), "there is nothing to begin with");
-    history.put(segment, stored);
+    history.put_checkpoint(segment, stored);
     let bundle = bundle(&history.copy(), None).unwrap();
     let mut replay = Replay::new(&bundle, None).unwrap();
     assert_eq!(replay.next_cycle(), 1);
@@ -135,11 +135,40 @@ fn ans_100_what_was_recorded_while_the_state_was_stored_is_there() {
 }
 
 #[test]
+fn ans_100_a_state_that_cannot_be_stored_now_is_stored_later() {
+    let mut engine = engine();
+    let mut history = History::new(usize::MAX);
+    let first = history.begin(0, 0);
+    let input = cycle(&mut engine, 0);
+    history.record(&input, 1);
+    assert!(!history.is_due(0));
+    history.give_up(first);
+    assert!(history.is_due(0));
+    let second = history.begin(1, 0);
+    history.put_checkpoint(second, checkpoint(&engine));
+    let input = cycle(&mut engine, 1);
+    history.record(&input, 2);
+    assert_eq!(range(&bundle(&history.copy(), None).unwrap()), (1, 2));
+}
+
+#[test]
+fn ans_100_inputs_without_a_state_are_bounded() {
+    let mut engine = engine();
+    let mut history = History::new(1_000);
+    history.begin(0, 0);
+    for minute in 0..3_000 {
+        let input = cycle(&mut engine, minute);
+        history.record(&input, engine.n_cycles());
+    }
+    assert!(history.is_due(0), "all was forgotten, and a state is wanted again");
+}
+
+#[test]
 fn ans_97_commands_are_inputs() {
     let mut engine = engine();
     let mut history = History::new(usize::MAX);
     let segment = history.begin(0, 0);
-    history.put(segment, checkpoint(&engine));
+    history.put_checkpoint(segment, checkpoint(&engine));
 
     let mut config = Config { actions: vec!["allocate".to_owned()], ..Config::default() };
     config.metrics.insert("elasticsearch.password".to_owned(), "marker".to_owned());

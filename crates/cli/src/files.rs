@@ -42,8 +42,7 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
         Verb::WhatIf(words) => return suppose(run, words, arguments.output),
         _ => {
             let hint = "vcsim run shows queues and nodes";
-            let flag = if arguments.local { "--local" } else { "--from" };
-            return Err(format!("{flag} answers why and what-if alone\nhint: {hint}"));
+            return Err(format!("--from answers why and what-if alone\nhint: {hint}"));
         }
     };
     let namespace = arguments.namespace.clone().filter(|_| !arguments.all_namespaces);
@@ -66,15 +65,20 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
         let hint = "vcsim replay decides it again";
         return Err(format!("a bundle answers why NAME alone\nhint: {hint}"));
     };
-    // Of a kind before the name the bundle needs nothing: names of jobs and pods differ.
-    let name = name.rsplit('/').next().unwrap_or(name);
+    let (kind, name) = match name.split_once('/') {
+        Some((kind, name)) => (Some(kind.to_lowercase()), name),
+        None => (None, name.as_str()),
+    };
     let why = match arguments.namespace.as_ref().filter(|_| !arguments.all_namespaces) {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
-    let options =
-        ReplayOptions { file: file.to_owned(), at: None, until: None, why: Some(why), conf: None };
+    let (file, why) = (file.to_owned(), Some(why));
+    let options = ReplayOptions { file, at: None, until: None, why, kind, conf: None };
     let replayed = replay(&options).map_err(|error| error.to_string())?;
+    if !replayed.is_same() {
+        eprint!("{}", escape_lines(&replayed.text()));
+    }
     let Some(explanation) = replayed.explanation() else { return Ok(Answer::default()) };
     match arguments.output {
         Output::Text => print(&why_text(explanation)),

@@ -8,18 +8,24 @@ use tempfile::NamedTempFile;
 use vc_kube::ListedObjects;
 use vc_text::escape_lines;
 
-use crate::args::Arguments;
+use crate::args::{Arguments, Verb};
 use crate::{Answer, files};
 
-/// What a user is told who asks so.
-const UNKNOWN: &str = "asked without the scheduler: what it has decided and not written yet, and what it \
-    remembers, is not known";
+/// Printed before an answer of `--local`.
+const UNKNOWN: &str = "asked without the scheduler: what it has decided and not written yet, what it \
+    remembers and its flags are not known";
 
 /// Lists, answers, and prints the answer.
 ///
 /// # Errors
 /// There is no answer; the text says why.
 pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
+    if !matches!(arguments.verb, Verb::Why { .. } | Verb::WhatIf(_)) {
+        return Err(
+            "--local answers why and what-if alone\nhint: vcsim run shows queues and nodes"
+                .to_owned(),
+        );
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     let (namespace, name) = arguments.configmap.clone();

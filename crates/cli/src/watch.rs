@@ -10,9 +10,9 @@ use vc_text::escape_lines;
 /// Time between two questions.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Fields that change while nothing happens.
-const PASSING: [&str; 3] = ["asOf", "waitingSeconds", "start"];
+const TIME_FIELDS: [&str; 5] = ["asOf", "waitingSeconds", "earliest", "expected", "latest"];
 
-/// Asks until the process ends, and shows each answer that is new. Problems after the first answer are told
+/// Asks until the process ends, and shows each answer that is new. Problems after the first answer are reported
 /// once each.
 ///
 /// # Errors
@@ -23,22 +23,22 @@ pub(crate) async fn watch(
     mut show: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<(), String> {
     let mut last = None;
-    let mut told = String::new();
+    let mut reported = String::new();
     loop {
         match client.get(path).await.map_err(|error| error.to_string()) {
             Ok(text) => {
-                let content = lasting(serde_json::from_str(&text).unwrap_or_default());
+                let content = without_times(serde_json::from_str(&text).unwrap_or_default());
                 if last.as_ref() != Some(&content) {
                     show(&text)?;
                     last = Some(content);
                 }
-                told.clear();
+                reported.clear();
             }
             Err(problem) if last.is_none() => return Err(problem),
-            Err(problem) if problem == told => {}
+            Err(problem) if problem == reported => {}
             Err(problem) => {
                 eprintln!("{}", escape_lines(&problem));
-                told = problem;
+                reported = problem;
             }
         }
         tokio::time::sleep(PAUSE).await;
@@ -46,13 +46,13 @@ pub(crate) async fn watch(
 }
 
 /// Returns the answer without what changes while nothing happens.
-fn lasting(mut answer: Value) -> Value {
+fn without_times(mut answer: Value) -> Value {
     match &mut answer {
         Value::Object(fields) => {
-            fields.retain(|name, _| !PASSING.contains(&name.as_str()));
-            fields.values_mut().for_each(|value| *value = lasting(value.take()));
+            fields.retain(|name, _| !TIME_FIELDS.contains(&name.as_str()));
+            fields.values_mut().for_each(|value| *value = without_times(value.take()));
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| *item = lasting(item.take())),
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = without_times(item.take())),
         _ => {}
     }
     answer
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn time_alone_is_no_change() {
         let answer = |cycle: u32, seconds: u32, code: &str| {
-            lasting(json!({"asOf": {"cycle": cycle}, "items": [{"waitingSeconds": seconds,
-                "verdict": {"code": code}, "start": {"expected": seconds}}]}))
+            without_times(json!({"asOf": {"cycle": cycle}, "items": [{"waitingSeconds": seconds,
+                "verdict": {"code": code}, "start": {"expected": seconds, "known": true}}]}))
         };
         assert_eq!(answer(1, 5, "NoRoom"), answer(2, 7, "NoRoom"));
         assert_ne!(answer(1, 5, "NoRoom"), answer(1, 5, "Placed"));

@@ -6,7 +6,17 @@ use serde_json::Value;
 use crate::file::Config;
 
 /// Parts of keys whose values are secret.
-const SECRET_KEYS: [&str; 5] = ["token", "password", "secret", "credential", "authorization"];
+const SECRET_KEYS: [&str; 9] = [
+    "token",
+    "password",
+    "passwd",
+    "secret",
+    "credential",
+    "authorization",
+    "bearer",
+    "apikey",
+    "privatekey",
+];
 /// What stands in place of a secret.
 const HIDDEN: &str = "***";
 
@@ -33,7 +43,7 @@ impl Config {
 }
 
 fn is_secret(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
+    let key = key.to_ascii_lowercase().replace(['-', '_', '.'], "");
     SECRET_KEYS.iter().any(|part| key.contains(part))
 }
 
@@ -48,14 +58,23 @@ fn hide(key: &str, value: &mut Value) {
     }
 }
 
-/// Hides the part of a URL between `//` and `@`.
 fn hide_user(text: &mut String) {
-    let Some(start) = text.find("://").map(|at| at + 3) else { return };
-    let host = &text[start..];
-    let end = host.find(['/', '?', '#']).unwrap_or(host.len());
-    if let Some(at) = host[..end].rfind('@') {
-        text.replace_range(start..start + at, HIDDEN);
+    *text = without_users(text);
+}
+
+/// Returns the text with `***` in place of users and passwords in URLs: what stands between `://` and `@`.
+pub fn without_users(text: &str) -> String {
+    let mut parts = text.split("://");
+    let mut hidden = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        hidden.push_str("://");
+        let end = part.find(['/', '?', '#', ' ', ',']).unwrap_or(part.len());
+        match part[..end].rfind('@') {
+            Some(at) => hidden.extend([HIDDEN, &part[at..]]),
+            None => hidden.push_str(part),
+        }
     }
+    hidden
 }
 
 #[cfg(test)]
@@ -76,7 +95,8 @@ mod tests {
         let metrics = [
             ("elasticsearch.password", "marker"),
             ("elasticsearch.username", "me"),
-            ("address", "http://me:marker@host:9090"),
+            ("address", "http://me:marker@host:9090,https://me:marker@other"),
+            ("x-api-key", "marker"),
         ];
         let config = Config {
             tiers: vec![Tier { plugins: vec![plugin] }],
@@ -94,6 +114,6 @@ mod tests {
         assert_eq!(arguments.get("extender.weight"), Some(&json!(3)));
         assert_eq!(hidden.configurations[0].arguments.get("Password"), Some(&json!("***")));
         assert_eq!(hidden.metrics["elasticsearch.username"], "me");
-        assert_eq!(hidden.metrics["address"], "http://***@host:9090");
+        assert_eq!(hidden.metrics["address"], "http://***@host:9090,https://***@other");
     }
 }

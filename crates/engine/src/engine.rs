@@ -260,7 +260,7 @@ impl Engine {
         for (witness, it) in pairs {
             let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
             self.extender.iter().for_each(|client| plugin_set.connect(client));
-            plugin_set.copy_votes(&self.plugin_set);
+            plugin_set.copy_victim_memory(&self.plugin_set);
             faults.extend(verify(plugin_set, &self.config, witness, it, now));
         }
         faults

@@ -18,7 +18,8 @@ pub(crate) struct TopologyProblems {
     /// The tree of the last report.
     #[serde(skip)]
     tree: Option<Arc<HyperNodeTree>>,
-    known: BTreeMap<ObjectKey, BTreeSet<String>>,
+    /// Uid and problems of each PodGroup. One that was made anew is another one.
+    known: BTreeMap<ObjectKey, (Arc<str>, BTreeSet<String>)>,
 }
 
 impl TopologyProblems {
@@ -33,44 +34,50 @@ impl TopologyProblems {
         let changed = self.changed_jobs.read(session.job_changes()).filter(|_| is_same);
         let jobs: Vec<JobId> = match changed {
             Some(changed) => changed.collect(),
-            None => {
-                self.known.retain(|key, _| session.job(key).is_some());
-                session.view().all_jobs().collect()
-            }
+            None => session.view().all_jobs().collect(),
         };
+        self.known.retain(|key, (uid, _)| is_known(session, key, uid));
         self.tree = Some(tree);
-        for job in jobs {
-            if session.view().has_job(job) {
-                self.report_job(session, job);
-            }
-        }
+        let is_there = |job: &JobId| session.view().has_job(*job);
+        let jobs: Vec<JobId> = jobs.into_iter().filter(is_there).collect();
+        let found = jobs.into_iter().flat_map(|job| self.news_of(session, job));
+        let mut news: Vec<(ObjectKey, Effect)> = found.collect();
+        // The order of a log depends on when it was read last.
+        news.sort_by(|l, r| l.0.cmp(&r.0));
+        session.outcome.out.effects.extend(news.into_iter().map(|(_, event)| event));
     }
 
-    fn report_job(&mut self, session: &mut Session<'_>, job: JobId) {
+    /// Returns events about new problems of a job.
+    fn news_of(&mut self, session: &Session<'_>, job: JobId) -> Vec<(ObjectKey, Effect)> {
         let row = &session.jobs[job];
         let problems = problems(session, row);
-        let known = self.known.get(&row.key);
+        let known = self.known.get(&row.key).map(|(_, known)| known);
         let Some(group) = row.pod_group.as_ref().filter(|_| !problems.is_empty()) else {
             if known.is_some() {
                 self.known.remove(&session.jobs[job].key);
             }
-            return;
+            return Vec::new();
         };
-        let about = About::PodGroup { key: row.key.clone(), uid: group.uid.clone() };
+        let uid = group.uid.clone();
+        let about = About::PodGroup { key: row.key.clone(), uid: uid.clone() };
         let is_new = |text: &&String| known.is_none_or(|known| !known.contains(*text));
-        let new: Vec<Effect> = problems
-            .iter()
-            .filter(is_new)
-            .map(|text| Effect::Event {
-                about: about.clone(),
-                warning: true,
-                reason: "InvalidNetworkTopology",
-                message: text.as_str().into(),
-            })
-            .collect();
-        self.known.insert(row.key.clone(), problems);
-        session.outcome.out.effects.extend(new);
+        let event = |text: &String| Effect::Event {
+            about: about.clone(),
+            warning: true,
+            reason: "InvalidNetworkTopology",
+            message: text.as_str().into(),
+        };
+        let new = problems.iter().filter(is_new).map(|text| (row.key.clone(), event(text)));
+        let new = new.collect();
+        self.known.insert(row.key.clone(), (uid, problems));
+        new
     }
+}
+
+/// True if the PodGroup of this name still has this uid.
+fn is_known(session: &SessionState<'_>, key: &ObjectKey, uid: &Arc<str>) -> bool {
+    let group = session.job(key).and_then(|job| session.jobs[job].pod_group.as_ref());
+    group.is_some_and(|group| group.uid == *uid)
 }
 
 /// Returns what is wrong with the topologies of a job, each with the field.

@@ -150,9 +150,9 @@ impl PluginSet {
     }
 
     /// Gives the plugins copies of the past usage and of the spent budgets that plugins of the same
-    /// name in another set remember. What is left out would change a vote on evictions that are
-    /// already decided: when the last round was, and who waits because of an eviction.
-    pub fn copy_votes(&mut self, of: &PluginSet) {
+    /// name in another set remember. Left out are the last rounds of tdm and rescheduling and the
+    /// backoff of cohort: with them, evictions that are already decided would be refused.
+    pub fn copy_victim_memory(&mut self, of: &PluginSet) {
         for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
             let same = of.names.iter().rposition(|other| other == name);
             let same = same.map(|same| &of.plugins[same]);

@@ -1,4 +1,4 @@
-// What-if questions are sent, and their results are differences: with the changes against without.
+// What-if questions, and the difference that changes make.
 import { html, nothing } from './vendor/lit-html.js';
 import { counted, number, shareText, visibleName } from './format.js';
 import { codePart, grantColumns, isMissingRoute, jobLink, problemPart, titledTable } from './parts.js';

@@ -3,13 +3,13 @@
 const QUANTITY = /^([+-]?[\d.]+)([eE][+-]?\d+)?(?:([numkKMGTPE])(i?))?$/;
 const SUFFIX_POWERS = { n: -3, u: -2, m: -1, k: 1, K: 1, M: 2, G: 3, T: 4, P: 5, E: 6 };
 
-/** Returns a Kubernetes quantity as a number, for lengths of bars only. Returns 0 if it is none. */
+/** Returns a Kubernetes quantity as a number for lengths of bars, 0 if it is none. */
 export function quantityNumber(text) {
   const [, digits, exponent = '', suffix, isBinary] = QUANTITY.exec(text ?? '') ?? [];
   return digits ? Number(digits + exponent) * (isBinary ? 1024 : 1000) ** (SUFFIX_POWERS[suffix] ?? 0) : 0;
 }
 
-/** Returns the part of `all` that `some` is, between 0 and 1. Returns `null` if there is nothing. */
+/** Returns the part of `all` that `some` is, from 0 to 1, or `null` if there is nothing. */
 export function quantityPart(some, all) {
   const whole = quantityNumber(all);
   return whole > 0 ? Math.min(1, Math.max(0, quantityNumber(some) / whole)) : null;
@@ -49,7 +49,7 @@ export function rank(place) {
   return `${place}${ending}`;
 }
 
-/** Returns an RFC 3339 time without its day if that is the day of `now`, and without seconds `:00`. */
+/** Returns an RFC 3339 time without its day if it is that of `now`, and without seconds `:00`. */
 export function shortTime(time, now = '') {
   if (!time) return '–';
   const [day, clock] = time.split('T');

@@ -1,4 +1,4 @@
-// The picture of jobs over time: a band for each queue, in it as many rows as jobs ran at once.
+// The picture of jobs over time: a band for each queue, with as many rows as jobs at once.
 import { html, svg, nothing } from './vendor/lit-html.js';
 import { legendPart } from './parts.js';
 import { counted, isHiddenName, number, shortTime, viewAddress } from './format.js';
@@ -9,7 +9,7 @@ const ROW = 10; // height of a row, of the name of a band, of the axis, in pixel
 const HEAD = 22;
 const AXIS = 24;
 
-/** Returns jobs in rows, so that jobs of a row do not overlap. Jobs beyond the last row, or the last bar, are left out. */
+/** Returns jobs in rows in which they do not overlap. Those beyond the last row or bar are left out. */
 function packRows(jobs, end, mostBars) {
   const rows = [];
   const placed = [];

@@ -11,8 +11,7 @@ const NODES_PART = 5000;
 const NODE_ORDERS = [['name', 'by name'], ['most', 'most used first'], ['least', 'least used first']];
 const NODE_AMOUNTS = ['used', 'free', 'allocatable'];
 const nodePath = (name) => `/nodes/${encodeURIComponent(name)}`;
-const HYPER_NODES_PART = 5000;
-const hyperNodesPath = `/hypernodes?limit=${HYPER_NODES_PART}`;
+const hyperNodesPath = '/hypernodes?limit=5000';
 const nodesPath = (offset) => `/nodes?offset=${offset}&limit=${NODES_PART}`;
 
 export const nodesView = {
@@ -37,11 +36,10 @@ function nodeListPaths(store) {
 /** Returns rows `{node, part}` of all nodes, in the order and with the filter that were chosen. */
 function shownNodes(store, ui) {
   const documents = nodeListPaths(store).map((path) => store.get(path).document).filter(Boolean);
-  const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, ui.hyperNode, ...documents];
+  const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, ...documents];
   const known = ui.nodeMemo;
   if (known?.inputs.length === inputs.length && inputs.every((it, at) => it === known.inputs[at])) return known.rows;
-  const isShown = (node) => (!ui.nodeName || node.name.includes(ui.nodeName)) && (!ui.hyperNode || node.hyperNodes?.includes(ui.hyperNode));
-  const nodes = documents.flatMap((it) => it.items).filter(isShown);
+  const nodes = documents.flatMap((it) => it.items).filter((node) => !ui.nodeName || node.name.includes(ui.nodeName));
   const rows = nodes.map((node) => ({ node, part: quantityPart(node.used[ui.nodeResource] ?? '0', node.allocatable[ui.nodeResource]) }));
   const sign = { most: -1, least: 1 }[ui.nodeOrder];
   const key = (row) => (row.part === null ? 2 : sign * row.part);
@@ -55,14 +53,11 @@ function nodeListPart(context) {
   return answeredPart(store.get(nodesPath(0)), ({ items, total }) => {
     const resources = sortedResources(items.flatMap((node) => Object.keys(node.allocatable)));
     if (!resources.includes(ui.nodeResource)) ui.nodeResource = resources[0] ?? '';
-    // An older server does not know the route; then there is no tree.
     const hyperNodes = store.get(hyperNodesPath).document?.items ?? [];
-    if (!hyperNodes.some((it) => it.name === ui.hyperNode)) ui.hyperNode = '';
     ui.shownNodes = shownNodes(store, ui);
     return html`${nodeListPaths(store).slice(1).map((path) => problemPart(store.get(path).problem))}
       <div class="fields">
         ${chosenPart(context, 'nodeResource', 'Resource', ui.nodeResource, resources)}${chosenPart(context, 'nodeOrder', 'Order', ui.nodeOrder ?? 'name', NODE_ORDERS)}
-        ${hyperNodes.length ? chosenPart(context, 'hyperNode', 'HyperNode', ui.hyperNode, [['', 'all'], ...hyperNodes.map((it) => [it.name, hyperNodeName(it)])]) : nothing}
         ${textPart('Name contains', ui.nodeName, (value) => { ui.nodeName = value; update(); })}
       </div>
       <p>${counted(total, 'node')}${ui.shownNodes.length === total ? '' : `, ${number(ui.shownNodes.length)} shown`}.</p>
@@ -100,15 +95,10 @@ function nodeTable(context) {
   return windowedTable(context, { name: 'nodes', caption: `Nodes and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index], empty: 'No node.' });
 }
 
-/** Returns the name behind as many spaces as there are HyperNodes above it. */
-function hyperNodeName({ name, depth }) {
-  return `${'\u2003'.repeat(depth)}${name}`;
-}
-
 function hyperNodeTable(context, rows) {
   const { nodeResource: resource } = context.ui;
   const columns = [
-    ['HyperNode', hyperNodeName], 'tier num', 'nodes num', 'pods num',
+    ['HyperNode', ({ name, depth }) => '\u2003'.repeat(depth) + name], 'tier num', 'nodes num', 'pods num',
     ['', (it) => barPart(it.used[resource], [['scale', it.allocatable[resource]]]), 'bar-cell'],
     ...amountColumns(NODE_AMOUNTS, (it, name) => it[name][resource]),
   ];
@@ -130,7 +120,7 @@ function nodeDetails(node) {
     ${tableSection('Labels', labels, Object.entries(node.labels ?? {}), 'The answer lists no labels.')}`;
 }
 
-/** Returns size of a cell, number of columns and height so that `count` cells fill the area. */
+/** Returns cell size, columns and height so that `count` cells fill the area. */
 function mapLayout(width, count) {
   const layout = (cell) => {
     const columns = Math.max(1, Math.floor(width / cell));
@@ -164,7 +154,7 @@ function drawNodeMap(canvas, rows) {
   drawnMaps.set(canvas, { key, rows, layout });
 }
 
-/** Draws a node: hollow if it has none of the resource, crossed if it is cordoned, with a corner if it has taints. */
+/** Draws a node: hollow without the resource, crossed if it is cordoned, with a corner for taints. */
 function drawCell(pen, colors, { cell, columns }, { node, part }, index) {
   const size = cell - (cell >= 12 ? 2 : cell >= 4 ? 1 : 0);
   const [x, y] = [(index % columns) * cell, Math.floor(index / columns) * cell];

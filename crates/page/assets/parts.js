@@ -1,5 +1,4 @@
-// Pieces that several views have: tables, bars, problems, links, fields. Of long tables only the rows in sight are in
-// the document, so that 10,000 rows cost as little as 50.
+// Pieces of several views. Of long tables only the rows in sight are in the document: 10,000 cost as little as 50.
 import { html, svg, nothing } from './vendor/lit-html.js';
 import { isHiddenName, number, quantityNumber, shortTime, viewAddress, visibleName } from './format.js';
 
@@ -15,7 +14,7 @@ export function problemPart(problem) {
     ${problem.hint ? html`<p>Hint: ${problem.hint}</p>` : nothing}</div>`;
 }
 
-/** Returns the body of a view once its document is there, and the problem if there is one. */
+/** Returns the body of a view once its document is there, and its problem. */
 export function answeredPart(entry, body) {
   if (entry.document) return html`${problemPart(entry.problem)}${body(entry.document)}`;
   return entry.problem ? problemPart(entry.problem) : html`<p class="quiet">Loading …</p>`;
@@ -33,12 +32,12 @@ export function sectionPart(title, content) {
   return html`<section aria-labelledby=${id}><h2 id=${id}>${title}</h2>${content}</section>`;
 }
 
-/** Returns a section that is a table of the same title. Without rows it is `empty`, or nothing. */
+/** Returns a section with a table of its title. Without rows it is `empty`, or nothing. */
 export function tableSection(title, columns, rows, empty) {
   return sectionPart(title, tablePart(title, columns, rows, empty));
 }
 
-/** Returns a table below a heading of the same words. Returns nothing if there are no rows. */
+/** Returns a table below a heading of its caption, or nothing if there are no rows. */
 export function titledTable(title, columns, rows) {
   return rows?.length ? html`<h3>${title}</h3>${tablePart(title, columns, rows)}` : nothing;
 }
@@ -76,7 +75,7 @@ export function tablePart(caption, columns, rows, empty) {
   return tableFrame(caption, columns, rows.map((row) => html`<tr>${rowCells(columns, row)}</tr>`));
 }
 
-/** Returns a table with these rows in a region that scrolls. `count` is the number of all rows if some are left out. */
+/** Returns a table in a region that scrolls. `count` is the number of all rows if some are left out. */
 function tableFrame(caption, columns, rows, { name = 'scroll', count, scrolled } = {}) {
   return html`<div class=${name} role="group" tabindex="0" aria-label=${caption} @scroll=${scrolled}><table aria-rowcount=${count ?? nothing}>
     <caption class="hidden">${caption}</caption><thead><tr aria-rowindex=${count ? 1 : nothing}>${columns.map(columnHead)}</tr></thead><tbody>${rows}</tbody>
@@ -114,7 +113,7 @@ function visibleRows(windows, name, total) {
   return { first: Math.max(0, top - ROWS_BEYOND), last: Math.min(total, top + inSight + ROWS_BEYOND) };
 }
 
-/** Returns the paths of the parts of a list that have the rows in sight. `pathOf` gives that of a range. */
+/** Returns the paths of the parts of a list with the rows in sight. `pathOf` gives that of a range. */
 export function listPaths({ ui, store }, name, pathOf) {
   const part = (at) => pathOf(`offset=${at * LIST_PART}&limit=${LIST_PART}`);
   const total = store.get(part(0)).document?.total ?? 1;
@@ -159,7 +158,7 @@ function spacer(height, columns) {
   return height > 0 ? html`<tr aria-hidden="true"><td colspan=${columns.length} height=${height} class="spacer"></td></tr>` : nothing;
 }
 
-/** Columns that say for which job and with which plugins' consent a pod was evicted. */
+/** Columns that say for whom and with whose consent a pod was evicted. */
 export const grantColumns = ['action', ['For', (it) => jobLink(it.forJob ?? it.for)], ['Granted by', (it) => it.plugins?.join(', ') || '–']];
 
 /** Returns columns of amounts. `amountOf` gives that of a row by the name of the amount. */
@@ -169,7 +168,7 @@ export function amountColumns(names, amountOf) {
 
 /**
  * Returns a bar: how much is used of the largest of the amounts, and a mark for each other amount. Marks
- * are `[name, amount]`. A bar is hidden from assistive technology: the numbers stand in its row.
+ * are `[name, amount]`. The numbers stand in the row of the bar, too.
  */
 export function barPart(used, marks) {
   const values = marks.map(([name, amount]) => [name, quantityNumber(amount)]);
@@ -195,7 +194,7 @@ function markShape(name) {
   return shape ? svg`<path class="mark" fill="var(${color})" d=${shape}></path>` : nothing;
 }
 
-/** Returns what shapes mean: items `[shape, text]`. A shape is at most 24 wide and 18 high. */
+/** Returns what shapes mean: items `[shape, text]`, a shape at most 24 by 18. */
 export function legendPart(items) {
   return html`<ul class="legend">${items.map(([shape, text]) => html`<li><svg width="24" height="18" aria-hidden="true">${shape}</svg> ${text}</li>`)}</ul>`;
 }

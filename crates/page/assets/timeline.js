@@ -1,4 +1,4 @@
-// Jobs of the last hour by queue, evictions, and curves of what was waiting and allocated.
+// Jobs of the last hour by queue, evictions, and curves.
 import { html, svg, nothing } from './vendor/lit-html.js';
 import { counted, quantityNumber, sortedResources, viewAddress, visibleName } from './format.js';
 import { answeredPart, chosenPart, grantColumns, isMissingRoute, jobLink, legendPart, sectionPart, selectPart, textPart, timePart, windowedTable } from './parts.js';
@@ -71,7 +71,7 @@ function allocatedCurve(context, samples, now) {
     ${curvePart(context, 'allocated-curve', samples, series, now)}`;
 }
 
-/** Returns a place for a curve, which is drawn once it is in the document, and the table beside it. */
+/** Returns a place for a curve, drawn once it is in the document, and its table. */
 function curvePart(context, id, samples, series, now) {
   if (samples.length === 0) return html`<p class="quiet">There are no samples.</p>`;
   (context.ui.curves ??= {})[id] = { samples, series, width: context.width };

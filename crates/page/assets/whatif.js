@@ -1,4 +1,4 @@
-// What-if questions: a form for the usual changes, a text for all, and the difference that they make.
+// What-if questions: a form for the usual changes, and a text for all.
 import { html } from './vendor/lit-html.js';
 import { differencePart, resultText, sendDocument, whatIfText } from './difference.js';
 import { chosenPart, sectionPart, textPart } from './parts.js';

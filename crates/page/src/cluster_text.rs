@@ -91,7 +91,17 @@ pub fn hyper_nodes_text(list: &ListJson<HyperNodeJson>) -> String {
         let [tier, nodes, pods] = counts;
         table.row([name, tier, nodes, pods, free_of(&it.free, &it.allocatable)]);
     }
-    table.text() + &as_of_text(&list.as_of)
+    table.text() + &rest_of(list) + &as_of_text(&list.as_of)
+}
+
+/// Returns a line if a list is longer than what is shown.
+fn rest_of<T>(list: &ListJson<T>) -> String {
+    let shown = list.items.len();
+    if list.total <= shown {
+        String::new()
+    } else {
+        format!("{shown} of {} are shown\n", list.total)
+    }
 }
 
 /// Returns what is free of each resource that is shown.
@@ -114,7 +124,7 @@ pub fn nodes_text(list: &ListJson<NodeJson>) -> String {
         let pods = node.pods.to_string();
         table.row([node.name.clone(), pods, amounts, taints.join(" ")]);
     }
-    table.text() + &as_of_text(&list.as_of)
+    table.text() + &rest_of(list) + &as_of_text(&list.as_of)
 }
 
 /// Returns one node with its jobs.

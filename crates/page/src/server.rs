@@ -26,7 +26,7 @@ use vc_objects::what_if::MOST_BYTES;
 use crate::access::{Access, AccessError, KeptAccess, User};
 use crate::discovery;
 use crate::document::{BundleFile, Document, Question};
-use crate::limits::UserLimits;
+use crate::limits::{QuestionCost, UserLimits};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
@@ -263,8 +263,14 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
     ) -> Result<Response, Problem> {
         let user = self.user(headers).await?;
         user_name.clone_from(&user.name);
-        if !self.limits.allow(&user.name, route.cost()) {
-            return Err(Problem::too_many(route.cost().refusal()));
+        let cost = route.cost();
+        let charge = || match self.limits.allow(&user.name, cost) {
+            true => Ok(()),
+            false => Err(Problem::too_many(cost.refusal())),
+        };
+        // A bundle is charged when nothing else refuses it: there is one a minute.
+        if cost != QuestionCost::Bundle {
+            charge()?;
         }
         self.check(&user, route, values).await?;
         let tag = format!("\"{}\"", self.source.revision()?);
@@ -276,6 +282,9 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
             return not_modified.map_err(|_| Problem::failed(0));
         }
         let question = route.question(values)?;
+        if cost == QuestionCost::Bundle {
+            charge()?;
+        }
         let waiting = self.waiting.try_acquire();
         let _waiting = waiting.map_err(|_| Problem::too_many("busy: 32 questions wait"))?;
         let Answered { mut document, names } = self.source.ask(question).await?;

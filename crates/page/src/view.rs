@@ -35,14 +35,14 @@ pub struct AnswerView {
     /// Controllers of PodGroups that are known otherwise than by names.
     owners: BTreeMap<ObjectKey, Owner>,
     names: Option<Arc<ClusterNames>>,
-    hyper_nodes: HyperNodeTree,
+    hyper_nodes: Arc<HyperNodeTree>,
 }
 
 impl AnswerView {
     /// Copies the state of the engine. `report` is that of its last cycle; the engine must explain.
     pub fn new(engine: &Engine, report: &Report, source: StateSource) -> Self {
         Self {
-            hyper_nodes: engine.cluster().built_hyper_node_tree(),
+            hyper_nodes: engine.cluster().shared_hyper_node_tree(),
             state: AnswerState::new(engine, report),
             queues: report.queues.clone(),
             quotas: report.quotas.clone(),

@@ -18,9 +18,10 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{Argument, EnqueueVote, PluginOption, QueueRule, Switch, Warning};
 use vc_framework::{
-    About, Admission, AdmissionKey, AdmissionMark, CacheKeys, Depends, Effect, GangEviction,
-    Inputs, LimitOwner, LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueShare,
-    QueueUsageStamp, QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
+    About, Admission, AdmissionKey, AdmissionMark, CacheKeys, Depends, EarlierMemory, Effect,
+    GangEviction, Inputs, LimitOwner, LimitedAmount, Outbox, Plugin, PluginEntry, PluginMemory,
+    Points, QueueLimit, QueueShare, QueueUsageStamp, QuotaPlugin, Records, ReportLog, SessionView,
+    VictimFilter, VictimVote,
 };
 use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::{Dim, Resource};
@@ -149,6 +150,15 @@ impl Plugin for Capacity {
 
     fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
         Some(self)
+    }
+
+    /// Returns what is reported, so that nothing is reported again.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new((self.cut_guarantees.known.clone(), self.misplaced.clone())))
+    }
+
+    fn take_over(&mut self, memory: EarlierMemory) {
+        (self.cut_guarantees.known, self.misplaced) = memory.read().unwrap_or_default();
     }
 
     fn open(&mut self, view: SessionView<'_>) {

@@ -136,15 +136,17 @@ impl Plugin for Cohort {
         Some(self)
     }
 
-    /// Returns the backoff: jobs in backoff stay there under a new configuration (section B.7).
+    /// Returns the backoff (jobs in backoff stay there under a new configuration, section B.7), what is
+    /// reported, and when shares were written.
     fn memory(&self) -> Option<Box<dyn PluginMemory>> {
-        Some(Box::new(self.backoff.clone()))
+        let reported = self.reported.problems.clone();
+        Some(Box::new((self.backoff.clone(), reported, self.published.clone())))
     }
 
     fn take_over(&mut self, memory: EarlierMemory) {
-        if let Some(backoff) = memory.read::<Backoff>() {
-            self.backoff = backoff.with_first(self.settings.backoff_micros);
-        }
+        let Some((backoff, reported, published)) = memory.read() else { return };
+        self.backoff = Backoff::with_first(backoff, self.settings.backoff_micros);
+        (self.reported.problems, self.published) = (reported, published);
     }
 
     fn open(&mut self, view: SessionView<'_>) {

@@ -21,11 +21,14 @@ pub(crate) fn counted(queue: &Queue, total: &Resource) -> Resource {
     counted
 }
 
+/// Cut guarantees as queue name, dimension and guarantee.
+pub(crate) type KnownGuarantees = BTreeSet<(Arc<str>, Dim, i64)>;
+
 /// The guarantees that are cut, so that each is reported once.
 #[derive(Default)]
 pub(crate) struct CutGuarantees {
-    /// Cut guarantees as queue name, dimension and guarantee.
-    known: BTreeSet<(Arc<str>, Dim, i64)>,
+    /// What is reported.
+    pub(crate) known: KnownGuarantees,
     due: Vec<(QueueId, String)>,
 }
 

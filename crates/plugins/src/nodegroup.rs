@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use vc_conf::{Argument, PluginOption, Switch, Warning};
 use vc_framework::{
-    CacheKeys, ColumnFill, Depends, Inputs, NodeRule, NodeTest, NodeTests, Outbox, Plugin,
-    PluginEntry, Points, Records, SessionView, VectorizedPlugin,
+    CacheKeys, ColumnFill, Depends, EarlierMemory, Inputs, NodeRule, NodeTest, NodeTests, Outbox,
+    Plugin, PluginEntry, PluginMemory, Points, Records, SessionView, VectorizedPlugin,
 };
 use vc_model::{
     Code, Finding, NodeGroupAffinity, NodeGroupLimits, NodeId, QueueId, Reason, TaskId,
@@ -88,6 +88,15 @@ impl Plugin for NodeGroup {
 
     fn as_vectorized(&self) -> Option<&dyn VectorizedPlugin> {
         Some(self)
+    }
+
+    /// Returns what is reported, so that nothing is reported again.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new(self.unreadable.known.clone()))
+    }
+
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.unreadable.known = memory.read().unwrap_or_default();
     }
 
     fn open(&mut self, view: SessionView<'_>) {

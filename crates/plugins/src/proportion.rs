@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering as Memory};
 
 use vc_conf::{EnqueueVote, QueueRule};
 use vc_framework::{
-    Admission, AdmissionKey, CacheKeys, Depends, GangEviction, Inputs, JobSums, LimitOwner,
-    LimitedAmount, Outbox, Plugin, PluginEntry, Points, QueueLimit, QueueUsageStamp, QuotaPlugin,
-    Records, ReportLog, SessionView, VictimFilter, VictimVote,
+    Admission, AdmissionKey, CacheKeys, Depends, EarlierMemory, GangEviction, Inputs, JobSums,
+    LimitOwner, LimitedAmount, Outbox, Plugin, PluginEntry, PluginMemory, Points, QueueLimit,
+    QueueUsageStamp, QuotaPlugin, Records, ReportLog, SessionView, VictimFilter, VictimVote,
 };
 use vc_model::{Column, JobId, Queue, QueueId, TaskId};
 use vc_resource::{Absent, Dim, EPS, Fractional, Resource};
@@ -133,6 +133,15 @@ impl Plugin for Proportion {
 
     fn as_quota_mut(&mut self) -> Option<&mut dyn QuotaPlugin> {
         Some(self)
+    }
+
+    /// Returns what is reported, so that nothing is reported again.
+    fn memory(&self) -> Option<Box<dyn PluginMemory>> {
+        Some(Box::new(self.cut_guarantees.known.clone()))
+    }
+
+    fn take_over(&mut self, memory: EarlierMemory) {
+        self.cut_guarantees.known = memory.read().unwrap_or_default();
     }
 
     /// Keeps usage and deserved amounts across sessions. Only queues whose jobs changed are

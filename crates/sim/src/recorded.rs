@@ -10,11 +10,11 @@ pub(crate) struct SimulationHistory(History);
 impl SimulationHistory {
     /// Begins with the state of the engine. Returns `None` if the configuration asks services outside,
     /// whose answers are not recorded.
-    pub(crate) fn new(engine: &Engine) -> Option<Self> {
+    pub(crate) fn new(engine: &Engine, now_micros: i64) -> Option<Self> {
         let mut history = History::new(usize::MAX);
         let segment = history.begin(engine.n_cycles(), engine.last_micros());
-        let checkpoint = engine.twin()?.into_checkpoint().ok()?;
-        history.put(segment, encode_checkpoint(&checkpoint).ok()?);
+        let checkpoint = engine.twin()?.into_checkpoint(now_micros).ok()?;
+        history.put_checkpoint(segment, encode_checkpoint(&checkpoint).ok()?);
         Some(Self(history))
     }
 
@@ -43,7 +43,7 @@ impl SimulationHistory {
     pub(crate) fn bundle(&self, conf: &str) -> Result<Vec<u8>, String> {
         let writer = BundleWriter::new(&self.0.copy(), None);
         let mut writer = writer.map_err(|error| error.to_string())?;
-        writer.about(env!("CARGO_PKG_VERSION"), Vec::new());
+        writer.set_process(env!("CARGO_PKG_VERSION"), Vec::new());
         writer.add(&format!("conf/{}.yaml", writer.last_cycle()), conf.as_bytes().to_vec());
         let mut bytes = Vec::new();
         writer.write(&mut bytes).map_err(|error| error.to_string())?;

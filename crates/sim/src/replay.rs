@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, decided_text, difference};
-use vc_engine::{BatchKind, Effect, Engine, Report};
+use vc_engine::{BatchKind, Effect, Engine, EngineBatch, Report};
 use vc_page::{
     AnswerView, AskedJob, Document, ExplanationJson, Question, StateSource, Timeline, why_text,
 };
@@ -26,6 +26,8 @@ pub struct ReplayOptions {
     pub until: Option<u64>,
     /// `[NAMESPACE/]NAME` of a job, of which is asked after the last cycle why it waits.
     pub why: Option<String>,
+    /// What the name may stand for: `pod`, `job` and so on. `None`: anything.
+    pub kind: Option<String>,
     /// Another configuration, with which the last cycle is decided, too.
     pub conf: Option<PathBuf>,
 }
@@ -58,6 +60,9 @@ pub enum ReplayError {
     /// The job is unknown, or its name is ambiguous.
     #[error("{0}")]
     Why(String),
+    /// The bundle has a state alone.
+    #[error("{0} has a state and no inputs\nhint: explanations.json in it says why jobs waited")]
+    NoInputs(String),
     /// There is no cycle to decide otherwise or to ask about.
     #[error("no cycle was replayed\nhint: {0}..{1} are in the bundle; --at is before --until")]
     NoCycle(u64, u64),
@@ -131,33 +136,39 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     let mut replay = Replay::new(&bundle, options.at).map_err(of_bundle)?;
     let mut result = ReplayResult::new(replay.engine().n_cycles() + 1);
     let other = options.conf.as_deref().map(|conf| configuration(conf, &mut result)).transpose()?;
-    let (mut before, mut report) = (None, None);
-    while replay.next_cycle() <= until && result.difference.is_none() {
-        // The state before the last cycle, for the other configuration.
-        if other.is_some() && replay.next_cycle() == until && before.is_none() {
-            before = Some(replay.engine().copy());
-        }
-        let rest = before.is_some().then(|| replay.next_batch()).flatten();
+    let mut report = None;
+    while replay.next_cycle() <= until && result.is_same() {
+        let before =
+            other.as_ref().and_then(|conf| Some((conf, before_cycle(&mut replay, until)?)));
         let Some(step) = replay.step() else { break };
         result.add(&step);
-        if let (Some(engine), Some(conf), Some(batch)) = (&mut before, &other, rest) {
-            if batch.kind == BatchKind::Cycle {
-                engine.configure(conf);
-            }
-            let kind = batch.kind;
-            let changed = batch.repeat(engine);
-            if kind == BatchKind::Cycle {
-                result.with_conf =
-                    Some(ComparedOutput::new(step.cycle, &step.effects, &changed.effects));
-            }
+        if let Some((conf, (mut engine, batch))) = before {
+            engine.configure(conf);
+            let changed = batch.repeat(&mut engine).effects;
+            result.with_conf = Some(ComparedOutput::new(step.cycle, &step.effects, &changed));
         }
         report = step.report.or(report);
     }
-    if let Some(asked) = &options.why {
-        let report = report.ok_or(ReplayError::NoCycle(first, last))?;
-        result.explanation = Some(why(replay.engine(), &report, asked)?);
+    let wants_cycle = options.at.is_some() || options.until.is_some() || other.is_some();
+    if result.n_cycles == 0 && (wants_cycle || options.why.is_some()) {
+        return Err(match first == last {
+            true => ReplayError::NoInputs(name.to_owned()),
+            false => ReplayError::NoCycle(first, last),
+        });
+    }
+    if let (Some(asked), Some(report)) = (&options.why, report) {
+        result.explanation =
+            Some(why(replay.engine(), &report, (asked.as_str(), options.kind.clone()))?);
     }
     Ok(result)
+}
+
+/// Returns the state before a cycle with the batch of the cycle. Returns `None` if something else comes
+/// next.
+fn before_cycle(replay: &mut Replay, cycle: u64) -> Option<(Engine, EngineBatch)> {
+    replay.run_commands();
+    let batch = replay.next_batch().filter(|batch| batch.kind == BatchKind::Cycle)?;
+    (replay.next_cycle() == cycle).then(|| (replay.engine().copy(), batch))
 }
 
 /// Reads the other configuration. Its warnings become those of the result.
@@ -173,12 +184,16 @@ fn configuration(path: &Path, result: &mut ReplayResult) -> Result<vc_conf::Conf
 }
 
 /// Returns why a job waits after the last cycle.
-fn why(engine: &Engine, report: &Report, asked: &str) -> Result<Box<ExplanationJson>, ReplayError> {
+fn why(
+    engine: &Engine,
+    report: &Report,
+    (asked, kind): (&str, Option<String>),
+) -> Result<Box<ExplanationJson>, ReplayError> {
     let (namespace, name) = match asked.split_once('/') {
         Some((namespace, name)) => (namespace.to_owned(), name),
         None => (only_namespace(engine, asked)?, asked),
     };
-    let job = AskedJob { namespace, name: name.to_owned(), ..AskedJob::default() };
+    let job = AskedJob { namespace, name: name.to_owned(), kind, ..AskedJob::default() };
     let mut view = AnswerView::new(engine, report, StateSource::Bundle);
     let answered = view.answer(engine, &Timeline::default(), &Question::Explanation(job));
     match answered {
@@ -260,7 +275,10 @@ impl ReplayResult {
     pub fn text(&self) -> String {
         let (first, last) = (self.first_cycle, self.last_cycle);
         let mut out = match self.n_cycles {
-            0 => "no cycle was replayed: ".to_owned(),
+            0 => {
+                return "the bundle has a state and no inputs: there is nothing to replay\n"
+                    .to_owned();
+            }
             n_cycles => format!("{first}..{last}: {}, ", counted(n_cycles, "cycle")),
         };
         // Writing into a string cannot fail.
@@ -279,6 +297,9 @@ impl ReplayResult {
                     difference.replayed.clone().unwrap_or_else(nothing),
                 );
             }
+        }
+        if !self.is_same() {
+            out.push_str("the replay ended there\n");
         }
         if let Some(compared) = &self.with_conf {
             out.push_str(&compared.text());

@@ -128,7 +128,7 @@ impl Simulation {
 
     /// Keeps what the engine is given from now on.
     pub(crate) fn keep_history(&mut self) {
-        self.history = SimulationHistory::new(&self.engine);
+        self.history = SimulationHistory::new(&self.engine, self.now_micros);
     }
 
     /// Returns a bundle of what the engine was given since [`Simulation::keep_history`]. Returns `None`

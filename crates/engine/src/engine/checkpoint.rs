@@ -64,18 +64,18 @@ impl Checkpoint {
 
 impl Engine {
     /// Returns the state of this engine, which must be between two cycles. The offset of the local
-    /// time is kept as it is now; the configuration is without its secrets.
+    /// time is kept as it is at `now_micros`; the configuration is without its secrets.
     ///
     /// # Errors
     /// See [`CheckpointError`].
-    pub fn into_checkpoint(self) -> Result<Checkpoint, CheckpointError> {
+    pub fn into_checkpoint(self, now_micros: i64) -> Result<Checkpoint, CheckpointError> {
         if !self.pending.is_empty() {
             return Err(CheckpointError::Pending);
         }
         let plugins = self.plugin_set.store_memory().map_err(CheckpointError::Plugin)?;
         let mut cluster = self.cluster;
         let settings = &mut cluster.settings;
-        settings.utc_offset = settings.utc_offset.fixed_at(self.last_micros);
+        settings.utc_offset = settings.utc_offset.fixed_at(now_micros);
         Ok(Checkpoint {
             cluster,
             config: self.config.without_secrets(),

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use vc_bundle::{Replay, difference};
 use vc_conf::Config;
-use vc_engine::{CycleTime, Effect, Engine, EngineOptions};
+use vc_engine::{About, CycleTime, Effect, Engine, EngineOptions, Evaluator};
 use vc_model::{ClusterEvent, ObjectKey, PodPhase, StorageKind, fixture};
 
 use crate::support::*;
@@ -380,4 +380,30 @@ fn ans_58_a_copy_has_what_plugins_remember() {
     };
     let mut copy = world.engine.copy();
     assert_eq!((evicted(&mut copy, 1), evicted(&mut copy, 600)), (0, 1));
+}
+
+/// What was reported once is not reported by an engine that goes on from a copy or from a stored state.
+#[test]
+fn ans_100_what_was_reported_is_not_reported_again() {
+    let text = "node n1 cpu=4\n queue root\n queue q guarantee.cpu=100\n
+        queue bad annotation.volcano.sh/nodegroup-resource-limits=x\n
+        queue deep parent=q\n job inner queue=q\n  task t cpu=1\n
+        job far queue=deep min=2\n  task t cpu=1";
+    for plugins in ["proportion nodegroup", "capacity{* hierarchy}"] {
+        let plugins = format!("gang predicates {plugins}");
+        let mut world = World::new(&conf("enqueue, allocate", &plugins), text).alone();
+        let first = world.cycle();
+        let is_of_queue =
+            |effect: &&Effect| matches!(effect, Effect::Event { about: About::Queue { .. }, .. });
+        assert!(first.effects.iter().any(|effect| is_of_queue(&effect)), "{plugins}");
+        world.cycle();
+        let engine = world.engine.twin().unwrap();
+        let now_micros = engine.last_micros();
+        let stored = engine.into_checkpoint(now_micros).unwrap();
+        for mut again in [world.engine.copy(), Engine::restore(stored, Evaluator::Fast)] {
+            let now = CycleTime { unix_micros: now_micros };
+            let (effects, _report) = again.cycle(Vec::new(), now);
+            assert_eq!(effects, [], "{plugins}");
+        }
+    }
 }

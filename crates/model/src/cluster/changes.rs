@@ -42,6 +42,13 @@ impl Cluster {
         tree
     }
 
+    /// Returns the tree of the HyperNodes over the known nodes, which is built if it is not kept.
+    pub fn shared_hyper_node_tree(&self) -> Arc<HyperNodeTree> {
+        let key = self.hyper_nodes.key(self.node_set_revision, self.object_changes.revision());
+        let kept = self.hyper_nodes.kept(key);
+        kept.unwrap_or_else(|| Arc::new(self.built_hyper_node_tree()))
+    }
+
     /// Builds the tree of the HyperNodes over the known nodes, without keeping it.
     pub fn built_hyper_node_tree(&self) -> HyperNodeTree {
         let node = |&id: &NodeId| {

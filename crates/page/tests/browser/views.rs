@@ -250,7 +250,7 @@ async fn check_nodes(tab: &Tab, served: &Served) {
     assert!(2 < tab.eval::<usize>(painted).await, "the map is empty");
 }
 
-/// HyperNodes stand below the nodes, and choosing one leaves its nodes.
+/// HyperNodes stand below the nodes, and a node says in which it is.
 pub(crate) async fn show_hyper_nodes(chromium: &Chromium) {
     let served = Served::open().await;
     served.state.replace(&format!("{CLUSTER}\n{RACKS}"));
@@ -268,11 +268,6 @@ pub(crate) async fn show_hyper_nodes(chromium: &Chromium) {
     let expected: Vec<Vec<String>> = expected.collect();
     let shown: Vec<Vec<String>> = tab.table(&format!("HyperNodes and their {GPU}")).await;
     assert_eq!(shown, expected);
-    let choose = "(() => { const it = [...document.querySelectorAll('label')]\
-        .find((label) => label.innerText.startsWith('HyperNode')).querySelector('select'); \
-        it.value = 'rack-b'; it.dispatchEvent(new Event('change')); return null; })()";
-    tab.eval::<Value>(choose).await;
-    tab.wait("one node", "document.body.innerText.includes('4 nodes, 1 shown')").await;
     tab.show("#/nodes/g1", "Node g1").await;
     let facts: Vec<Vec<String>> = tab.eval("dom.facts('dl.facts')").await;
     assert!(facts.contains(&row(["HyperNodes", "rack-a ⊂ zone"])), "{facts:?}");

@@ -4,6 +4,7 @@
 //! `make fuzz-http`: FUZZ_HTTP=forever goes on with ever new seeds until something fails,
 //! FUZZ_HTTP=<seed> repeats one. Without it, a few seeds.
 
+use std::io::{Write, stderr};
 use std::time::Duration;
 
 use vc_page::ROUTES;
@@ -185,7 +186,7 @@ async fn ans_16_random_requests_are_answered() {
         }
     };
     for seed in seeds {
-        println!("seed {seed}");
+        writeln!(stderr(), "seed {seed}").unwrap();
         send_all(seed).await;
     }
 }

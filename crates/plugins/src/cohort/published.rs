@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{Effect, Outbox, SessionView};
 
 use super::quota_ledger::QuotaLedger;
@@ -11,7 +12,7 @@ use super::quota_ledger::QuotaLedger;
 const SHARE: &str = "cohort.volcano.sh/weightedShare";
 
 /// Time of the last write by queue name, in microseconds since 1970.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Published(BTreeMap<Arc<str>, i64>);
 
 impl Published {

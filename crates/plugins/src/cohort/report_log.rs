@@ -59,7 +59,8 @@ pub(super) struct CohortReportLog {
     evictions: Vec<GroupEviction>,
     /// Jobs in the backoff, by uid.
     jobs: BTreeMap<Arc<str>, JobId>,
-    problems: BTreeSet<QueueSpecProblem>,
+    /// Problems of queues that were reported: the queue, and the text with its reason.
+    pub(super) problems: BTreeSet<(Arc<str>, String)>,
 }
 
 impl CohortReportLog {
@@ -134,7 +135,10 @@ impl CohortReportLog {
         problems: &BTreeSet<QueueSpecProblem>,
         out: &mut Outbox,
     ) {
-        for problem in problems.difference(&self.problems) {
+        let key = |problem: &QueueSpecProblem| {
+            (problem.queue.clone(), format!("{}: {}", problem.reason, problem.text))
+        };
+        for problem in problems.iter().filter(|problem| !self.problems.contains(&key(problem))) {
             let Some(queue) = view.cluster.queue(&problem.queue) else { continue };
             let (name, uid) = (problem.queue.clone(), view.cluster.queues[queue].uid.clone());
             let about = About::Queue { name, uid };
@@ -142,9 +146,7 @@ impl CohortReportLog {
             let reason = problem.reason;
             out.effects.push(Effect::Event { about, warning: true, reason, message });
         }
-        if self.problems != *problems {
-            self.problems.clone_from(problems);
-        }
+        self.problems = problems.iter().map(key).collect();
     }
 }
 

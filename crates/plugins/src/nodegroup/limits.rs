@@ -116,7 +116,7 @@ fn limits<'a>(view: SessionView<'a>, queue: QueueId) -> Option<&'a GroupLimits> 
 #[derive(Default)]
 pub(super) struct UnreadableLimits {
     /// Name of the queue, and its problem.
-    known: BTreeSet<(Arc<str>, Arc<str>)>,
+    pub(super) known: BTreeSet<(Arc<str>, Arc<str>)>,
     due: Vec<(QueueId, Arc<str>)>,
 }
 

@@ -54,7 +54,7 @@ enum ReplayOutput {
 impl ReplayArgs {
     pub(crate) fn execute(self) -> ExitCode {
         let Self { at, until, why, conf, output, file } = self;
-        let result = match replay(&ReplayOptions { file, at, until, why, conf }) {
+        let result = match replay(&ReplayOptions { file, at, until, why, kind: None, conf }) {
             Ok(result) => result,
             Err(error) => return fail(&escape_lines(&error.to_string())),
         };

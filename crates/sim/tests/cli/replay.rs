@@ -111,6 +111,8 @@ fn ans_16_what_is_no_bundle_is_refused() {
         assert_eq!(called.code, 1);
         assert!(called.stderr.contains(expected), "{}", called.stderr);
     }
+    let none = vcsim(&["replay", "--until", "0", &path]);
+    assert!(none.stderr.contains("no cycle was replayed\nhint: 0..3 are in"), "{}", none.stderr);
     let refused = |path: &str| {
         let called = vcsim(&["replay", path]);
         assert_eq!((called.code, &*called.stdout), (1, ""), "{}", called.stderr);
@@ -163,4 +165,5 @@ fn ans_104_the_first_difference_is_shown() {
     assert_eq!(lines[0], "1..1: 1 cycle, 3 binds, 0 evictions: cycle 1 differs");
     assert_eq!(lines[1], "  recorded  bind default/other to node-9");
     assert!(lines[2].starts_with("  replayed  bind default/"), "{}", lines[2]);
+    assert_eq!(lines[3], "the replay ended there");
 }

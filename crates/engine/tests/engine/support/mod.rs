@@ -242,7 +242,7 @@ impl World {
     pub(crate) fn follow_stored(&mut self) {
         self.follow();
         let checkpoint = self.twin.take().expect("it follows");
-        let checkpoint = checkpoint.into_checkpoint().expect("a cycle is over");
+        let checkpoint = checkpoint.into_checkpoint(self.now_micros).expect("a cycle is over");
         let mut bytes = Vec::new();
         ciborium::into_writer(&checkpoint, &mut bytes).expect("it is stored");
         let stored: Checkpoint = ciborium::from_reader(&*bytes).expect("it is read");
@@ -281,8 +281,10 @@ impl World {
         };
         let segment = history.begin(self.engine.n_cycles(), now_micros);
         let checkpoint = self.engine.twin().expect("no service is asked");
-        let checkpoint = checkpoint.into_checkpoint().expect("a cycle is over");
-        assert!(history.put(segment, encode_checkpoint(&checkpoint).expect("it is stored")));
+        let checkpoint = checkpoint.into_checkpoint(self.now_micros).expect("a cycle is over");
+        assert!(
+            history.put_checkpoint(segment, encode_checkpoint(&checkpoint).expect("it is stored"))
+        );
     }
 
     /// One cycle; its writes are stored and come back through the watches before the next one.
