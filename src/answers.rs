@@ -4,9 +4,9 @@
 mod access;
 mod bundle;
 mod certificate;
+mod copies;
 mod handle;
 mod label;
-mod suppose;
 mod twin;
 
 use std::net::IpAddr;
@@ -38,7 +38,7 @@ pub(crate) fn start(
 ) -> std::io::Result<TwinFeed> {
     let progress = Arc::new(TwinProgress::default());
     let (sender, receiver) = handle.lead(progress.clone());
-    let (copy_worker, work) = suppose::way();
+    let (copy_worker, work) = copies::way();
     let history = History::new(flags.history_mib << 20);
     let twin =
         twin::Twin::new(handle.clone(), progress.clone(), meter.clone(), copy_worker, history);
@@ -49,7 +49,7 @@ pub(crate) fn start(
     let (to_twin, meter) = (sender.clone(), meter.clone());
     let _ends_with_the_process = spawn("answers-2", move || {
         calm_thread();
-        suppose::run(&work, &to_twin, &meter);
+        copies::run(&work, &to_twin, &meter);
     })?;
     let send = move |input| {
         // Nobody takes it only when the process ends.

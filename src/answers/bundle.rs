@@ -1,16 +1,12 @@
 //! A bundle of what the scheduler was given lately. It is made on the second thread of the answers.
 //! Specification: answers.md 15.
 
-use std::sync::Arc;
-
 use serde_json::json;
-use tokio::sync::oneshot;
 use vc_bundle::{BundleWriter, HistoryCopy, encode_checkpoint};
 use vc_engine::{Engine, Report};
 use vc_kube::wall_micros;
 use vc_page::{
-    AnswerView, Answered, BundleFile, ClusterNames, Document, PageRange, Problem, Question,
-    StateSource, Timeline,
+    AnswerView, BundleFile, Document, PageRange, Problem, Question, StateSource, Timeline,
 };
 
 use crate::meter::Meter;
@@ -18,34 +14,29 @@ use crate::meter::Meter;
 /// Jobs whose explanations are in a bundle.
 const MOST_EXPLANATIONS: usize = 200;
 
-/// What a bundle is made of.
-pub(super) struct BundleRequest {
-    /// A copy of the twin, with the report of its last cycle.
-    pub(super) engine: Box<Engine>,
+/// What a bundle is made of, beside a copy of the twin.
+pub(super) struct BundleInputs {
+    /// Report of the last cycle of the twin.
     pub(super) report: Report,
     pub(super) history: HistoryCopy,
     /// Cycles at least. `None`: all that are kept.
     pub(super) n_cycles: Option<u64>,
-    pub(super) source: StateSource,
-    pub(super) names: Arc<ClusterNames>,
-    pub(super) reply: oneshot::Sender<Result<Answered, Problem>>,
 }
 
-impl BundleRequest {
-    /// Returns the document of the bundle. The engine is used up.
-    pub(super) fn build(
+impl BundleInputs {
+    /// Returns the bundle as a document. Without a history it holds the state of the copy.
+    pub(super) fn document(
+        self,
         engine: Engine,
-        report: &Report,
-        (history, n_cycles): (HistoryCopy, Option<u64>),
         source: StateSource,
         meter: &Meter,
     ) -> Result<Document, Problem> {
         let unmade = |error: &dyn std::fmt::Display| Problem::unavailable(error.to_string());
         let cycle = engine.n_cycles();
-        let answers = answers(&engine, report, source)?;
+        let answers = answers(&engine, &self.report, source)?;
         let conf = engine.config().without_secrets().file_text().map_err(|error| unmade(&error))?;
-        let history = match history.is_empty() {
-            false => history,
+        let history = match self.history.is_empty() {
+            false => self.history,
             true => {
                 let checkpoint =
                     engine.into_checkpoint(wall_micros()).map_err(|error| unmade(&error))?;
@@ -53,7 +44,8 @@ impl BundleRequest {
                 HistoryCopy::of_now(cycle, encoded)
             }
         };
-        let mut writer = BundleWriter::new(&history, n_cycles).map_err(|error| unmade(&error))?;
+        let writer = BundleWriter::new(&history, self.n_cycles);
+        let mut writer = writer.map_err(|error| unmade(&error))?;
         writer.set_process(env!("CARGO_PKG_VERSION"), flags());
         writer.add(&format!("conf/{cycle}.yaml"), conf.into_bytes());
         writer.add("explanations.json", answers);

@@ -18,7 +18,7 @@ pub(crate) enum TwinMessage {
     Input(TwinInput),
     Question(TwinQuestion),
     /// The thread that works on copies has answered a question.
-    Supposed,
+    CopyAnswered,
     /// That thread has stored a copy.
     Stored(StoredCheckpoint),
 }

@@ -10,16 +10,16 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
-use vc_bundle::{History, RecordedInput, decided_text};
+use vc_bundle::{History, RecordedInput, effect_line};
 use vc_engine::{
     BatchKind, EffectDigest, Engine, EngineBatch, EngineCommand, RepeatedBatch, Report,
 };
 use vc_kube::{TwinInput, TwinProgress, TwinStop, wall_micros};
 use vc_page::{AnswerView, Answered, Problem, Question, StateSource, Timeline, TimelineStep};
 
-use super::bundle::BundleRequest;
+use super::bundle::BundleInputs;
+use super::copies::{CopyQuestion, CopyQuestionContent, CopyWork};
 use super::handle::{AnswerHandle, StoredCheckpoint, TwinMessage, TwinQuestion};
-use super::suppose::{CopyWork, SupposedChanges};
 use crate::meter::Meter;
 
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
@@ -45,9 +45,9 @@ pub(super) struct Twin {
     history: History,
     copy_worker: Sender<CopyWork>,
     /// True while the other thread answers.
-    is_supposing: bool,
+    is_copy_busy: bool,
     /// Questions that wait for the other thread: one is answered at a time.
-    supposed: VecDeque<TwinQuestion>,
+    waiting_for_copy: VecDeque<TwinQuestion>,
 }
 
 impl Twin {
@@ -70,8 +70,8 @@ impl Twin {
             timeline: Timeline::default(),
             history,
             copy_worker,
-            is_supposing: false,
-            supposed: VecDeque::new(),
+            is_copy_busy: false,
+            waiting_for_copy: VecDeque::new(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Twin {
             match message {
                 TwinMessage::Input(input) => self.take(input),
                 TwinMessage::Question(question) => self.answer(question),
-                TwinMessage::Supposed => self.suppose_next(),
+                TwinMessage::CopyAnswered => self.answer_next(),
                 TwinMessage::Stored(stored) => self.stored(stored),
             }
         }
@@ -139,8 +139,8 @@ impl Twin {
             n_events,
         });
         if let Some(batch) = recorded {
-            let decided = effects.iter().map(decided_text).collect();
-            self.record(&RecordedInput::Batch { batch, decided });
+            let effect_lines = effects.iter().map(effect_line).collect();
+            self.record(&RecordedInput::Batch { batch, effect_lines });
             if kind == BatchKind::Cycle {
                 self.begin_segment(now_micros);
             }
@@ -246,11 +246,11 @@ impl Twin {
         }
     }
 
-    /// Answers the next question with changes.
-    fn suppose_next(&mut self) {
-        self.is_supposing = false;
-        while !self.is_supposing
-            && let Some(question) = self.supposed.pop_front()
+    /// Sends the next question that waits for the other thread.
+    fn answer_next(&mut self) {
+        self.is_copy_busy = false;
+        while !self.is_copy_busy
+            && let Some(question) = self.waiting_for_copy.pop_front()
         {
             self.answer(question);
         }
@@ -266,9 +266,9 @@ impl Twin {
         if question.reply.is_closed() {
             return;
         }
-        let is_other = matches!(question.question, Question::WhatIf(_) | Question::Bundle { .. });
-        if self.is_supposing && is_other {
-            return self.supposed.push_back(question);
+        let is_of_copy = matches!(question.question, Question::WhatIf(_) | Question::Bundle { .. });
+        if self.is_copy_busy && is_of_copy {
+            return self.waiting_for_copy.push_back(question);
         }
         let TwinQuestion { question, asked, reply } = question;
         let behind = self.behind_millis(asked);
@@ -280,20 +280,26 @@ impl Twin {
         let copied = || AnswerView::new(engine, report, source);
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
-        if let Question::WhatIf(texts) = question {
-            let (engine, names) = (Box::new(engine.copy()), view.names());
-            let changes = SupposedChanges { engine, texts, source, names, reply };
-            // The other thread ends with the process.
-            self.is_supposing = self.copy_worker.send(CopyWork::Suppose(changes)).is_ok();
-            return;
-        }
-        if let Question::Bundle { n_cycles } = question {
-            let (engine, report) = (Box::new(engine.copy()), report.clone());
-            let (history, names) = (self.history.copy(), view.names());
-            let wanted = BundleRequest { engine, report, history, n_cycles, source, names, reply };
-            self.is_supposing = self.copy_worker.send(CopyWork::Bundle(Box::new(wanted))).is_ok();
-            return;
-        }
+        let content = match question {
+            Question::WhatIf(texts) => Ok(CopyQuestionContent::WhatIf(texts)),
+            Question::Bundle { n_cycles } => {
+                let (report, history) = (report.clone(), self.history.copy());
+                let inputs = BundleInputs { report, history, n_cycles };
+                Ok(CopyQuestionContent::Bundle(Box::new(inputs)))
+            }
+            other => Err(other),
+        };
+        let question = match content {
+            Err(question) => question,
+            Ok(content) => {
+                let (engine, names) = (engine.copy(), view.names());
+                let question = CopyQuestion { engine, content, source, names, reply };
+                let work = CopyWork::Answer(Box::new(question));
+                // The other thread ends with the process.
+                self.is_copy_busy = self.copy_worker.send(work).is_ok();
+                return;
+            }
+        };
         let answered = catch_unwind(AssertUnwindSafe(|| {
             let document = view.answer(engine, &self.timeline, &question)?;
             Ok(Answered { document, names: view.names() })
@@ -446,11 +452,11 @@ mod tests {
         twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
         let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
         let thread = std::thread::spawn(move || {
-            super::super::suppose::run(&work, &to_twin, &Meter::default());
+            super::super::copies::run(&work, &to_twin, &Meter::default());
         });
         let Some(TwinMessage::Stored(stored)) = from_thread.recv().await else { panic!() };
         twin.stored(stored);
-        assert!(matches!(from_thread.recv().await, Some(TwinMessage::Supposed)));
+        assert!(matches!(from_thread.recv().await, Some(TwinMessage::CopyAnswered)));
         let bundle = |document| {
             let Document::Bundle(file) = document else { panic!() };
             vc_bundle::Bundle::read(&*file.contents).unwrap()
@@ -461,7 +467,7 @@ mod tests {
         for name in ["conf/1.yaml", "explanations.json", "metrics.txt"] {
             assert!(early.file(name).is_some_and(|file| !file.is_empty()), "{name}");
         }
-        twin.suppose_next();
+        twin.answer_next();
         let (reply, answer) = tokio::sync::oneshot::channel();
         let question = Question::Bundle { n_cycles: None };
         twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
@@ -485,19 +491,19 @@ mod tests {
             twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
             replies.push(answer);
         }
-        assert_eq!(twin.supposed.len(), 1, "the second one waits");
+        assert_eq!(twin.waiting_for_copy.len(), 1, "the second one waits");
         let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
         let thread = std::thread::spawn(move || {
-            super::super::suppose::run(&work, &to_twin, &Meter::default());
+            super::super::copies::run(&work, &to_twin, &Meter::default());
         });
         // The twin follows on meanwhile.
         twin.take(batch(nothing()));
         for (waiting, reply) in [0, 0].into_iter().zip(replies) {
             let answered = reply.await.unwrap().unwrap();
             assert!(matches!(answered.document, Document::WhatIf(_)));
-            assert!(matches!(from_thread.recv().await, Some(TwinMessage::Supposed)));
-            twin.suppose_next();
-            assert_eq!(twin.supposed.len(), waiting);
+            assert!(matches!(from_thread.recv().await, Some(TwinMessage::CopyAnswered)));
+            twin.answer_next();
+            assert_eq!(twin.waiting_for_copy.len(), waiting);
         }
         drop(twin);
         thread.join().unwrap();

@@ -20,7 +20,7 @@ const SEGMENT_BYTES: usize = 8 << 20;
 const SEGMENT_MICROS: i64 = 600_000_000;
 /// Age before which no other segment begins, however much comes: each costs a checkpoint.
 const LEAST_MICROS: i64 = 60_000_000;
-/// A segment has at least so many times the bytes of its compressed checkpoint, before compression.
+/// Least inputs of a segment, as a multiple of the bytes of its compressed checkpoint.
 const CHECKPOINTS: usize = 4;
 /// Inputs that are compressed at once.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -50,7 +50,7 @@ pub struct History {
     is_off: bool,
 }
 
-/// What a history holds at one moment.
+/// The segments of a history at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct HistoryCopy {
     pub(crate) segments: Vec<Segment>,
@@ -188,7 +188,7 @@ impl History {
         }
     }
 
-    /// Returns what is kept now. It shares the memory.
+    /// Returns the segments as they are now. Their compressed bytes are shared.
     pub fn copy(&self) -> HistoryCopy {
         HistoryCopy { segments: self.segments.iter().cloned().collect() }
     }

@@ -7,13 +7,13 @@
 //! - [`Bundle`] reads such a file, and [`Replay`] runs it.
 
 mod archive;
-mod decided;
+mod effect_line;
 mod history;
 mod manifest;
 mod replay;
 
 pub use archive::{Bundle, BundleError, BundleWriter};
-pub use decided::decided_text;
+pub use effect_line::effect_line;
 pub use history::{EncodedCheckpoint, History, HistoryCopy, SegmentId, encode_checkpoint};
 pub use manifest::{FORMAT, Manifest};
 pub use replay::{Replay, ReplayStep, difference};
@@ -21,15 +21,15 @@ pub use replay::{Replay, ReplayStep, difference};
 use serde::{Deserialize, Serialize};
 use vc_engine::{EngineBatch, EngineCommand};
 
-/// What an engine was given, and what came of it.
+/// One input of an engine: events with the effects that followed, or a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum RecordedInput {
     /// Events, and the effects that followed.
     Batch {
         /// The events.
         batch: EngineBatch,
-        /// The effects, one line each, as [`decided_text`] returns them.
-        decided: Vec<String>,
+        /// The effects, one line each, as [`effect_line`] returns them.
+        effect_lines: Vec<String>,
     },
     /// A change that is no event.
     Command(EngineCommand),

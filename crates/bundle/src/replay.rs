@@ -9,7 +9,7 @@ use vc_engine::{
 
 use crate::RecordedInput;
 use crate::archive::{Bundle, BundleError};
-use crate::decided::decided_text;
+use crate::effect_line::effect_line;
 
 /// An engine with the inputs that are left.
 pub struct Replay {
@@ -59,14 +59,14 @@ impl Replay {
     /// Gives the engine the next batch, with the commands before it. Returns `None` after the last.
     pub fn step(&mut self) -> Option<ReplayStep> {
         self.run_commands();
-        let RecordedInput::Batch { batch, decided } = self.inputs.next()? else { return None };
+        let RecordedInput::Batch { batch, effect_lines } = self.inputs.next()? else { return None };
         let (kind, now, expected) = (batch.kind, batch.now, batch.digest);
         let RepeatedBatch { digest, effects, report } = batch.repeat(&mut self.engine);
         Some(ReplayStep {
             kind,
             cycle: self.engine.n_cycles(),
             now,
-            recorded: decided,
+            recorded: effect_lines,
             effects,
             report,
             is_same: digest == expected,
@@ -105,7 +105,7 @@ impl Replay {
 /// Returns the first effects in which a replay differs: what was recorded, and what was decided.
 /// An absent side has no further effect.
 pub fn difference(step: &ReplayStep) -> (Option<String>, Option<String>) {
-    let replayed: Vec<String> = step.effects.iter().map(decided_text).collect();
+    let replayed: Vec<String> = step.effects.iter().map(effect_line).collect();
     let both = step.recorded.iter().zip(&replayed);
     let first = both.take_while(|(recorded, replayed)| recorded == replayed).count();
     (step.recorded.get(first).cloned(), replayed.get(first).cloned())

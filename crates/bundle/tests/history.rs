@@ -32,7 +32,7 @@ fn cycle(engine: &mut Engine, minute: i64) -> RecordedInput {
     let mut digest = EffectDigest::default();
     digest.add(&effects);
     let batch = EngineBatch { kind: BatchKind::Cycle, events, now, digest: digest.value() };
-    RecordedInput::Batch { batch, decided: Vec::new() }
+    RecordedInput::Batch { batch, effect_lines: Vec::new() }
 }
 
 /// A history of so many minutes with a cycle in each, as the process keeps it.

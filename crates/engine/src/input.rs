@@ -18,7 +18,7 @@ pub enum BatchKind {
     FollowUp,
 }
 
-/// Events that the engine was given at once, and what came of them.
+/// Events that the engine was given at once, with a digest of the effects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EngineBatch {
     /// How the engine was called.
@@ -31,7 +31,7 @@ pub struct EngineBatch {
     pub digest: u64,
 }
 
-/// What another engine has decided.
+/// The result of [`EngineBatch::repeat`].
 pub struct RepeatedBatch {
     /// Digest of the effects.
     pub digest: u64,

@@ -141,24 +141,23 @@ impl PluginSet {
 
     /// Gives the plugins copies of the state that plugins of the same name in another set have.
     pub fn copy_memory(&mut self, of: &PluginSet) {
-        for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
-            let same = of.names.iter().rposition(|other| other == name);
-            if let Some(memory) = same.and_then(|same| of.plugins[same].memory()) {
-                plugin.take_over(memory.into_earlier());
-            }
-        }
+        self.copy_memory_if(of, |_| true);
     }
 
     /// Gives the plugins copies of the past usage and of the spent budgets that plugins of the same
     /// name in another set remember. Left out are the last rounds of tdm and rescheduling and the
     /// backoff of cohort: with them, evictions that are already decided would be refused.
     pub fn copy_victim_memory(&mut self, of: &PluginSet) {
+        self.copy_memory_if(of, |plugin| {
+            plugin.as_past_usage().is_some() || plugin.as_victim_filter().is_some()
+        });
+    }
+
+    fn copy_memory_if(&mut self, of: &PluginSet, is_wanted: fn(&dyn Plugin) -> bool) {
         for (plugin, name) in self.plugins.iter_mut().zip(&self.names) {
             let same = of.names.iter().rposition(|other| other == name);
-            let same = same.map(|same| &of.plugins[same]);
-            let votes = same
-                .filter(|same| same.as_past_usage().is_some() || same.as_victim_filter().is_some());
-            if let Some(memory) = votes.and_then(|same| same.memory()) {
+            let same = same.map(|same| &*of.plugins[same]).filter(|same| is_wanted(*same));
+            if let Some(memory) = same.and_then(|same| same.memory()) {
                 plugin.take_over(memory.into_earlier());
             }
         }

@@ -219,7 +219,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-async fn kubeconfig(access: &AnswersAccess) -> Result<Config, KubeconfigError> {
+pub(crate) async fn kubeconfig(access: &AnswersAccess) -> Result<Config, KubeconfigError> {
     let context = access.context.clone();
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     match &access.kubeconfig {

@@ -2,13 +2,12 @@
 //! (ANS-91).
 
 use http::Request;
+use kube::Client;
 use kube::api::ListParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Request as PageRequest;
-use kube::{Client, Config};
 use serde_json::Value;
 
-use crate::answers_client::{AnswersAccess, AnswersError, chain};
+use crate::answers_client::{AnswersAccess, AnswersError, chain, kubeconfig};
 use crate::kinds::{KindSet, collections};
 
 /// Objects of one answer of a list.
@@ -26,8 +25,9 @@ pub struct ListedObjects {
 }
 
 impl ListedObjects {
-    /// Lists them with the kubeconfig. `conf` is namespace and name of a ConfigMap that is read too; its
-    /// values are returned, or why there are none. Must be called inside a runtime.
+    /// Lists the objects with the rights of the kubeconfig, and reads a ConfigMap. `conf` is namespace and
+    /// name of the ConfigMap. Returns its values, or why it cannot be read. Must be called inside a
+    /// runtime.
     ///
     /// # Errors
     /// The kubeconfig cannot be used, the API server does not answer, or nodes, pods, PodGroups or queues
@@ -36,14 +36,7 @@ impl ListedObjects {
         access: &AnswersAccess,
         conf: (&str, &str),
     ) -> Result<(Self, Result<Value, String>), AnswersError> {
-        let context = access.context.clone();
-        let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-        let config = match &access.kubeconfig {
-            Some(path) => {
-                Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
-            }
-            None => Config::from_kubeconfig(&options).await?,
-        };
+        let config = kubeconfig(access).await?;
         let mut listed = Self { namespace: config.default_namespace.clone(), ..Self::default() };
         let client = Client::try_from(config).map_err(AnswersError::Build)?;
         for (set, name, path) in collections() {

@@ -14,7 +14,7 @@ const BURST_OF_WHAT_IFS: u32 = 5;
 /// Bundles of one user in a minute, and at once.
 const BUNDLES_PER_MINUTE: u32 = 1;
 const BURST_OF_BUNDLES: u32 = 1;
-/// What one question takes out of a bucket: a rate of one a minute fills so much in a millisecond.
+/// One question in units of a bucket. At a rate of one a minute a millisecond adds one unit.
 const QUESTION: u64 = 60_000;
 /// Users who are kept; then the one who has been silent for longest goes.
 const MOST_USERS: usize = 1_024;
@@ -38,7 +38,7 @@ impl TokenBucket {
         self.take_per_minute(now, per_second.saturating_mul(60), burst)
     }
 
-    /// The same with a rate for a minute.
+    /// Takes one out, at a rate for a minute.
     fn take_per_minute(&mut self, now: Instant, per_minute: u32, burst: u32) -> bool {
         let before = self.filled.unwrap_or(now);
         let millis = now.saturating_duration_since(before).as_millis();

@@ -1,6 +1,6 @@
 //! What the engine of a simulation was given, for a bundle. Specification: answers.md 15.
 
-use vc_bundle::{BundleWriter, History, RecordedInput, decided_text, encode_checkpoint};
+use vc_bundle::{BundleWriter, History, RecordedInput, effect_line, encode_checkpoint};
 use vc_engine::{BatchKind, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand};
 use vc_model::ClusterEvent;
 
@@ -35,8 +35,8 @@ impl SimulationHistory {
         let mut digest = EffectDigest::default();
         digest.add(effects);
         let batch = EngineBatch { kind, events, now, digest: digest.value() };
-        let decided = effects.iter().map(decided_text).collect();
-        self.0.record(&RecordedInput::Batch { batch, decided }, engine.n_cycles());
+        let effect_lines = effects.iter().map(effect_line).collect();
+        self.0.record(&RecordedInput::Batch { batch, effect_lines }, engine.n_cycles());
     }
 
     /// Returns the bundle.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
-use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, decided_text, difference};
+use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
 use vc_engine::{BatchKind, Effect, Engine, EngineBatch, Report};
 use vc_page::{
     AnswerView, AskedJob, Document, ExplanationJson, Question, StateSource, Timeline, why_text,
@@ -51,7 +51,7 @@ pub enum ReplayError {
         /// What is wrong with it.
         error: BundleError,
     },
-    /// The contents contradict each other.
+    /// The stored state breaks a rule of the tables.
     #[error("{0}: the state cannot be replayed\nhint: it was changed, or is of another version")]
     Damaged(String),
     /// The other configuration cannot be read. The text names the file.
@@ -342,5 +342,5 @@ fn counted(count: u64, noun: &str) -> String {
 /// Returns binds and evictions, one line each.
 fn decisions(effects: &[Effect]) -> BTreeSet<String> {
     let is_decision = |it: &&Effect| matches!(it, Effect::Bind { .. } | Effect::Evict { .. });
-    effects.iter().filter(is_decision).map(decided_text).collect()
+    effects.iter().filter(is_decision).map(effect_line).collect()
 }

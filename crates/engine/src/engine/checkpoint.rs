@@ -1,5 +1,12 @@
-//! Everything from which an engine decides, at the end of a cycle, as data: an engine that is made
-//! of it decides the same from then on. Specification: answers.md 15.
+//! The state of an engine at the end of a cycle as data. An engine that is made of it decides the
+//! same from then on. Specification: answers.md 15.
+//!
+//! Exact because:
+//! - caches, active jobs and the idle cycle are rebuilt, and decisions do not depend on them;
+//! - actions and settings follow from the configuration;
+//! - metric samples, problems of HyperNodes, `explain` and `witness` change reports alone;
+//! - no effect is pending at the end of a cycle, and an extender is never stored;
+//! - the engine's `histories.rs` stores states at random moments and compares what follows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,8 +32,7 @@ pub enum CheckpointError {
     Plugin(String),
 }
 
-/// The state of an engine at the end of a cycle. Caches and what only metrics show are left out;
-/// decisions do not depend on them.
+/// The state of an engine at the end of a cycle.
 #[derive(Serialize, Deserialize)]
 pub struct Checkpoint {
     cluster: Cluster,

@@ -252,6 +252,19 @@ fn play(world: &mut World, step: &Step) {
     }
 }
 
+/// Plays a history in which another engine follows from a step on.
+fn followed(which: usize, (at, follow): (usize, fn(&mut World)), steps: &[Step]) {
+    let mut world = World::new(&configs()[which], START).alone();
+    take(&mut world, &Step::Storage(VOLUMES));
+    for (step, place) in steps.iter().zip(0..) {
+        if place == at.min(steps.len() - 1) {
+            follow(&mut world);
+        }
+        play(&mut world, step);
+    }
+    world.cycle();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -272,15 +285,7 @@ proptest! {
         at in 0..12_usize,
         steps in steps(),
     ) {
-        let mut world = World::new(&configs()[which], START).alone();
-        take(&mut world, &Step::Storage(VOLUMES));
-        for (step, place) in steps.iter().zip(0..) {
-            if place == at.min(steps.len() - 1) {
-                world.follow_stored();
-            }
-            play(&mut world, step);
-        }
-        world.cycle();
+        followed(which, (at, World::follow_stored), &steps);
     }
 
     #[test]
@@ -319,15 +324,7 @@ proptest! {
         at in 0..12_usize,
         steps in steps(),
     ) {
-        let mut world = World::new(&configs()[which], START).alone();
-        take(&mut world, &Step::Storage(VOLUMES));
-        for (step, place) in steps.iter().zip(0..) {
-            if place == at.min(steps.len() - 1) {
-                world.follow();
-            }
-            play(&mut world, step);
-        }
-        world.cycle();
+        followed(which, (at, World::follow), &steps);
     }
 }
 

@@ -150,7 +150,7 @@ async fn send_all(seed: u64) {
     let page = Page::of(Source(Ok(view(&format!("{CLUSTER}\n{RACKS}")).into())));
     let before = page.get("admin", "explanations").await.text;
     for number in 0..N_REQUESTS {
-        // So that no limit of the user counts.
+        // The buckets of the user are full again after a minute.
         tokio::time::advance(Duration::from_secs(61)).await;
         let route = &ROUTES[random.below(ROUTES.len())];
         let path = route.path.trim_start_matches('/');

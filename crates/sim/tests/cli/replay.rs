@@ -143,9 +143,11 @@ fn ans_104_the_first_difference_is_shown() {
     let mut inputs = Vec::new();
     while !rest.is_empty() {
         let mut input: RecordedInput = ciborium::from_reader(&mut rest).unwrap();
-        if let (RecordedInput::Batch { batch, decided }, true) = (&mut input, inputs.is_empty()) {
+        if let (RecordedInput::Batch { batch, effect_lines }, true) =
+            (&mut input, inputs.is_empty())
+        {
             batch.digest ^= 1;
-            let bind = decided.iter_mut().find(|line| line.starts_with("bind "));
+            let bind = effect_lines.iter_mut().find(|line| line.starts_with("bind "));
             *bind.expect("a gang starts") = "bind default/other to node-9".to_owned();
         }
         ciborium::into_writer(&input, &mut inputs).unwrap();

@@ -14,7 +14,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_bundle::{Bundle, BundleWriter, History, RecordedInput, decided_text, encode_checkpoint};
+use vc_bundle::{Bundle, BundleWriter, History, RecordedInput, effect_line, encode_checkpoint};
 use vc_conf::Config;
 use vc_engine::{
     BatchKind, Checkpoint, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand,
@@ -342,8 +342,8 @@ impl World {
         if let Some(events) = events {
             let (kind, digest) = (BatchKind::Cycle, digest(&effects));
             let batch = EngineBatch { kind, events, now, digest };
-            let decided = effects.iter().map(decided_text).collect();
-            self.record(&RecordedInput::Batch { batch, decided });
+            let effect_lines = effects.iter().map(effect_line).collect();
+            self.record(&RecordedInput::Batch { batch, effect_lines });
             self.begin_segment();
         }
         if let Some(twin) = twin {

@@ -3,7 +3,7 @@
 use vc_engine::{About, Effect};
 
 /// Returns the effect as one line: what is done to which object.
-pub fn decided_text(effect: &Effect) -> String {
+pub fn effect_line(effect: &Effect) -> String {
     match effect {
         Effect::Bind { pod, node, .. } => format!("bind {pod} to {node}"),
         Effect::PreBind { pod, node, .. } => format!("write volumes and claims of {pod} on {node}"),
