@@ -166,8 +166,10 @@ impl Twin {
 
     /// Counts for the metrics who waits, and why.
     fn count_waiting(&mut self) {
-        let (Some(engine), Some(report)) = (&self.engine, &self.report) else { return };
+        let (Some(engine), Some(report)) = (&mut self.engine, &self.report) else { return };
         self.is_uncounted = false;
+        engine.share();
+        let engine = &*engine;
         let source = StateSource::Daemon { behind_millis: 0 };
         let counted = catch_unwind(AssertUnwindSafe(|| {
             let mut view = AnswerView::new(engine, report, source);
@@ -204,9 +206,10 @@ impl Twin {
 
     /// Begins a segment of the history, if one is due. Its state is stored on the other thread.
     fn begin_segment(&mut self, now_micros: i64) {
-        let Some(engine) = self.engine.as_ref().filter(|_| self.history.is_due(now_micros)) else {
+        let Some(engine) = self.engine.as_mut().filter(|_| self.history.is_due(now_micros)) else {
             return;
         };
+        engine.share();
         let segment = self.history.begin(engine.n_cycles(), now_micros);
         // The other thread ends with the process.
         drop(self.copy_worker.send(CopyWork::Store(segment, Box::new(engine.copy()), now_micros)));
@@ -272,11 +275,15 @@ impl Twin {
         }
         let TwinQuestion { question, asked, reply } = question;
         let behind = self.behind_millis(asked);
-        let (Some(engine), Some(report)) = (&self.engine, &self.report) else {
+        let (Some(engine), Some(report)) = (&mut self.engine, &self.report) else {
             let problem = Problem::unavailable("the first cycle is not over");
             return drop(reply.send(Err(problem)));
         };
         let source = StateSource::Daemon { behind_millis: behind };
+        if self.view.is_none() || is_of_copy {
+            engine.share();
+        }
+        let engine = &*engine;
         let copied = || AnswerView::new(engine, report, source);
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);

@@ -17,6 +17,7 @@ use crate::explanation::{
     AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
     RoleNumbers, Verdict,
 };
+use crate::known_trials::KnownTrials;
 use crate::line::{WaitingLines, waits};
 use crate::obstacles::find_present;
 use crate::subject::Subject;
@@ -31,6 +32,14 @@ const MOST_TRIED_AHEAD: usize = 20;
 pub struct AnswerState {
     fork: Fork,
     recorded: RecordedCycle,
+    known: KnownOfState,
+}
+
+/// What questions have found out about the state, for later ones.
+#[derive(Default)]
+struct KnownOfState {
+    trials: KnownTrials,
+    lines: Option<WaitingLines>,
 }
 
 impl AnswerState {
@@ -75,7 +84,7 @@ impl AnswerState {
             skipped: skipped.map(|it| (it.pod_group.clone(), it.clone())).collect(),
             actions: fork.actions().to_vec(),
         };
-        Self { fork, recorded }
+        Self { fork, recorded, known: KnownOfState::default() }
     }
 
     /// Returns the time and number of the cycle after which the state was copied.
@@ -94,7 +103,7 @@ struct CycleRecord<'a> {
     recorded: &'a RecordedCycle,
     /// Place of each PodGroup in the order of turns.
     turns: BTreeMap<&'a ObjectKey, usize>,
-    lines: WaitingLines,
+    lines: &'a WaitingLines,
 }
 
 impl RecordedCycle {
@@ -103,8 +112,12 @@ impl RecordedCycle {
         eviction_answer(session, &self.actions, (job, skipped))
     }
 
-    fn in_session(&self, session: &Session<'_>) -> CycleRecord<'_> {
-        let lines = WaitingLines::find(session);
+    fn in_session<'a>(
+        &'a self,
+        session: &Session<'_>,
+        lines: &'a mut Option<WaitingLines>,
+    ) -> CycleRecord<'a> {
+        let lines = lines.get_or_insert_with(|| WaitingLines::find(session));
         CycleRecord { recorded: self, turns: self.turns.iter().zip(0..).collect(), lines }
     }
 }
@@ -122,11 +135,11 @@ pub enum Depth {
 
 /// Explains why a job or pod waits.
 pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
-    let AnswerState { fork, recorded } = state;
+    let AnswerState { fork, recorded, known } = state;
     let mut session = fork.session();
-    let record = recorded.in_session(&session);
-    let (mut explanation, question) =
-        explain_in(&mut session, &record, subject, Scope::Alone(depth));
+    let record = recorded.in_session(&session, &mut known.lines);
+    let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
+    let (mut explanation, question) = explain_in(&mut asked, &record, subject, Scope::Alone(depth));
     session.finish();
     if let Some(question) = question {
         let of_job = std::mem::take(&mut explanation.unblock);
@@ -138,9 +151,9 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
 /// Runs the trial of a job with these atoms lifted, given by name. Atoms that are not present have
 /// no effect. Returns true if the job gets its places.
 pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
-    let AnswerState { fork, recorded } = state;
+    let AnswerState { fork, recorded, known } = state;
     let mut session = fork.session();
-    let record = recorded.in_session(&session);
+    let record = recorded.in_session(&session, &mut known.lines);
     let held = held_before(&session, &record, job);
     let mut trials = JobTrials::new(&mut session, job, held);
     trials.limit(u64::MAX);
@@ -154,9 +167,9 @@ pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool
 
 /// Explains every job and pod of ours that waits, by namespace and name. Jobs ahead are not tried.
 pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
-    let AnswerState { fork, recorded } = state;
+    let AnswerState { fork, recorded, known } = state;
     let mut session = fork.session();
-    let record = recorded.in_session(&session);
+    let record = recorded.in_session(&session, &mut known.lines);
     let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
     let jobs: Vec<JobId> = jobs.into_iter().filter(|&job| waits(&session, job)).collect();
     let mut pods: Vec<TaskId> = session.view().cluster.ungrouped().collect();
@@ -164,7 +177,8 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
     let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
     let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
-    let explain = |subject| explain_in(&mut session, &record, subject, Scope::List).0;
+    let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
+    let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
     let explanations = subjects.into_iter().map(explain).collect();
     session.finish();
     explanations
@@ -172,11 +186,12 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
 
 /// Explains these jobs as [`explain_waiting`] does.
 pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
-    let AnswerState { fork, recorded } = state;
+    let AnswerState { fork, recorded, known } = state;
     let mut session = fork.session();
-    let record = recorded.in_session(&session);
+    let record = recorded.in_session(&session, &mut known.lines);
     let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
-    let explain = |subject| explain_in(&mut session, &record, subject, Scope::List).0;
+    let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
+    let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
     let explanations = subjects.map(explain).collect();
     session.finish();
     explanations
@@ -214,27 +229,42 @@ fn blocking_sets(
     Some(find_sets(trials))
 }
 
+/// A session that is asked about several jobs.
+struct AskedSession<'s, 'c> {
+    session: &'s mut Session<'c>,
+    known: &'s mut KnownTrials,
+}
+
+impl<'c> AskedSession<'_, 'c> {
+    fn trials(&mut self, record: &CycleRecord<'_>, job: JobId) -> JobTrials<'_, 'c> {
+        let held = held_before(self.session, record, job);
+        JobTrials::with_known(self.session, job, held, self.known)
+    }
+}
+
 fn explain_in(
-    session: &mut Session<'_>,
+    asked_session: &mut AskedSession<'_, '_>,
     record: &CycleRecord<'_>,
     subject: Subject,
     scope: Scope,
 ) -> (Explanation, Option<ClusterQuestion>) {
+    let session = &*asked_session.session;
     let asked = asked_subject(session, subject);
     if let Some((code, text)) = outside_verdict(session, subject) {
         let verdict = Verdict { code, text, also: Vec::new() };
         return (without_numbers(record.recorded.as_of, asked, verdict), None);
     }
     let job = subject.job.expect("a pod without a job has a verdict");
-    let held = held_before(session, record, job);
-    let mut trials = JobTrials::new(session, job, held);
+    let mut trials = asked_session.trials(record, job);
     let judged = judge(&mut trials);
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
     let changed = found.as_ref().map(|it| change_job(&mut trials, &it.sets, &it.present));
     let (unblock, question) = changed.unzip();
+    let session = &*asked_session.session;
     let turn = record.turns.get(&session.jobs[job].key).copied();
     let line = record.lines.place_of(session, job, turn);
-    let line = line.map(|place| with_blocked(session, record, (job, place), scope));
+    let line = line.map(|place| with_blocked(asked_session, record, (job, place), scope));
+    let session = &*asked_session.session;
     let stage = judged.verdict.code.stage();
     let is_about_room = matches!(stage, "admission" | "share" | "order" | "nodes");
     let evict = found.as_ref().filter(|_| is_about_room);
@@ -371,17 +401,15 @@ fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> H
 
 /// Adds how many of the jobs ahead could not start now either, unless there are too many.
 fn with_blocked(
-    session: &mut Session<'_>,
+    asked_session: &mut AskedSession<'_, '_>,
     record: &CycleRecord<'_>,
     (job, mut place): (JobId, LinePlace),
     scope: Scope,
 ) -> LinePlace {
-    let ahead = record.lines.ahead_of(session, job);
+    let ahead = record.lines.ahead_of(asked_session.session, job);
     if scope != Scope::List && ahead.len() <= MOST_TRIED_AHEAD {
-        let is_blocked = |&&job: &&JobId| {
-            let held = held_before(session, record, job);
-            !JobTrials::new(session, job, held).run(&AtomSet::new()).succeeds()
-        };
+        let is_blocked =
+            |&&job: &&JobId| !asked_session.trials(record, job).run(&AtomSet::new()).succeeds();
         place.ahead.blocked = Some(ahead.iter().filter(is_blocked).count());
     }
     place

@@ -63,6 +63,10 @@ impl NodeRefusals {
         node: NodeId,
         atoms: &AtomSet,
     ) -> Vec<(Dim, i128)> {
+        let has_amounts = |atom: &Atom| matches!(atom, Atom::Room(_) | Atom::Lacks(_));
+        if !atoms.iter().any(has_amounts) {
+            return Vec::new();
+        }
         let (request, free) = (session.request(self.task), session.nodes[node].future_idle());
         let lacks = |dim: Dim| {
             let is_lacking = atoms.contains(&Atom::Room(dim)) || atoms.contains(&Atom::Lacks(dim));

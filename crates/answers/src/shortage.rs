@@ -3,7 +3,7 @@
 
 use vc_framework::SessionState;
 use vc_model::{NodeId, TaskId};
-use vc_resource::{Dim, Dims};
+use vc_resource::{Dim, Dims, Resource};
 
 use crate::amounts::quantity_of;
 use crate::code::WaitCode;
@@ -69,7 +69,9 @@ impl Shortages {
         };
         let asked = |dim: &Dim| 0 < request.get(*dim) && exists(*dim);
         let dims = session.dims.in_report_order().iter().copied().filter(asked);
-        let rows = dims.map(|dim| shortage(session, (refusals.task, dim), &eligible, needed));
+        let nodes: Vec<EligibleNode<'_>> =
+            eligible.iter().map(|&node| EligibleNode::of(session, request, node)).collect();
+        let rows = dims.map(|dim| shortage(session, (request, dim), &nodes, needed));
         let fits = |&node: &NodeId| request.fits(&session.nodes[node].allocatable);
         Self {
             rows: rows.collect(),
@@ -141,34 +143,44 @@ impl Shortages {
     }
 }
 
-fn shortage(
-    session: &SessionState<'_>,
-    (task, dim): (TaskId, Dim),
-    eligible: &[NodeId],
-    needed: &[TaskId],
-) -> Shortage {
-    let request = session.request(task);
-    let asked = request.exact(dim);
-    let free = |&node: &NodeId| session.nodes[node].future_idle().exact(dim).max(0);
-    let pods = |&node: &NodeId| {
-        let free = session.nodes[node].future_idle();
+/// A node that only lacks room.
+struct EligibleNode<'a> {
+    /// FutureIdle.
+    free: Resource,
+    allocatable: &'a Resource,
+    /// Number of pods with the request for which it has room.
+    n_pods: i128,
+}
+
+impl<'a> EligibleNode<'a> {
+    fn of(session: &'a SessionState<'_>, request: &Resource, node: NodeId) -> Self {
+        let row = &session.nodes[node];
+        let free = row.future_idle();
         let dims = session.dims.in_report_order().iter().filter(|&&dim| 0 < request.get(dim));
         let whole = dims.map(|&dim| free.exact(dim).max(0) / request.exact(dim));
-        whole.min().unwrap_or(0)
-    };
+        let n_pods = whole.min().unwrap_or(0);
+        Self { free, allocatable: &row.allocatable, n_pods }
+    }
+}
+
+fn shortage(
+    session: &SessionState<'_>,
+    (request, dim): (&Resource, Dim),
+    eligible: &[EligibleNode<'_>],
+    needed: &[TaskId],
+) -> Shortage {
+    let asked = request.exact(dim);
+    let free = |node: &EligibleNode<'_>| node.free.exact(dim).max(0);
     let lacks = eligible.iter().map(|node| asked - free(node));
+    let capacities = eligible.iter().map(|node| node.allocatable.exact(dim));
     Shortage {
         dim,
         asked,
         need: needed.iter().map(|&task| session.request(task).exact(dim)).sum(),
         free: eligible.iter().map(free).sum(),
-        usable: eligible.iter().map(|node| pods(node) * asked).sum(),
+        usable: eligible.iter().map(|node| node.n_pods * asked).sum(),
         largest: eligible.iter().map(free).max().unwrap_or(0),
-        capacity: eligible
-            .iter()
-            .map(|&node| session.nodes[node].allocatable.exact(dim))
-            .max()
-            .unwrap_or(0),
+        capacity: capacities.max().unwrap_or(0),
         per_pod: lacks.filter(|lack| 0 < *lack).min(),
     }
 }

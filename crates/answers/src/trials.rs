@@ -8,6 +8,8 @@ use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_jo
 use vc_framework::{Atom, JobChange, Room, Session};
 use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
+use crate::known_trials::{KnownOfShape, KnownTrials};
+
 /// Atoms that are lifted together.
 pub(crate) type AtomSet = BTreeSet<Atom>;
 
@@ -72,6 +74,8 @@ pub(crate) struct JobTrials<'s, 'c> {
     job: JobId,
     held: HeldByOrder,
     known: BTreeMap<AtomSet, TrialAnswer>,
+    /// What is known of jobs of the same shape. `None` if nothing can be kept of this one.
+    of_shape: Option<KnownOfShape<'s>>,
     /// Atoms that are lifted together as [`Atom::OtherFilters`].
     others: AtomSet,
     /// Units of work that may still be spent (ANS-3).
@@ -83,7 +87,23 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         let n_nodes = session.info().nodes.len() as u64;
         let left_units = UNITS * n_nodes.div_ceil(NODES_PER_UNITS).max(1);
         let (known, others) = (BTreeMap::new(), AtomSet::new());
-        Self { session, job, held, known, others, left_units }
+        Self { session, job, held, known, of_shape: None, others, left_units }
+    }
+
+    /// Returns the trials of a job that keeps what it finds for jobs of the same shape.
+    pub(crate) fn with_known(
+        session: &'s mut Session<'c>,
+        job: JobId,
+        held: HeldByOrder,
+        known: &'s mut KnownTrials,
+    ) -> Self {
+        let of_shape = KnownOfShape::of(known, session, job, &held);
+        Self { of_shape, ..Self::new(session, job, held) }
+    }
+
+    /// Returns what is known of jobs of the same shape.
+    pub(crate) fn of_shape(&mut self) -> Option<&mut KnownOfShape<'s>> {
+        self.of_shape.as_mut()
     }
 
     /// Limits the work of [`JobTrials::try_run`].
@@ -140,7 +160,17 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         }
         let (job, is_held) = (self.job, !lifted.contains(&Atom::Order));
         let is_behind = is_held && self.held.head.is_some();
-        let answer = self.with_lifted(lifted, |session| attempt(session, job, is_behind));
+        let known = self.of_shape.as_ref().and_then(|of_shape| of_shape.attempt(lifted));
+        let mut is_new = false;
+        let answer = self.with_lifted(lifted, |session| {
+            before_attempt(session, job, is_behind).or(known).unwrap_or_else(|| {
+                is_new = true;
+                attempt(session, job)
+            })
+        });
+        if let Some(of_shape) = self.of_shape.as_mut().filter(|_| is_new) {
+            of_shape.keep_attempt(lifted, &answer);
+        }
         self.known.insert(lifted.clone(), answer.clone());
         answer
     }
@@ -152,7 +182,9 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         }
         let (job, is_behind) = (self.job, self.held.head.is_some());
         let nothing = AtomSet::new();
-        let attempt = |session: &mut Session<'c>| attempt(session, job, is_behind);
+        let attempt = |session: &mut Session<'c>| {
+            before_attempt(session, job, is_behind).unwrap_or_else(|| attempt(session, job))
+        };
         let answer = self.with_changed((&nothing, change), attempt);
         self.spend(&answer);
         Some(answer)
@@ -247,13 +279,16 @@ fn pipeline(session: &mut Session<'_>, tasks: &[(TaskId, NodeId)]) -> Vec<TaskId
     held
 }
 
-fn attempt(session: &mut Session<'_>, job: JobId, is_behind: bool) -> TrialAnswer {
+/// Asks what allocate asks before it places the job. Returns the answer if the trial ends here; so it
+/// does for a job of best-effort pods, which are placed one by one.
+fn before_attempt(session: &mut Session<'_>, job: JobId, is_behind: bool) -> Option<TrialAnswer> {
+    let ended = |end| Some(TrialAnswer::without_places(end));
     let row = &session.jobs[job];
     let asks_admission = row.is_pending() && session.info().enqueue_configured;
     // Controllers may create the pods once the job is admitted.
     let has_pods = !row.tasks.is_empty() || !asks_admission;
     if has_pods && let Err(invalid) = session.plugins().job_valid(session.view(), job) {
-        return TrialAnswer::without_places(TrialEnd::NotValid(invalid.message));
+        return ended(TrialEnd::NotValid(invalid.message));
     }
     let group = row.pod_group.as_ref();
     let asks_for_room = group.is_some_and(|group| group.min_resources.is_some());
@@ -261,18 +296,19 @@ fn attempt(session: &mut Session<'_>, job: JobId, is_behind: bool) -> TrialAnswe
         && asks_for_room
         && let Err(refusal) = session.plugins().job_enqueueable(session.view(), job)
     {
-        let end = TrialEnd::NotAdmitted(refusal.by, refusal.message);
-        return TrialAnswer::without_places(end);
+        return ended(TrialEnd::NotAdmitted(refusal.by, refusal.message));
     }
     if is_behind {
-        return TrialAnswer::without_places(TrialEnd::BehindHead);
+        return ended(TrialEnd::BehindHead);
     }
     if !has_pods {
-        return TrialAnswer::without_places(TrialEnd::Placed);
+        return ended(TrialEnd::Placed);
     }
-    if first_tasks(session, job).is_empty() {
-        return attempt_best_effort(session, job);
-    }
+    first_tasks(session, job).is_empty().then(|| attempt_best_effort(session, job))
+}
+
+/// Tries to place the job.
+fn attempt(session: &mut Session<'_>, job: JobId) -> TrialAnswer {
     let JobTrial { outcome, placed, failed, .. } = try_job(session, job);
     let end = match outcome {
         // A complete gang is ready without a further member. Its waiting members still wait.

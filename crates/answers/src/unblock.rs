@@ -1,40 +1,38 @@
 //! Remedies: changes after which the job gets its places, each verified by a trial of the changed
 //! job, or of the job in a changed copy of the cluster. Specification: answers.md 5.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use vc_actions::needed;
 use vc_engine::Fork;
 use vc_framework::{Atom, JobChange, LimitOwner, QueueLimit, Session};
-use vc_model::{ClusterEvent, JobId, Labels, NodeId, ObjectKey, Taint, TaskId};
-use vc_resource::{Dim, Dims};
+use vc_model::{JobId, ObjectKey, TaskId};
+use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::new_nodes::{NewNodes, NodeShape, shapes};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
-use crate::what_if::changes::numbered;
 
 /// Remedies that are listed.
 pub(crate) const MOST_REMEDIES: usize = 8;
-/// Shapes of nodes that are tried.
-const MOST_SHAPES: usize = 8;
 /// Names of nodes beside a remedy.
 const MOST_NAMES: usize = 5;
-/// A label with the name of its node.
-const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// What is asked of changed copies of the cluster.
 pub(crate) struct ClusterQuestion {
     job: JobId,
     held: HeldByOrder,
-    n_needed: usize,
+    pub(crate) n_needed: usize,
     /// Limits of queues that would have to be raised, with the amounts that would suffice.
     raised: Vec<RaisedLimit>,
-    /// A node of each shape that would take the job's pods if it were empty.
-    shapes: Vec<NodeId>,
+    /// Members that find no place as it is.
+    pub(crate) n_missing: usize,
+    /// Shapes of nodes that would take the job's pods if they were empty.
+    pub(crate) shapes: Vec<NodeShape>,
 }
 
 /// A capability of a queue that would suffice.
@@ -64,7 +62,8 @@ pub(crate) fn change_job(
         let raised = raised_limits(session, job, (&base, &needed));
         let task = base.failed.or_else(|| waiting_members(session, job).first().copied());
         let shapes = task.map(|task| shapes(session, task)).unwrap_or_default();
-        ClusterQuestion { job, held, n_needed: needed.len().max(1), raised, shapes }
+        let n_missing = needed.len().saturating_sub(base.placed.len());
+        ClusterQuestion { job, held, n_needed: needed.len().max(1), n_missing, raised, shapes }
     });
     (remedies, question)
 }
@@ -76,8 +75,7 @@ pub(crate) fn change_cluster(
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
-    let shapes = question.shapes.iter();
-    remedies.extend(shapes.filter_map(|&like| add_nodes(fork, question, like)));
+    remedies.extend(NewNodes::new(fork, question).remedies());
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
     remedies
@@ -313,92 +311,10 @@ fn raise_quota(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
 }
 
 /// True if the job gets its places in the changed copy.
-fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
+pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
     let mut session = copy.session();
     let mut trials = JobTrials::new(&mut session, question.job, question.held.clone());
     let is_placed = trials.run(&AtomSet::new()).succeeds();
     session.finish();
     is_placed
-}
-
-/// Returns the first node of each shape whose rules other than room let the task in, and which is
-/// large enough; the most frequent shapes first.
-fn shapes(session: &Session<'_>, task: TaskId) -> Vec<NodeId> {
-    let refusals = NodeRefusals::find(session, task, &AtomSet::new());
-    let request = session.request(task);
-    let mut by_shape: BTreeMap<NodeShape, (usize, NodeId)> = BTreeMap::new();
-    for &node in &refusals.eligible() {
-        let row = &session.nodes[node];
-        if !row.unschedulable && request.fits(&row.allocatable) {
-            let shape = NodeShape::of(&session.dims, row);
-            by_shape.entry(shape).or_insert((0, node)).0 += 1;
-        }
-    }
-    let mut found: Vec<(usize, NodeId)> = by_shape.into_values().collect();
-    found.sort_by(|(l, l_node), (r, r_node)| {
-        let name = |node: NodeId| &session.nodes[node].name;
-        r.cmp(l).then_with(|| name(*l_node).cmp(name(*r_node)))
-    });
-    found.into_iter().take(MOST_SHAPES).map(|(_, node)| node).collect()
-}
-
-/// What equal nodes have in common.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct NodeShape {
-    allocatable: Vec<(String, String)>,
-    labels: Labels,
-    taints: Vec<Taint>,
-}
-
-impl NodeShape {
-    fn of(dims: &Dims, row: &vc_model::Node) -> Self {
-        let is_common =
-            |(key, value): &(&Arc<str>, &Arc<str>)| ***key != *HOSTNAME && ***value != *row.name;
-        let labels = row.labels.iter().filter(is_common);
-        Self {
-            allocatable: row.allocatable.to_quantities(dims),
-            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
-            taints: row.taints.clone(),
-        }
-    }
-}
-
-/// The smallest number of empty nodes like this one with which the job is placed, by doubling and
-/// bisection.
-fn add_nodes(fork: &Fork, question: &ClusterQuestion, like: NodeId) -> Option<Remedy> {
-    let most = question.n_needed;
-    let fits = |count: usize| {
-        let mut copy = fork.copy();
-        let record = copy.cluster().node_record(like);
-        for _ in 0..count {
-            let record = numbered(copy.cluster(), &record, false);
-            copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
-        }
-        is_placed(&mut copy, question)
-    };
-    let mut high = 1;
-    while !fits(high) {
-        if high == most {
-            return None;
-        }
-        high = (2 * high).min(most);
-    }
-    let mut low = high / 2 + 1;
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match fits(middle) {
-            true => high = middle,
-            false => low = middle + 1,
-        }
-    }
-    let name = &fork.cluster().nodes[like].name;
-    let nodes = if high == 1 { "node" } else { "nodes" };
-    Some(Remedy {
-        kind: RemedyKind::AddNodes,
-        who: Responsible::Admin,
-        text: format!("{high} more {nodes} like {name}"),
-        nodes: Vec::new(),
-        at_micros: None,
-        change: Some(RemedyChange::AddNodes { like: name.clone(), count: high }),
-    })
 }

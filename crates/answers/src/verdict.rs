@@ -284,7 +284,8 @@ fn find_refusing_nodes(
 }
 
 /// A task that finds no node while the members before it have theirs.
-struct RefusedTask {
+#[derive(Clone)]
+pub(crate) struct RefusedTask {
     row: (WaitCode, String),
     quota: Vec<QuotaRow>,
     nodes: NodeNumbers,
@@ -300,6 +301,9 @@ fn refused_row(
     lifted: &AtomSet,
     (task, answer): (TaskId, &TrialAnswer),
 ) -> RefusedTask {
+    if let Some(known) = trials.of_shape().and_then(|known| known.refused(lifted, task)) {
+        return known;
+    }
     let job = trials.job();
     let needed = trials.with_lifted(lifted, |session| still_needed(session, job, task));
     let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
@@ -316,6 +320,9 @@ fn refused_row(
         let head = format!("{n_placed} of {} needed pods {finds} a node", needed.len());
         let text = format!("{head}; the others: {}", refused.row.1);
         refused.row = (WaitCode::GangShort, text);
+    }
+    if let Some(of_shape) = trials.of_shape() {
+        of_shape.keep_refused(lifted, task, &refused);
     }
     refused
 }

@@ -211,7 +211,7 @@ impl Engine {
     /// Drops all caches across cycles. The next cycle looks at everything.
     fn forget(&mut self) {
         let is_fast = self.caches.is_fast();
-        self.caches = Caches::new(if is_fast { Evaluator::Fast } else { Evaluator::Plain });
+        self.caches = Caches::new(self.evaluator());
         self.idle_cycle = None;
         self.active_jobs = if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() };
     }

@@ -2,7 +2,7 @@
 //! Specification: answers.md 1, 10.2.
 
 use vc_conf::{ActionSettings, Config};
-use vc_framework::{EvictionHolds, PluginEntry, PluginSet, Session};
+use vc_framework::{Evaluator, EvictionHolds, PluginEntry, PluginSet, Session};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::engine::CycleTime;
@@ -14,6 +14,7 @@ pub struct Fork {
     plugin_set: PluginSet,
     eviction_holds: EvictionHolds,
     configuration: ForkConfiguration,
+    evaluator: Evaluator,
     n_cycles: u64,
     now_micros: i64,
 }
@@ -40,11 +41,12 @@ impl Fork {
     pub(crate) fn new(
         configuration: ForkConfiguration,
         (cluster, memory, eviction_holds): (&Cluster, &PluginSet, EvictionHolds),
-        (n_cycles, now_micros): (u64, i64),
+        (evaluator, n_cycles, now_micros): (Evaluator, u64, i64),
     ) -> Self {
         let plugin_set = configuration.build(memory);
-        let cluster = cluster.clone();
-        Self { cluster, plugin_set, eviction_holds, configuration, n_cycles, now_micros }
+        let mut cluster = cluster.clone();
+        cluster.share();
+        Self { cluster, plugin_set, eviction_holds, configuration, evaluator, n_cycles, now_micros }
     }
 
     /// Returns a copy, to be changed.
@@ -53,7 +55,7 @@ impl Fork {
         let (configuration, eviction_holds) =
             (self.configuration.clone(), self.eviction_holds.clone());
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
-        Self::new(configuration, state, (self.n_cycles, self.now_micros))
+        Self::new(configuration, state, (self.evaluator, self.n_cycles, self.now_micros))
     }
 
     /// Returns the cluster.
@@ -86,18 +88,17 @@ impl Fork {
         self.now_micros
     }
 
-    /// Opens a session on the copy; the service of the plugin extender is not asked. Its plugins see the state as at the start of the next cycle, at
-    /// the time of the last one.
+    /// Opens a session on the copy; the service of the plugin extender is not asked. Its plugins see the
+    /// state as at the start of the next cycle, at the time of the last one. Trials are cached if the engine
+    /// has the fast evaluator.
     pub fn session(&mut self) -> Session<'_> {
         let mut eviction_holds = self.eviction_holds.clone();
         eviction_holds.expire(&self.cluster);
         let now = CycleTime { unix_micros: self.now_micros };
         let opening = opening_of_copy(&self.configuration.config, eviction_holds, now);
-        Session::open(
-            &mut self.cluster,
-            &mut self.plugin_set,
-            &self.configuration.settings,
-            opening,
-        )
+        let settings = &self.configuration.settings;
+        let mut session = Session::open(&mut self.cluster, &mut self.plugin_set, settings, opening);
+        session.cache_trials(self.evaluator == Evaluator::Fast);
+        session
     }
 }

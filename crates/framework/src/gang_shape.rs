@@ -95,16 +95,29 @@ impl SessionState<'_> {
         &self,
         job: JobId,
         tasks: &[TaskId],
-        mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
+        signature: impl FnMut(TaskId) -> Option<PodSignature>,
     ) -> Option<GangShape> {
-        let (row, plugins) = (&self.jobs[job], self.plugins());
-        let is_plain = row.policies().is_empty()
-            && !self.has_eviction_hold(job)
-            && !self.view().is_in_hyper_nodes(job);
-        if !self.is_fast || !is_plain || !plugins.reads_job_rows_only() {
+        if !self.is_fast || !self.has_gang_shape(job) {
             return None;
         }
-        GangShape::of(self, job, tasks, &mut signature)
+        GangShape::of(self, job, tasks, signature)
+    }
+
+    /// Returns what an attempt to place these tasks reads of the job, with either evaluator. Fit errors
+    /// of earlier attempts are not part of it. Returns `None` if more is read.
+    pub fn trial_shape(&self, job: JobId, tasks: &[TaskId]) -> Option<GangShape> {
+        let signature = |task| {
+            let signature = self.signature_of(task, |_| self.class_signature(task))?;
+            Some(signature.before_attempt())
+        };
+        self.has_gang_shape(job).then(|| GangShape::of(self, job, tasks, signature))?
+    }
+
+    fn has_gang_shape(&self, job: JobId) -> bool {
+        self.jobs[job].policies().is_empty()
+            && !self.has_eviction_hold(job)
+            && !self.view().is_in_hyper_nodes(job)
+            && self.plugins().reads_job_rows_only()
     }
 }
 

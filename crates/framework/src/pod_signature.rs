@@ -100,12 +100,21 @@ impl SessionState<'_> {
         task: TaskId,
         class_signature: impl FnOnce(ClassId) -> ClassSignature,
     ) -> Option<PodSignature> {
+        self.is_fast.then(|| self.signature_of(task, class_signature))?
+    }
+
+    /// Returns the same with either evaluator.
+    pub(crate) fn signature_of(
+        &self,
+        task: TaskId,
+        class_signature: impl FnOnce(ClassId) -> ClassSignature,
+    ) -> Option<PodSignature> {
         let (row, class) = (&self.tasks[task], self.class(task));
         let own = row.job?;
         let job = &self.jobs[own];
         let group = job.pod_group.as_ref()?;
         let is_plain = class.volumes.is_empty() && class.resource_claims.is_empty();
-        if !self.is_fast || !is_plain || !self.plugins().is_signature_complete(self.view(), task) {
+        if !is_plain || !self.plugins().is_signature_complete(self.view(), task) {
             return None;
         }
         let errors = self.records.fit_errors.get(&task);

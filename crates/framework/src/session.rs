@@ -75,6 +75,8 @@ pub struct SessionState<'c> {
     n_draws: u64,
     /// The operations of the trial that runs. `None` outside of trials.
     pub(crate) trial: Option<Vec<Op>>,
+    /// True if trials may cache what they find.
+    pub(crate) is_trial_cached: bool,
 }
 
 /// What a session has decided and found out.
@@ -180,6 +182,7 @@ impl<'c> Session<'c> {
             phase_before: BTreeMap::new(),
             n_draws: 0,
             trial: None,
+            is_trial_cached: false,
         };
         Self { state, caches, outcome: Outcome::default() }
     }

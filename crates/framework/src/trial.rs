@@ -2,6 +2,10 @@
 //! spec are lifted by another class of its tasks, amounts and minimums by other rows, votes and the
 //! remaining filters by the lens. The session must be one of a copy of the cluster, with the plain
 //! evaluator. Specification: answers.md 4.1, 4.2 (ANS-19).
+//!
+//! With [`Session::cache_trials`] each trial has filter results and scores of its own, so that equal
+//! members of a gang are compared with the nodes once. A trial that lifts filters has none: those of
+//! the lens are found by the plain evaluator alone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,6 +18,7 @@ use vc_resource::{Dim, Resource};
 
 use crate::atom::Atom;
 use crate::lens::Lens;
+use crate::node_score_cache::NodeScoreCache;
 use crate::session::{Session, SessionState};
 use crate::statement::Op;
 
@@ -38,6 +43,7 @@ pub struct LiftedRows {
     job: Option<(JobId, Box<Job>)>,
     queue: Option<(QueueId, QueueState)>,
     nodes: Vec<(NodeId, SavedAmounts)>,
+    score_cache: Option<NodeScoreCache>,
 }
 
 /// The amounts of a node.
@@ -56,6 +62,11 @@ impl SessionState<'_> {
         self.trial.is_some()
     }
 
+    /// True if trials may cache what they find, and repeat it for a job of the same shape.
+    pub fn is_trial_cached(&self) -> bool {
+        self.is_trial_cached
+    }
+
     /// Records the operations of the statement that a trial would commit or keep.
     pub(crate) fn record_trial(&mut self, ops: Vec<Op>) {
         self.trial = Some(ops);
@@ -63,6 +74,11 @@ impl SessionState<'_> {
 }
 
 impl Session<'_> {
+    /// Lets trials cache what they find. Their answers do not depend on it.
+    pub fn cache_trials(&mut self, on: bool) {
+        self.state.is_trial_cached = on;
+    }
+
     /// Runs an attempt as a trial: what it would commit or keep is recorded and undone. Returns the
     /// answer and the recorded operations.
     pub fn try_out<T>(&mut self, attempt: impl FnOnce(&mut Self) -> T) -> (T, Vec<Op>) {
@@ -87,6 +103,10 @@ impl Session<'_> {
             self.empty_nodes(job, &rooms, &mut rows);
         }
         self.state.journal.touch();
+        let lifts_filters = self.state.plugins.lens.as_ref().is_some_and(Lens::lifts_filters);
+        let is_cached = self.state.is_trial_cached && !lifts_filters;
+        let score_cache = is_cached.then(NodeScoreCache::default);
+        rows.score_cache = std::mem::replace(&mut self.caches.score_cache, score_cache);
         rows
     }
 
@@ -109,6 +129,7 @@ impl Session<'_> {
         }
         self.state.plugins.lens = None;
         self.state.journal.touch();
+        self.caches.score_cache = rows.score_cache;
     }
 
     fn lift_job(
@@ -246,6 +267,9 @@ fn changed_class(
     lifted: &BTreeSet<Atom>,
     request: Option<(Dim, i64)>,
 ) -> Option<Class> {
+    if request.is_none() && !lifted.iter().any(changes_class) {
+        return None;
+    }
     let mut changed = class.clone();
     let mut shape = Shape::clone(&class.shape);
     if let Some((dim, amount)) = request.filter(|(dim, _)| shape.request.has(*dim)) {
@@ -276,6 +300,17 @@ fn changed_class(
         changed.shape = Arc::new(shape);
     }
     (changed != *class).then_some(changed)
+}
+
+/// True if the atom is lifted by another class.
+fn changes_class(atom: &Atom) -> bool {
+    matches!(
+        atom,
+        Atom::Label(_)
+            | Atom::Taint(..)
+            | Atom::Cordon
+            | Atom::Filter("NodePorts" | "TopologySpread")
+    )
 }
 
 fn toleration(key: &str, value: &str, effect: TaintEffect) -> Toleration {

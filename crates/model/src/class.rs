@@ -168,6 +168,11 @@ struct ClassRow {
 }
 
 impl Classes {
+    /// Lets copies made from now on share the rows, until either side writes to them.
+    pub(crate) fn share(&mut self) {
+        self.rows.share();
+    }
+
     /// Returns the class with this content, and true if the class is new. Its number of tasks
     /// increases by one.
     pub(crate) fn acquire(&mut self, mut class: Class) -> (ClassId, bool) {

@@ -153,11 +153,12 @@ pub struct Cluster {
     /// What device plugins report, by node.
     device_reports: BTreeMap<Arc<str>, Arc<Labels>>,
     node_order: Vec<NodeId>,
-    node_by_name: FxHashMap<Arc<str>, NodeId>,
+    /// Shared by copies, as [`Cluster::share`] says.
+    node_by_name: Arc<FxHashMap<Arc<str>, NodeId>>,
     job_by_key: Index<JobId>,
     /// Jobs in the order of their keys. A search in it costs ten times a search in `job_by_key`,
-    /// and each pod needs one search.
-    job_order: BTreeMap<ObjectKey, JobId>,
+    /// and each pod needs one search. Shared by copies.
+    job_order: Arc<BTreeMap<ObjectKey, JobId>>,
     queue_by_name: BTreeMap<Arc<str>, QueueId>,
     /// Queues that may be unused. Every queue that neither exists nor is named by a job is in the
     /// list; others may be in it.
@@ -209,6 +210,16 @@ impl Cluster {
     /// Returns an empty cluster.
     pub fn new(settings: Settings) -> Self {
         Self { settings, ..Self::default() }
+    }
+
+    /// Lets copies made from now on share the rows of all large tables, until either side writes to them.
+    /// A copy then costs little; the first write to a part of a table copies this part.
+    pub fn share(&mut self) {
+        self.nodes.share();
+        self.tasks.share();
+        self.jobs.share();
+        self.queues.share();
+        self.classes.share();
     }
 
     /// Returns the end of the cooldown that ends first after `now_micros`. Times are in

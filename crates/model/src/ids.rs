@@ -5,6 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 
+use crate::part::Part;
 use crate::reads::{self, Read};
 
 /// A row number of one kind of table.
@@ -75,7 +76,7 @@ const PART: usize = 256;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table<I, T> {
     /// Parts of [`PART`] rows, all but the last one full. A table that grows is never copied.
-    parts: Vec<Vec<Option<T>>>,
+    parts: Vec<Part<T>>,
     free: Vec<u32>,
     limbo: Vec<u32>,
     n_rows: usize,
@@ -88,20 +89,21 @@ impl<I: Id, T> Default for Table<I, T> {
     }
 }
 
-impl<I: Id, T> Table<I, T> {
+impl<I: Id, T: Clone> Table<I, T> {
     /// Adds a row and returns its id.
     pub fn insert(&mut self, row: T) -> I {
         self.n_rows += 1;
         if let Some(index) = self.free.pop() {
             let (part, place) = position(index as usize);
-            self.parts[part][place] = Some(row);
+            self.parts[part].rows_mut()[place] = Some(row);
             return I::new(index);
         }
         let full = self.parts.len().saturating_sub(1) * PART;
-        match self.parts.last_mut().filter(|part| part.len() < PART) {
+        match self.parts.last_mut().filter(|part| part.rows().len() < PART) {
             Some(part) => {
-                part.push(Some(row));
-                row_id(full + part.len() - 1)
+                let rows = part.rows_mut();
+                rows.push(Some(row));
+                row_id(full + rows.len() - 1)
             }
             None => self.insert_part(row),
         }
@@ -115,19 +117,33 @@ impl<I: Id, T> Table<I, T> {
             false => Vec::with_capacity(PART),
         };
         part.push(Some(row));
-        self.parts.push(part);
+        self.parts.push(Part::Own(part));
         row_id((self.parts.len() - 1) * PART)
     }
 
     /// Removes a row and returns it. Returns `None` if it was already gone.
     pub fn remove(&mut self, id: I) -> Option<T> {
         let (part, place) = position(id.index());
-        let row = self.parts.get_mut(part)?.get_mut(place)?.take();
+        let row = self.parts.get_mut(part)?.rows_mut().get_mut(place)?.take();
         if row.is_some() {
             self.n_rows -= 1;
             self.limbo.push(u32::try_from(id.index()).expect("ids come from u32"));
         }
         row
+    }
+
+    /// Returns the row for writing. Returns `None` if it is gone.
+    #[inline]
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        let (part, place) = position(id.index());
+        self.parts.get_mut(part)?.rows_mut().get_mut(place)?.as_mut()
+    }
+}
+
+impl<I: Id, T> Table<I, T> {
+    /// Lets copies made from now on share the rows, until either side writes to their part.
+    pub fn share(&mut self) {
+        self.parts.iter_mut().for_each(Part::share);
     }
 
     /// Makes freed rows reusable. It is called between cycles.
@@ -142,19 +158,12 @@ impl<I: Id, T> Table<I, T> {
             reads::note(read);
         }
         let (part, place) = position(id.index());
-        self.parts.get(part)?.get(place)?.as_ref()
-    }
-
-    /// Returns the row for writing. Returns `None` if it is gone.
-    #[inline]
-    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
-        let (part, place) = position(id.index());
-        self.parts.get_mut(part)?.get_mut(place)?.as_mut()
+        self.parts.get(part)?.rows().get(place)?.as_ref()
     }
 
     /// Returns all rows in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
-        let numbered = self.parts.iter().flatten().enumerate();
+        let numbered = self.parts.iter().flat_map(Part::rows).enumerate();
         numbered.filter_map(|(index, row)| Some((I::new(index as u32), row.as_ref()?)))
     }
 
@@ -247,7 +256,7 @@ impl<I: Id, T> Index<I> for Table<I, T> {
     }
 }
 
-impl<I: Id, T> IndexMut<I> for Table<I, T> {
+impl<I: Id, T: Clone> IndexMut<I> for Table<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
         self.get_mut(id).expect("ids are handed out by this table and outlive the cycle")
     }

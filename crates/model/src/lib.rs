@@ -27,6 +27,7 @@ mod node_group;
 mod node_load;
 pub mod node_selector;
 mod numa;
+mod part;
 mod pod_affinity;
 mod queue;
 mod quota;

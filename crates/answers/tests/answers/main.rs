@@ -5,6 +5,7 @@ mod blocking;
 mod codes;
 mod evict;
 mod examples;
+mod known;
 mod line;
 mod numbers;
 mod subjects;

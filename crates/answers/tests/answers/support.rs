@@ -75,9 +75,13 @@ impl Asked {
 
     /// Explains the job or pod `namespace/name`, or `name` in the namespace default.
     pub(crate) fn why(&self, name: &str) -> Explanation {
-        let mut state = self.state();
-        let subject = self.subject(&state, name);
-        explain(&mut state, subject, Depth::Full)
+        self.why_in(&mut self.state(), name)
+    }
+
+    /// Explains it in a state that may have been asked before.
+    pub(crate) fn why_in(&self, state: &mut AnswerState, name: &str) -> Explanation {
+        let subject = self.subject(state, name);
+        explain(state, subject, Depth::Full)
     }
 
     /// Returns the remedies, one text each: `you: tolerate x:NoSchedule: n1 n2`.

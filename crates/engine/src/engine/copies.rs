@@ -22,7 +22,14 @@ impl Engine {
             plugins: self.plugins,
         };
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
-        Fork::new(configuration, state, (self.n_cycles, self.last_micros))
+        let evaluator = self.evaluator();
+        Fork::new(configuration, state, (evaluator, self.n_cycles, self.last_micros))
+    }
+
+    /// Lets copies made from now on share the tables with this engine, until either side writes to them.
+    /// The engine then copies the parts that it writes; decisions do not depend on it.
+    pub fn share(&mut self) {
+        self.cluster.share();
     }
 
     /// Returns an engine that decides the same from now on, if it is given the same. Returns `None`
@@ -38,7 +45,8 @@ impl Engine {
     pub fn copy(&self) -> Self {
         let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
         plugin_set.copy_memory(&self.plugin_set);
-        let is_fast = self.caches.is_fast();
+        let evaluator = self.evaluator();
+        let is_fast = evaluator == Evaluator::Fast;
         Self {
             cluster: self.cluster.clone(),
             plugins: self.plugins,
@@ -55,7 +63,7 @@ impl Engine {
             witness: false,
             victim_index_bytes: self.victim_index_bytes,
             eviction_holds: self.eviction_holds.clone(),
-            caches: Caches::new(if is_fast { Evaluator::Fast } else { Evaluator::Plain }),
+            caches: Caches::new(evaluator),
             active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
             memory: self.memory.clone(),
             idle_cycle: None,
@@ -69,6 +77,10 @@ impl Engine {
             topology_problems: self.topology_problems.clone(),
             overwrites: self.overwrites.clone(),
         }
+    }
+
+    pub(super) fn evaluator(&self) -> Evaluator {
+        if self.caches.is_fast() { Evaluator::Fast } else { Evaluator::Plain }
     }
 
     /// True if the decisions follow from what the engine is given alone. False if the configuration

@@ -24,7 +24,7 @@ impl Cluster {
             return node;
         }
         let node = self.nodes.insert(Node { name: name.clone(), ..Node::default() });
-        self.node_by_name.insert(name.clone(), node);
+        Arc::make_mut(&mut self.node_by_name).insert(name.clone(), node);
         node
     }
 
@@ -203,7 +203,7 @@ impl Cluster {
         let node = &self.nodes[id];
         if !node.present && node.tasks.is_empty() && node.n_terminated == 0 {
             let name = node.name.clone();
-            self.node_by_name.remove(&name);
+            Arc::make_mut(&mut self.node_by_name).remove(&name);
             self.nodes.remove(id);
         }
     }

@@ -50,7 +50,7 @@ impl Cluster {
         let id = self.jobs.insert(job);
         self.queues[queue].n_jobs += 1;
         self.job_by_key.insert(key, id);
-        self.job_order.insert(key.clone(), id);
+        Arc::make_mut(&mut self.job_order).insert(key.clone(), id);
         id
     }
 
@@ -60,7 +60,7 @@ impl Cluster {
         if job.pod_group.is_none() && job.tasks.is_empty() {
             let key = job.key.clone();
             self.job_by_key.remove(&key, id);
-            self.job_order.remove(&key);
+            Arc::make_mut(&mut self.job_order).remove(&key);
             let queue = job.queue;
             self.jobs.remove(id);
             self.leave_queue(queue);

@@ -1,0 +1,169 @@
+//! The remedy `addNodes`: how many empty nodes like one that exists would suffice.
+//! Specification: answers.md 5 (cases 33, 34).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vc_engine::Fork;
+use vc_framework::Session;
+use vc_model::{ClusterEvent, Labels, NodeId, NodeRecord, Taint, TaskId};
+use vc_resource::{Dims, Resource};
+
+use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::nodes::NodeRefusals;
+use crate::remedy_change::RemedyChange;
+use crate::trials::AtomSet;
+use crate::unblock::{ClusterQuestion, is_placed};
+use crate::what_if::changes::numbered;
+
+/// Shapes of nodes that are tried.
+const MOST_SHAPES: usize = 8;
+/// A label with the name of its node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// What nodes have in common that differ in their name alone.
+#[derive(Clone)]
+pub(crate) struct NodeShape {
+    /// The first node in name order.
+    first: NodeId,
+    /// Pods like the one that finds no node for which an empty node has room.
+    n_pods: usize,
+}
+
+/// Returns the shapes of the nodes whose rules other than room let the task in, and which are large
+/// enough; the most frequent ones first.
+pub(crate) fn shapes(session: &Session<'_>, task: TaskId) -> Vec<NodeShape> {
+    let refusals = NodeRefusals::find(session, task, &AtomSet::new());
+    let request = session.request(task);
+    let mut by_content: BTreeMap<NodeContent, (usize, NodeId)> = BTreeMap::new();
+    for &node in &refusals.eligible() {
+        let row = &session.nodes[node];
+        if !row.unschedulable && request.fits(&row.allocatable) {
+            let content = NodeContent::of(&session.dims, row);
+            by_content.entry(content).or_insert((0, node)).0 += 1;
+        }
+    }
+    let mut found: Vec<(usize, NodeId)> = by_content.into_values().collect();
+    found.sort_by(|(l, l_node), (r, r_node)| {
+        let name = |node: NodeId| &session.nodes[node].name;
+        r.cmp(l).then_with(|| name(*l_node).cmp(name(*r_node)))
+    });
+    let shape = |(_, first): (usize, NodeId)| {
+        let n_pods = whole_pods(request, &session.nodes[first].allocatable);
+        NodeShape { first, n_pods }
+    };
+    found.into_iter().take(MOST_SHAPES).map(shape).collect()
+}
+
+/// Returns for how many pods with this request an empty node has room, at least 1.
+fn whole_pods(request: &Resource, allocatable: &Resource) -> usize {
+    let dims = request.dims().filter(|&dim| 0 < request.get(dim));
+    let whole = dims.map(|dim| allocatable.exact(dim) / request.exact(dim));
+    usize::try_from(whole.min().unwrap_or(1)).unwrap_or(1).max(1)
+}
+
+/// What equal nodes have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct NodeContent {
+    allocatable: Vec<(String, String)>,
+    labels: Labels,
+    taints: Vec<Taint>,
+}
+
+impl NodeContent {
+    fn of(dims: &Dims, row: &vc_model::Node) -> Self {
+        let is_common =
+            |(key, value): &(&Arc<str>, &Arc<str>)| ***key != *HOSTNAME && ***value != *row.name;
+        let labels = row.labels.iter().filter(is_common);
+        Self {
+            allocatable: row.allocatable.to_quantities(dims),
+            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            taints: row.taints.clone(),
+        }
+    }
+}
+
+/// A copy of the cluster to which empty nodes are added.
+pub(crate) struct NewNodes<'a> {
+    question: &'a ClusterQuestion,
+    copy: Fork,
+    /// The names of the nodes that it has beside the live ones.
+    added: Vec<Arc<str>>,
+}
+
+impl<'a> NewNodes<'a> {
+    pub(crate) fn new(fork: &Fork, question: &'a ClusterQuestion) -> Self {
+        Self { question, copy: fork.copy(), added: Vec::new() }
+    }
+
+    /// Returns one remedy for each shape of which nodes help.
+    pub(crate) fn remedies(&mut self) -> Vec<Remedy> {
+        let question = self.question;
+        let mut remedies = Vec::new();
+        for shape in &question.shapes {
+            let record = self.copy.cluster().node_record(shape.first);
+            if let Some(count) = self.least(&record, shape.n_pods) {
+                remedies.push(remedy(&record.name, count));
+            }
+            self.set_count(&record, 0);
+        }
+        remedies
+    }
+
+    /// Returns the smallest number of nodes with which the job is placed: what its pods fill if they
+    /// share no node with others, or else by doubling and bisection.
+    fn least(&mut self, record: &NodeRecord, n_pods: usize) -> Option<usize> {
+        let most = self.question.n_needed;
+        let guess = self.question.n_missing.div_ceil(n_pods).clamp(1, most);
+        let (mut low, mut high) = (1, guess);
+        while !self.suffices(record, high) {
+            if high == most {
+                return None;
+            }
+            (low, high) = (high + 1, (2 * high).min(most));
+        }
+        if high == guess && 1 < guess {
+            match self.suffices(record, guess - 1) {
+                true => high = guess - 1,
+                false => low = guess,
+            }
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.suffices(record, middle) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        Some(high)
+    }
+
+    fn suffices(&mut self, record: &NodeRecord, count: usize) -> bool {
+        self.set_count(record, count);
+        is_placed(&mut self.copy, self.question)
+    }
+
+    /// Adds or removes nodes until there are so many.
+    fn set_count(&mut self, record: &NodeRecord, count: usize) {
+        while self.added.len() < count {
+            let record = numbered(self.copy.cluster(), record, false);
+            self.added.push(record.name.clone());
+            self.copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
+        }
+        for name in self.added.split_off(count) {
+            self.copy.apply(ClusterEvent::NodeDeleted { name });
+        }
+    }
+}
+
+fn remedy(like: &Arc<str>, count: usize) -> Remedy {
+    let nodes = if count == 1 { "node" } else { "nodes" };
+    Remedy {
+        kind: RemedyKind::AddNodes,
+        who: Responsible::Admin,
+        text: format!("{count} more {nodes} like {like}"),
+        nodes: Vec::new(),
+        at_micros: None,
+        change: Some(RemedyChange::AddNodes { like: like.clone(), count }),
+    }
+}

@@ -1,0 +1,80 @@
+//! What is kept of a trial: an answer is the same with nothing kept, with the plain evaluator, and in
+//! a state that was asked about other jobs before. Specification: answers.md 1 (ANS-1), 20, case 29.
+
+use proptest::prelude::*;
+use vc_answers::Explanation;
+use vc_engine::Evaluator;
+
+use crate::support::{Asked, conf, random_cases};
+
+/// What pods of a job ask for and need. Jobs of one shape differ by name and creation.
+fn shape() -> impl Strategy<Value = String> {
+    let amounts = (1..4_i64, 1..7_i64, 0..2_i64, 1..3_i64);
+    let marks = prop::sample::select(vec![
+        "",
+        "",
+        "",
+        "selector.zone=a",
+        "disk=d",
+        "label.app=web",
+        "pvc=data",
+        "gate=example.com/wait",
+        "role=ps",
+    ]);
+    (amounts, marks, any::<bool>()).prop_map(|((min, cpu, gpu, more), mark, urgent)| {
+        let gpu = if gpu == 0 { String::new() } else { format!("gpu={gpu}") };
+        let priority = if urgent { 10 } else { 0 };
+        let n_pods = min + more - 1;
+        format!("{min} {priority}|task a cpu={cpu} {gpu} {mark} priority={priority} x{n_pods}")
+    })
+}
+
+/// A few nodes, and jobs of at most four shapes in two queues.
+fn cluster() -> impl Strategy<Value = String> {
+    let marks = vec!["", "", "zone=a", "taint=x:NoSchedule", "unschedulable"];
+    let nodes = prop::collection::vec((1..9_i64, 0..3_i64, prop::sample::select(marks)), 1..6);
+    let shapes = prop::collection::vec(shape(), 1..4);
+    let jobs = prop::collection::vec((0..4_usize, any::<bool>(), any::<bool>()), 1..9);
+    (nodes, shapes, jobs, 1..20_i64).prop_map(|(nodes, shapes, jobs, cap)| {
+        let mut text = format!("queue a cap.cpu={cap}\nqueue b\n");
+        for (at, (cpu, gpu, mark)) in nodes.iter().enumerate() {
+            let gpu = if *gpu == 0 { String::new() } else { format!("gpu={gpu}") };
+            text.push_str(&format!("node n{at} cpu={cpu} {gpu} {mark}\n"));
+        }
+        text.push_str("job old running\n task a cpu=1 @n0 releasing\n");
+        for (at, (shape, in_b, admitted)) in jobs.iter().enumerate() {
+            let (head, task) = shapes[shape % shapes.len()].split_once('|').unwrap();
+            let (min, priority) = head.split_once(' ').unwrap();
+            let queue = if *in_b { "b" } else { "a" };
+            let state = if *admitted { "inqueue" } else { "minres.cpu=2" };
+            text.push_str(&format!(
+                "job j{at} queue={queue} min={min} priority={priority} created={at} {state}\n {task}\n"
+            ));
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(random_cases(150))]
+
+    #[test]
+    fn ans_29_what_is_kept_changes_no_answer(text in cluster(), reclaims in any::<bool>()) {
+        let actions = if reclaims { "enqueue, allocate, reclaim" } else { "enqueue, allocate" };
+        let tiers = "priority gang conformance | overcommit predicates capacity nodeorder binpack";
+        let config = conf(actions, tiers);
+        let plain = Asked::evaluated(Evaluator::Plain, &config, &text);
+        let fast = Asked::evaluated(Evaluator::Fast, &config, &text);
+        let listed: Vec<Explanation> = fast.all();
+        prop_assert_eq!(&listed, &plain.all(), "{}", text);
+        let mut state = fast.state();
+        // The second time everything is known.
+        for _ in 0..2 {
+            for it in &listed {
+                let name = it.subject.key.name.to_string();
+                let known = fast.why_in(&mut state, &name);
+                prop_assert_eq!(&known, &plain.why(&name), "{} in\n{}", name, text);
+            }
+        }
+    }
+}
