@@ -1,6 +1,8 @@
 //! Time, allocations and memory of one engine cycle over clusters of several sizes, without JSON
 //! and without network. `cargo bench --bench cycle -- [PREFIX] [--evaluator both] [--json]`
 
+#[path = "cycle/answers.rs"]
+mod answers;
 #[path = "cycle/cases.rs"]
 mod cases;
 #[path = "cycle/claims.rs"]
@@ -127,6 +129,9 @@ fn main() -> ExitCode {
 
 fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     if let Some(name) = &arguments.sample {
+        if answers::sample(name)? {
+            return Ok(());
+        }
         let case = cases::named(name).with_context(|| format!("unknown case: {name}"))?;
         let evaluators = arguments.evaluator.each();
         let times = Times {
@@ -151,8 +156,12 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let is_wanted = |case: &&Case| case.name.starts_with(&arguments.prefix);
     let cases: Vec<&Case> = CASES.iter().filter(is_wanted).collect();
+    if answers::print(&arguments.prefix)? {
+        return Ok(());
+    }
     if cases.is_empty() {
-        let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        let of_answers = answers::CASES.iter().map(|case| case.name);
+        let names: Vec<&str> = CASES.iter().map(|case| case.name).chain(of_answers).collect();
         let (prefix, names) = (&arguments.prefix, names.join(", "));
         bail!("no case of this prefix: {prefix}\nhint: there are {names}");
     }
