@@ -59,8 +59,8 @@ struct RecordedCycle {
     as_of: AnswerTime,
     /// Pods that ended the cycle pipelined, with the names of their nodes.
     pipelined: Vec<(ObjectKey, Arc<str>)>,
-    /// PodGroups in the order of their turns.
-    turns: Vec<ObjectKey>,
+    /// Place of each PodGroup in the order of turns.
+    turns: BTreeMap<ObjectKey, usize>,
     /// PodGroups whose queue stood still for an earlier job.
     behind_head: BTreeSet<ObjectKey>,
     /// PodGroups that starve and for which nothing was evicted.
@@ -79,7 +79,7 @@ impl AnswerState {
         let recorded = RecordedCycle {
             as_of: AnswerTime { time_micros: fork.now_micros(), cycle: fork.n_cycles() },
             pipelined: pipelined.map(|task| (task.pod.clone(), task.node.clone())).collect(),
-            turns: report.turns.clone(),
+            turns: report.turns.iter().cloned().zip(0..).collect(),
             behind_head: behind.map(|task| task.pod_group.clone()).collect(),
             skipped: skipped.map(|it| (it.pod_group.clone(), it.clone())).collect(),
             actions: fork.actions().to_vec(),
@@ -101,8 +101,6 @@ impl AnswerState {
 /// What a cycle has recorded, with what answers look up in it.
 struct CycleRecord<'a> {
     recorded: &'a RecordedCycle,
-    /// Place of each PodGroup in the order of turns.
-    turns: BTreeMap<&'a ObjectKey, usize>,
     lines: &'a WaitingLines,
 }
 
@@ -118,7 +116,7 @@ impl RecordedCycle {
         lines: &'a mut Option<WaitingLines>,
     ) -> CycleRecord<'a> {
         let lines = lines.get_or_insert_with(|| WaitingLines::find(session));
-        CycleRecord { recorded: self, turns: self.turns.iter().zip(0..).collect(), lines }
+        CycleRecord { recorded: self, lines }
     }
 }
 
@@ -261,7 +259,7 @@ fn explain_in(
     let changed = found.as_ref().map(|it| change_job(&mut trials, &it.sets, &it.present));
     let (unblock, question) = changed.unzip();
     let session = &*asked_session.session;
-    let turn = record.turns.get(&session.jobs[job].key).copied();
+    let turn = record.recorded.turns.get(&session.jobs[job].key).copied();
     let line = record.lines.place_of(session, job, turn);
     let line = line.map(|place| with_blocked(asked_session, record, (job, place), scope));
     let session = &*asked_session.session;
@@ -381,7 +379,7 @@ fn pod_verdict(session: &Session<'_>, pod: TaskId) -> Option<(WaitCode, String)>
 /// Returns what jobs that had their turn before this one hold.
 fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> HeldByOrder {
     let cluster = session.view().cluster;
-    let turn = |key: &ObjectKey| record.turns.get(key).copied();
+    let turn = |key: &ObjectKey| record.recorded.turns.get(key).copied();
     let own = &cluster.jobs[job].key;
     let own_turn = turn(own).unwrap_or(usize::MAX);
     let place = |(pod, node): &(ObjectKey, Arc<str>)| -> Option<(TaskId, NodeId)> {

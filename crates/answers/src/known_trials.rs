@@ -19,15 +19,15 @@ use vc_model::{Gates, JobId, NodeId, TaskId};
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, waiting_members};
 use crate::verdict::RefusedTask;
 
-/// Trials of a shape with these atoms lifted.
-type Trial = (Arc<GangShape>, AtomSet);
+/// A trial of a shape with these atoms lifted.
+type ShapeTrial = (Arc<GangShape>, AtomSet);
 
 /// What trials of earlier jobs have found in the same state.
 #[derive(Default)]
 pub(crate) struct KnownTrials {
-    attempts: HashMap<Trial, KnownAttempt>,
+    attempts: HashMap<ShapeTrial, KnownAttempt>,
     /// By the place of the refused task among the tasks of its job.
-    refused: HashMap<(Trial, usize), RefusedTask>,
+    refused: HashMap<(ShapeTrial, usize), RefusedTask>,
 }
 
 /// A [`TrialAnswer`] with places among the tasks of the job in the stead of tasks.
@@ -69,7 +69,7 @@ impl<'k> KnownOfShape<'k> {
         Some(Self { known, shape, tasks })
     }
 
-    fn trial(&self, lifted: &AtomSet) -> Option<Trial> {
+    fn trial(&self, lifted: &AtomSet) -> Option<ShapeTrial> {
         // What the merged atom stands for depends on the job.
         let is_merged = lifted.contains(&Atom::OtherFilters);
         (!is_merged).then(|| (self.shape.clone(), lifted.clone()))

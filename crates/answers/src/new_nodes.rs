@@ -84,14 +84,14 @@ impl NodeContent {
 }
 
 /// A copy of the cluster to which empty nodes are added.
-pub(crate) struct NewNodes<'a> {
+pub(crate) struct AddedNodes<'a> {
     question: &'a ClusterQuestion,
     copy: Fork,
     /// The names of the nodes that it has beside the live ones.
     added: Vec<Arc<str>>,
 }
 
-impl<'a> NewNodes<'a> {
+impl<'a> AddedNodes<'a> {
     pub(crate) fn new(fork: &Fork, question: &'a ClusterQuestion) -> Self {
         Self { question, copy: fork.copy(), added: Vec::new() }
     }

@@ -12,7 +12,7 @@ use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
-use crate::new_nodes::{NewNodes, NodeShape, shapes};
+use crate::new_nodes::{AddedNodes, NodeShape, shapes};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -75,7 +75,7 @@ pub(crate) fn change_cluster(
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
-    remedies.extend(NewNodes::new(fork, question).remedies());
+    remedies.extend(AddedNodes::new(fork, question).remedies());
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
     remedies

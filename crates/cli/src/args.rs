@@ -185,6 +185,8 @@ impl WhatIfWords {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     Text,
+    /// As text; queues, nodes, HyperNodes and the list of jobs with all columns.
+    Wide,
     Json,
     Yaml,
 }

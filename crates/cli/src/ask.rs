@@ -4,12 +4,13 @@ use vc_kube::AnswersClient;
 use vc_page::{
     CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
     QueueJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
-    hyper_nodes_text, line_text, node_text, nodes_text, queues_text, summary_text, timeline_text,
-    what_if_text, why_list_text, why_text,
+    hyper_nodes_text, hyper_nodes_wide_text, line_text, node_text, nodes_text, nodes_wide_text,
+    queues_text, queues_wide_text, summary_text, timeline_text, what_if_text, why_list_text,
+    why_list_wide_text, why_text,
 };
 
 use crate::Answer;
-use crate::args::{Arguments, Verb};
+use crate::args::{Arguments, Output, Verb};
 use crate::output::show;
 use crate::watch::watch;
 use crate::what_if::{self, WhatIfRequest};
@@ -58,24 +59,31 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
 /// Prints the answer of a server.
 fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, String> {
     let output = arguments.output;
+    let is_wide = output == Output::Wide;
+    let of_queues = if is_wide { queues_wide_text } else { queues_text };
+    let of_nodes = if is_wide { nodes_wide_text } else { nodes_text };
+    let of_hyper_nodes = if is_wide { hyper_nodes_wide_text } else { hyper_nodes_text };
     match &arguments.verb {
         Verb::Why { name: Some(_), .. } => {
             show(output, text, why_text).map(|it: ExplanationJson| Answer::waits(it.waits()))
         }
         Verb::Why { name: None, .. } => {
             let list: ExplanationListJson =
-                show(output, text, |list: &ExplanationListJson| why_list_text(&list.items))?;
+                show(output, text, |list: &ExplanationListJson| match is_wide {
+                    true => why_list_wide_text(&list.items),
+                    false => why_list_text(&list.items),
+                })?;
             Ok(Answer::waits(list.items.iter().any(ExplanationJson::waits)))
         }
-        Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, text, queues_text),
+        Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, text, of_queues),
         Verb::Queues { name: Some(_) } => shown(output, text, |one: &OneJson<QueueJson>| {
             let items = vec![one.content.clone()];
-            queues_text(&ListJson::new("QueueList", one.as_of.clone(), items))
+            of_queues(&ListJson::new("QueueList", one.as_of.clone(), items))
         }),
         Verb::Line { .. } => shown::<ListJson<WaitingJobJson>>(output, text, line_text),
-        Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, text, nodes_text),
+        Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, text, of_nodes),
         Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, text, node_text),
-        Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, text, hyper_nodes_text),
+        Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, text, of_hyper_nodes),
         Verb::Top => shown::<OneJson<SummaryJson>>(output, text, summary_text),
         Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, text, timeline_text),
         Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, text, cycles_text),
@@ -85,7 +93,7 @@ fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, String> {
 
 /// Prints a document about which nothing waits.
 fn shown<T: serde::de::DeserializeOwned>(
-    output: crate::args::Output,
+    output: Output,
     text: &str,
     for_people: impl Fn(&T) -> String,
 ) -> Result<Answer, String> {

@@ -52,7 +52,7 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
         eprintln!("{}", escape_lines(problem));
     }
     match arguments.output {
-        Output::Text => print(&answered.text()),
+        Output::Text | Output::Wide => print(&answered.text()),
         Output::Json => print(&crate::output::json(answered.json())?),
         Output::Yaml => print(&crate::output::yaml(answered.json())?),
     }
@@ -81,7 +81,7 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
     }
     let Some(explanation) = replayed.explanation() else { return Ok(Answer::default()) };
     match arguments.output {
-        Output::Text => print(&why_text(explanation)),
+        Output::Text | Output::Wide => print(&why_text(explanation)),
         Output::Json => print(&crate::output::json(explanation)?),
         Output::Yaml => print(&crate::output::yaml(explanation)?),
     }
@@ -96,7 +96,7 @@ fn suppose(run: RunOptions, words: &WhatIfWords, output: Output) -> Result<Answe
         eprintln!("{}", escape_lines(problem));
     }
     match output {
-        Output::Text => print(&answered.text()),
+        Output::Text | Output::Wide => print(&answered.text()),
         Output::Json => print(&crate::output::json(&answered.json())?),
         Output::Yaml => print(&crate::output::yaml(&answered.json())?),
     }

@@ -22,7 +22,7 @@ pub(crate) fn show<T: DeserializeOwned>(
     };
     let it: T = serde_json::from_str(text).map_err(unreadable)?;
     match output {
-        Output::Text => print(&for_people(&it)),
+        Output::Text | Output::Wide => print(&for_people(&it)),
         // What this version does not know is printed, too.
         Output::Json => print(&json(&value(text)?)?),
         Output::Yaml => print(&yaml(&value(text)?)?),

@@ -108,6 +108,7 @@ struct KnownObjects {
     by_key: Index<KnownObjectId>,
 }
 
+#[derive(Clone)]
 struct KnownObject {
     key: ObjectKey,
     uid: Arc<str>,

@@ -21,10 +21,15 @@ pub fn queues_text(list: &ListJson<QueueJson>) -> String {
     for queue in &list.items {
         let share = queue.share.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}"));
         let waiting = format!("{} of {}", queue.waiting, queue.jobs);
-        let name = format!("{}{}", "  ".repeat(depth(&list.items, queue)), queue.name);
+        let name = indented_queue(&list.items, queue);
         table.row([name, queue.state.clone(), waiting, share, amounts_of(queue)]);
     }
     table.text() + &as_of_text(&list.as_of)
+}
+
+/// Returns the name of a queue behind two blanks for each queue above it.
+pub(crate) fn indented_queue(all: &[QueueJson], queue: &QueueJson) -> String {
+    format!("{}{}", "  ".repeat(depth(all, queue)), queue.name)
 }
 
 /// Returns the number of queues above this one.
@@ -95,7 +100,7 @@ pub fn hyper_nodes_text(list: &ListJson<HyperNodeJson>) -> String {
 }
 
 /// Returns a line if a list is longer than what is shown.
-fn rest_of<T>(list: &ListJson<T>) -> String {
+pub(crate) fn rest_of<T>(list: &ListJson<T>) -> String {
     let shown = list.items.len();
     if list.total <= shown {
         String::new()

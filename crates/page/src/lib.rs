@@ -29,6 +29,7 @@ mod view;
 mod what_if;
 mod what_if_text;
 mod why_text;
+mod wide_text;
 
 pub use access::{Access, Everybody, GROUP, Right, User, Visible};
 pub use cluster::{
@@ -72,3 +73,4 @@ pub use what_if::{
 };
 pub use what_if_text::what_if_text;
 pub use why_text::{why_list_text, why_text};
+pub use wide_text::{hyper_nodes_wide_text, nodes_wide_text, queues_wide_text, why_list_wide_text};

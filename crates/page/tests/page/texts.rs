@@ -2,7 +2,8 @@
 
 use vc_page::{
     AskedJob, AskedTimeline, Document, PageRange, Question, cycles_text, line_text, nodes_text,
-    queues_text, summary_text, timeline_text, why_list_text, why_text,
+    nodes_wide_text, queues_text, queues_wide_text, summary_text, timeline_text, why_list_text,
+    why_list_wide_text, why_text,
 };
 
 use crate::support::{CLUSTER, view};
@@ -56,6 +57,32 @@ fn ans_13_lists_are_tables() {
     assert_eq!(sums[0], "NODES    4");
     let all = Question::Explanations { namespace: None, queue: None, code: None, range };
     assert_eq!(lines(&all).len(), 4, "a head and three jobs");
+}
+
+#[test]
+fn ans_86_wide_lists_have_all_resources() {
+    let (engine, mut view, timeline) = view(CLUSTER);
+    let mut wide = |question: &Question| -> Vec<String> {
+        let text = match view.answer(&engine, &timeline, question).unwrap() {
+            Document::Explanations(list) => why_list_wide_text(&list.items),
+            Document::Queues(list) => queues_wide_text(&list),
+            Document::Nodes(list) => nodes_wide_text(&list),
+            other => panic!("no wide text for {other:?}"),
+        };
+        text.lines().map(str::to_owned).collect()
+    };
+    let range = PageRange::default();
+    let queues = wide(&Question::Queues);
+    assert!(queues[0].contains("WEIGHT") && queues[0].ends_with("LIMIT"), "{queues:#?}");
+    let research = queues.iter().find(|line| line.trim_start().starts_with("research")).unwrap();
+    assert!(research.contains("2 of 4") && research.contains(" nvidia.com/gpu"), "{research}");
+    let nodes = wide(&Question::Nodes { range });
+    let tainted = nodes.iter().find(|line| line.starts_with("g4")).unwrap();
+    assert!(tainted.contains(" pods") && tainted.ends_with("team=vision:NoSchedule"), "{tainted}");
+    let all = Question::Explanations { namespace: None, queue: None, code: None, range };
+    let jobs = wide(&all);
+    assert_eq!(jobs[0].split_whitespace().nth(9), Some("ALSO"), "{jobs:#?}");
+    assert_eq!(jobs.len(), 4, "a head and three jobs");
 }
 
 #[test]
