@@ -146,6 +146,16 @@ pub(crate) enum Verb {
     WhatIf(WhatIfWords),
 }
 
+impl Verb {
+    /// True if the answer is of what a scheduler remembers.
+    pub(crate) fn is_of_process(&self) -> bool {
+        matches!(
+            self,
+            Self::Timeline { .. } | Self::Cycles { .. } | Self::Bundle { .. } | Self::Ui { .. }
+        )
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct WhatIfWords {
     /// A document WhatIf, or objects to apply; - is standard input.

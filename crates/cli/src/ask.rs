@@ -56,8 +56,8 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
     show_answer(arguments, &text)
 }
 
-/// Prints the answer of a server.
-fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, String> {
+/// Prints a document as the verb wants it.
+pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, String> {
     let output = arguments.output;
     let is_wide = output == Output::Wide;
     let of_queues = if is_wide { queues_wide_text } else { queues_text };

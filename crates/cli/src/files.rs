@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use vc_conf::AllowMissing;
-use vc_page::why_text;
+use vc_page::{PageRange, Question, why_text};
 use vc_sim::KubeletMode;
+use vc_sim::asked::{Asked, ask};
 use vc_sim::replay::{ReplayOptions, replay};
 use vc_sim::run::{RunLimit, RunOptions};
 use vc_sim::what_if::{WhatIfOptions, what_if};
@@ -13,13 +14,14 @@ use vc_text::escape_lines;
 
 use crate::Answer;
 use crate::args::{Arguments, Output, Verb, WhatIfWords};
+use crate::ask::show_answer;
 use crate::output::print;
 
 /// Answers, and prints the answer.
 ///
 /// # Errors
 /// There is no answer; the text says why.
-pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
+pub(crate) fn ask_files(arguments: &Arguments) -> Result<Answer, String> {
     if let [file] = &arguments.from[..]
         && file.to_string_lossy().ends_with(".tar.gz")
     {
@@ -40,10 +42,7 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
     let name = match &arguments.verb {
         Verb::Why { name, .. } => name,
         Verb::WhatIf(words) => return suppose(run, words, arguments.output),
-        _ => {
-            let hint = "vcsim run shows queues and nodes";
-            return Err(format!("--from answers why and what-if alone\nhint: {hint}"));
-        }
+        verb => return of_cluster(arguments, &run, verb),
     };
     let namespace = arguments.namespace.clone().filter(|_| !arguments.all_namespaces);
     let options = WhyOptions { run, namespace, name: name.clone() };
@@ -57,6 +56,34 @@ pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
         Output::Yaml => print(&crate::output::yaml(answered.json())?),
     }
     Ok(Answer::waits(answered.waits()))
+}
+
+/// Says that a question is one for a scheduler that runs.
+pub(crate) fn of_process(flag: &str) -> String {
+    let hint = "leave it out to ask the scheduler";
+    format!("{flag} answers no question about what a scheduler remembers\nhint: {hint}")
+}
+
+/// Answers a question about the whole cluster.
+fn of_cluster(arguments: &Arguments, run: &RunOptions, verb: &Verb) -> Result<Answer, String> {
+    let range = PageRange { limit: usize::MAX, ..PageRange::default() };
+    let question = match verb {
+        Verb::Queues { name: None } => Question::Queues,
+        Verb::Queues { name: Some(name) } => Question::Queue { name: name.clone() },
+        Verb::Line { queue } => Question::Line { queue: queue.clone(), range },
+        Verb::Nodes { name: None } => Question::Nodes { range },
+        Verb::Nodes { name: Some(name) } => Question::Node { name: name.clone() },
+        Verb::Hypernodes => Question::HyperNodes { range },
+        Verb::Top => Question::Summary,
+        _ => return Err(of_process("--from")),
+    };
+    let Asked { document, problems } = ask(run, &question).map_err(|error| error.to_string())?;
+    for problem in &problems {
+        eprintln!("{}", escape_lines(problem));
+    }
+    let text =
+        serde_json::to_string(&document).map_err(|error| format!("cannot print: {error}"))?;
+    show_answer(arguments, &text)
 }
 
 /// Answers why a job waits after the last cycle of a bundle.

@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 use vc_kube::ListedObjects;
 use vc_text::escape_lines;
 
-use crate::args::{Arguments, Verb};
+use crate::args::Arguments;
 use crate::{Answer, files};
 
 /// Printed before an answer of `--local`.
@@ -20,11 +20,8 @@ const UNKNOWN: &str = "asked without the scheduler: what it has decided and not 
 /// # Errors
 /// There is no answer; the text says why.
 pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
-    if !matches!(arguments.verb, Verb::Why { .. } | Verb::WhatIf(_)) {
-        return Err(
-            "--local answers why and what-if alone\nhint: vcsim run shows queues and nodes"
-                .to_owned(),
-        );
+    if arguments.verb.is_of_process() {
+        return Err(files::of_process("--local"));
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
@@ -50,7 +47,7 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     if let Some(conf) = &conf {
         arguments.scheduler_conf = Some(conf.path().to_owned());
     }
-    files::ask(&arguments)
+    files::ask_files(&arguments)
 }
 
 /// Returns the configuration of the ConfigMap as a file. Returns `None` if there is none, which the user

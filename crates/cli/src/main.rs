@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let answered = match (arguments.local, arguments.from.is_empty()) {
         (true, _) => local::ask(arguments),
         (false, true) => ask::ask(&arguments),
-        (false, false) => files::ask(&arguments),
+        (false, false) => files::ask_files(&arguments),
     };
     match answered {
         Ok(answer) if answer.is_unplaced => ExitCode::from(UNPLACED),

@@ -254,11 +254,25 @@ fn ans_88_files_are_answered_as_vcsim_does() {
         assert_eq!(text(&called.stdout), why(&options).unwrap().text());
         assert_eq!(called.status.code(), Some(0));
     }
-    let called = call(&[&["queues"], &files[..]].concat(), nowhere);
+    for (words, said) in [
+        (&["queues"][..], "research"),
+        (&["queues", "research", "-o", "wide"], "WEIGHT"),
+        (&["line", "research"], "ml/train"),
+        (&["nodes", "-o", "wide"], "team=vision:NoSchedule"),
+        (&["nodes", "g4"], "team=vision:NoSchedule"),
+        (&["hypernodes"], "there are no HyperNodes"),
+        (&["top"], "NODES"),
+    ] {
+        let called = call(&[words, &files[..]].concat(), nowhere);
+        let (out, told) = (text(&called.stdout), text(&called.stderr));
+        assert!(out.contains(said) && out.contains("as of "), "{words:?}: {out}{told}");
+    }
+    let called = call(&[&["nodes", "g9"], &files[..]].concat(), nowhere);
     assert_eq!(called.status.code(), Some(1));
-    assert!(
-        text(&called.stderr).starts_with("error: --from answers why and what-if alone\nhint: ")
-    );
+    assert!(text(&called.stderr).starts_with("error: no node g9"), "{}", text(&called.stderr));
+    let called = call(&[&["cycles"], &files[..]].concat(), nowhere);
+    let refused = "error: --from answers no question about what a scheduler remembers\nhint: ";
+    assert!(text(&called.stderr).starts_with(refused), "{}", text(&called.stderr));
     let called = call(&[&["what-if", "--add-nodes", "g1=1"], &files[..]].concat(), nowhere);
     assert!(text(&called.stdout).contains("ml/train-worker-0 → g1-whatif-1"));
     let called = call(&[&["what-if"], &files[..]].concat(), nowhere);
@@ -444,8 +458,10 @@ async fn ans_91_a_cluster_is_asked_without_its_scheduler() {
     assert!(text(&of_chart.stdout).contains(default), "{}", text(&of_chart.stdout));
     let missing = "the configuration is that of the chart: ConfigMap volcano-system/none: ";
     assert!(told.contains(missing) && told.contains("\nhint: give --configmap "), "{told}");
-    let refused = call(&["line", "default", "--local"], &config);
-    assert!(text(&refused.stderr).contains("error: --local answers why and what-if alone\n"));
+    let line = call(&["line", "default", "--local"], &config);
+    assert!(text(&line.stdout).contains("default/big"), "{}", text(&line.stdout));
+    let refused = call(&["cycles", "--local"], &config);
+    assert!(text(&refused.stderr).contains("error: --local answers no question about what "));
     let none = call(&["why", "big", "--local"], &kubeconfig(folder.path(), "x"));
     assert!(text(&none.stderr).contains("error: cannot list Node: "), "{}", text(&none.stderr));
 }
