@@ -19,6 +19,9 @@ use vc_model::{Gates, JobId, NodeId, TaskId};
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, waiting_members};
 use crate::verdict::RefusedTask;
 
+/// Trials that are kept at most; a refusal takes up to 4 KiB. When there are more, all are forgotten.
+const MOST_KEPT: usize = 4_096;
+
 /// A trial of a shape with these atoms lifted.
 type ShapeTrial = (Arc<GangShape>, AtomSet);
 
@@ -28,6 +31,15 @@ pub(crate) struct KnownTrials {
     attempts: HashMap<ShapeTrial, KnownAttempt>,
     /// By the place of the refused task among the tasks of its job.
     refused: HashMap<(ShapeTrial, usize), RefusedTask>,
+}
+
+impl KnownTrials {
+    /// Makes room for one more trial.
+    fn make_room(&mut self) {
+        if MOST_KEPT <= self.attempts.len() + self.refused.len() {
+            *self = Self::default();
+        }
+    }
 }
 
 /// A [`TrialAnswer`] with places among the tasks of the job in the stead of tasks.
@@ -96,6 +108,7 @@ impl<'k> KnownOfShape<'k> {
         let failed = answer.failed.map(|task| self.place_of(task));
         let (Some(placed), false) = (places.collect(), failed == Some(None)) else { return };
         let attempt = KnownAttempt { end: answer.end.clone(), placed, failed: failed.flatten() };
+        self.known.make_room();
         self.known.attempts.insert(trial, attempt);
     }
 
@@ -108,6 +121,7 @@ impl<'k> KnownOfShape<'k> {
     /// Keeps why this task finds no node with these atoms lifted.
     pub(crate) fn keep_refused(&mut self, lifted: &AtomSet, task: TaskId, refused: &RefusedTask) {
         if let (Some(trial), Some(place)) = (self.trial(lifted), self.place_of(task)) {
+            self.known.make_room();
             self.known.refused.insert((trial, place), refused.clone());
         }
     }
