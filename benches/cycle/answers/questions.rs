@@ -29,7 +29,7 @@ const TAINTS: usize = 30;
 pub(crate) fn quick() -> anyhow::Result<Vec<Figure>> {
     let asked = full(10, |event| event)?;
     let (mut state, jobs) = (asked.state(), asked.waiting()?);
-    let mut ask = |subject| drop(explain(&mut state, subject, Depth::Quick));
+    let mut ask = |subject| explain(&mut state, subject, Depth::Quick);
     let value = p99_millis(|number| Ok(ask(jobs[number % jobs.len()])))?;
     let again = p99_millis(|number| Ok(ask(jobs[number % jobs.len()])))?;
     Ok(vec![
@@ -198,7 +198,7 @@ pub(crate) fn what_if_conf() -> anyhow::Result<Vec<Figure>> {
 fn suppose(changes: Vec<Change>) -> anyhow::Result<Vec<Figure>> {
     let asked = full(10, |event| event)?;
     let question = WhatIf { changes, ..WhatIf::default() };
-    let value = p99_millis(|_| Ok(drop(what_if(&asked.engine, &question)?)))?;
+    let value = p99_millis(|_| Ok(what_if(&asked.engine, &question)?))?;
     Ok(vec![Figure { what: "p99 ms", value, goal: 50.0 }])
 }
 
@@ -221,7 +221,8 @@ fn why(asked: &AskedCluster, goal: f64) -> anyhow::Result<Vec<Figure>> {
     let mut n_sets = 0;
     let mut ask = |subject: Subject| {
         let explanation = explain(&mut state, subject, Depth::Full);
-        n_sets += explanation.blocking.map_or(0, |blocking| blocking.sets.len());
+        n_sets += explanation.blocking.as_ref().map_or(0, |blocking| blocking.sets.len());
+        explanation
     };
     let value = p99_millis(|number| Ok(ask(jobs[number % jobs.len()])))?;
     anyhow::ensure!(0 < n_sets, "no blocking set was found");
