@@ -20,6 +20,7 @@ mod webhook;
 
 mod answers;
 mod bad_input;
+mod device_shares;
 mod devices;
 mod evictions;
 mod faults;

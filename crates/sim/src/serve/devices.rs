@@ -19,7 +19,7 @@ const LOCK: &str = "hamivgpu";
 const VENDOR: &str = "NVIDIA";
 
 /// Registers this many GPUs of a node, each with so much memory in MiB.
-pub(super) fn register(node: &mut Value, number: u32, memory: u32) {
+pub fn register(node: &mut Value, number: u32, memory: u32) {
     if number == 0 {
         return;
     }
@@ -44,7 +44,7 @@ pub(super) fn register(node: &mut Value, number: u32, memory: u32) {
 ///
 /// # Errors
 /// Why the annotations of the bind are not what the device plugin needs.
-pub(super) fn allocate(pod: &Value, node: &Value) -> Result<bool, String> {
+pub fn allocate(pod: &Value, node: &Value) -> Result<bool, String> {
     let annotation = |key: &str| pod["metadata"]["annotations"][key].as_str().unwrap_or_default();
     let wanted: Vec<u64> = items(pod, "/spec/containers").iter().map(gpus).collect();
     let Some(cards) = node["metadata"]["annotations"][REGISTER].as_str() else { return Ok(false) };
@@ -75,7 +75,7 @@ pub(super) fn allocate(pod: &Value, node: &Value) -> Result<bool, String> {
 }
 
 /// Writes to the pod what the device plugin answers: nothing is left to allocate.
-pub(super) fn confirm(pod: &mut Value) {
+pub fn confirm(pod: &mut Value) {
     let annotations = &mut pod["metadata"]["annotations"];
     annotations[PHASE] = json!("success");
     annotations[DEVICES] = json!("");

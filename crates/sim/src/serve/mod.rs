@@ -7,7 +7,7 @@ mod clock;
 mod create;
 mod defaults;
 mod delete;
-mod devices;
+pub mod devices;
 mod discovery;
 mod expand;
 mod hosts;
