@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use vc_bundle::{SegmentId, encode_checkpoint};
 use vc_engine::Engine;
 use vc_objects::what_if::WhatIfTexts;
-use vc_page::{Answered, ClusterNames, Document, Problem, StateSource, suppose};
+use vc_page::{Answered, ClusterNames, Document, ExpectedEnds, Problem, StateSource, suppose};
 
 use super::bundle::BundleInputs;
 use super::handle::{StoredCheckpoint, TwinMessage};
@@ -36,8 +36,8 @@ pub(super) struct CopyQuestion {
 
 /// What a copy can be asked.
 pub(super) enum CopyQuestionContent {
-    /// What would happen with these changes.
-    WhatIf(Box<WhatIfTexts>),
+    /// What would happen with these changes, where pods end as is expected.
+    WhatIf(Box<WhatIfTexts>, ExpectedEnds),
     /// What the scheduler was given lately.
     Bundle(Box<BundleInputs>),
 }
@@ -75,8 +75,8 @@ impl CopyQuestion {
         let asked = content.text();
         // The memory of the copy is free afterwards, before the next one is made.
         let answered = catch_unwind(AssertUnwindSafe(move || match content {
-            CopyQuestionContent::WhatIf(texts) => {
-                Ok(Document::WhatIf(Box::new(suppose(&engine, &texts, source)?)))
+            CopyQuestionContent::WhatIf(texts, ends) => {
+                Ok(Document::WhatIf(Box::new(suppose(&engine, &ends, &texts, source)?)))
             }
             CopyQuestionContent::Bundle(inputs) => inputs.document(engine, source, meter),
         }));
@@ -90,7 +90,7 @@ impl CopyQuestionContent {
     /// Returns the question for the log.
     fn text(&self) -> String {
         match self {
-            Self::WhatIf(texts) => format!("{texts:?}"),
+            Self::WhatIf(texts, _) => format!("{texts:?}"),
             Self::Bundle(_) => "bundle".to_owned(),
         }
     }

@@ -121,6 +121,7 @@ impl Twin {
         let recorded = self.history.is_on().then(|| batch.clone());
         let now_micros = batch.now.unix_micros;
         let minute = now_micros.div_euclid(MINUTE_MICROS);
+        self.timeline.learn(engine.cluster(), &batch.events, now_micros);
         let start = Instant::now();
         let Ok(repeated) = catch_unwind(AssertUnwindSafe(|| batch.repeat(engine))) else {
             return self.give_up(GiveUp::Panic);
@@ -138,6 +139,9 @@ impl Twin {
             took_micros: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
             n_events,
         });
+        for outcome in self.timeline.take_outcomes() {
+            self.meter.metrics.start_prediction(outcome.is_covered, outcome.error_ratio);
+        }
         if let Some(batch) = recorded {
             let effect_lines = effects.iter().map(effect_line).collect();
             self.record(&RecordedInput::Batch { batch, effect_lines });
@@ -288,7 +292,7 @@ impl Twin {
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
         let content = match question {
-            Question::WhatIf(texts) => Ok(CopyQuestionContent::WhatIf(texts)),
+            Question::WhatIf(texts) => Ok(CopyQuestionContent::WhatIf(texts, self.timeline.ends())),
             Question::Bundle { n_cycles } => {
                 let (report, history) = (report.clone(), self.history.copy());
                 let inputs = BundleInputs { report, history, n_cycles };
@@ -316,6 +320,9 @@ impl Twin {
             self.view = None;
             Err(Problem::failed(log_panic(&question)))
         });
+        if let Some((job, start)) = self.view.as_mut().and_then(AnswerView::take_told) {
+            self.timeline.told(&job, &start, engine.last_micros());
+        }
         // Whoever has asked may be gone.
         drop(reply.send(answered));
     }

@@ -182,9 +182,67 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     let stranger = Reader::new(&mut cluster, "stranger", "invented").await;
     assert_eq!(stranger.refusal("summary").await, "the token was refused");
     assert!(scheduler.terminate().await.success());
+    revoke(&cluster).await;
+}
+
+/// Takes back what was granted everywhere.
+async fn revoke(cluster: &Cluster) {
     for role in ["test-admin", "test-vc-scheduler"] {
         for kind in ["clusterroles", "clusterrolebindings"] {
             cluster.api.delete(&format!("/apis/{RBAC}/{kind}/{role}")).await.unwrap();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ans_110_run_times_are_learned_from_pods_that_end() {
+    let mut cluster = Cluster::take("learned", 1).await;
+    account(&cluster, "admin").await;
+    let all = json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}]);
+    grant(&cluster, ("learned", "admin"), all, None).await;
+    grant(&cluster, ("volcano-system", "vc-scheduler"), reviews(), None).await;
+    let args = [
+        "--leader-elect=false",
+        "--schedule-period=100ms",
+        "--enable-answers",
+        "--answers-address=127.0.0.1:0",
+    ];
+    let scheduler = Scheduler::start_with(&cluster, &args).await;
+    for name in ["etl-28473829", "etl-28473830", "etl-28473831"] {
+        for mut object in gang("learned", name, 1, "2") {
+            if object["kind"] == "Pod" {
+                // The owner is a Job of a CronJob, which nobody has to make for the scheduler.
+                object["metadata"]["ownerReferences"] = json!([{"apiVersion": "batch/v1",
+                    "kind": "Job", "name": name, "uid": name, "controller": true}]);
+            }
+            cluster.api.create(&object).await.unwrap();
+        }
+        cluster.running(name, 1).await;
+    }
+    cluster.submit("whole", 1, "8").await;
+    let token = cluster.token_of("admin");
+    let admin = Reader::new(&mut cluster, "learner", &token).await;
+    let path = "namespaces/learned/explanations/whole?when=true";
+    let start = async |is: &dyn Fn(&Value) -> bool| {
+        until("a start", async || {
+            let answer = admin.get(path).await.ok()?;
+            let start = answer["start"].clone();
+            is(&start).then_some(start)
+        })
+        .await
+    };
+    let unknown = start(&|start| start["reason"] == "noEnd").await;
+    assert_eq!(unknown["text"], "what it waits for is held by 3 pods without an expected end");
+    for name in ["etl-28473829", "etl-28473830"] {
+        let status = json!({"status": {"phase": "Succeeded"}});
+        cluster.api.merge(&cluster.path(&format!("pods/{name}-0/status")), &status).await.unwrap();
+    }
+    let learned = start(&|start| start["expected"].is_string()).await;
+    assert_eq!(learned["few"], true, "{learned}");
+    let awaited = &learned["waitsFor"][0];
+    let row = json!([awaited["job"], awaited["source"], awaited["runs"]]);
+    assert_eq!(row, json!(["learned/etl-28473831", "learned", 2]), "{learned}");
+    assert!(learned["latest"].is_string() && learned["earliest"].is_string(), "{learned}");
+    assert!(scheduler.terminate().await.success());
+    revoke(&cluster).await;
 }

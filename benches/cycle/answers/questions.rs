@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vc_answers::{
-    Change, Depth, NewNodes, NodeSelection, QueueChange, Subject, WhatIf, add_start, explain,
-    explain_waiting, what_if,
+    Change, Depth, ExpectedEnds, NewNodes, NodeSelection, QueueChange, Subject, WhatIf, add_start,
+    explain, explain_waiting, what_if,
 };
 use vc_model::{
     ClusterEvent, LabelSelector, NodeRecord, PodAffinity, PodGroupPhase, PodRecord, PodSelector,
@@ -155,7 +155,10 @@ pub(crate) fn when() -> anyhow::Result<Vec<Figure>> {
     let last = jobs[jobs.len() - 1];
     let mut ask = || {
         let mut explanation = explain(&mut state, last, Depth::Full);
-        millis(|| add_start(&asked.engine, &state, last, &mut explanation)).1
+        millis(|| {
+            add_start(&asked.engine, (&state, &ExpectedEnds::default()), last, &mut explanation)
+        })
+        .1
     };
     Ok(vec![
         Figure { what: "ms, first", value: ask(), goal: 100.0 },
@@ -198,7 +201,7 @@ pub(crate) fn what_if_conf() -> anyhow::Result<Vec<Figure>> {
 fn suppose(changes: Vec<Change>) -> anyhow::Result<Vec<Figure>> {
     let asked = full(10, |event| event)?;
     let question = WhatIf { changes, ..WhatIf::default() };
-    let value = p99_millis(|_| Ok(what_if(&asked.engine, &question)?))?;
+    let value = p99_millis(|_| Ok(what_if(&asked.engine, &ExpectedEnds::default(), &question)?))?;
     Ok(vec![Figure { what: "p99 ms", value, goal: 50.0 }])
 }
 

@@ -1,6 +1,11 @@
-//! Expected ends of pods, from what their objects state. Specification: answers.md 7 (ANS-36).
+//! Expected ends of pods, from what their objects state and from the runs of earlier pods.
+//! Specification: answers.md 7 (ANS-36).
 
-use vc_model::{Cluster, StatedRun, TaskId, TaskStatus};
+use std::sync::Arc;
+
+use vc_model::{Cluster, StatedRun, Task, TaskId, TaskStatus};
+
+use crate::learned_runs::{ENOUGH_RUNS, LearnedRuns, RunQuantile};
 
 /// Time that a pod gets to end after its deadline has passed, in microseconds.
 const AFTER_DEADLINE_MICROS: i64 = 60_000_000;
@@ -14,16 +19,24 @@ pub enum EndSource {
     Deadline,
     /// An annotation or label of the pod or its PodGroup.
     Stated,
+    /// Earlier pods of its kind: so many.
+    Learned(usize),
     /// The pod terminates already.
     Terminating,
 }
 
 impl EndSource {
+    /// True if it is learned from few runs.
+    pub fn is_of_few(self) -> bool {
+        matches!(self, Self::Learned(runs) if runs < ENOUGH_RUNS)
+    }
+
     /// Returns the word in answers.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Deadline => "deadline",
             Self::Stated => "stated",
+            Self::Learned(_) => "learned",
             Self::Terminating => "terminating",
         }
     }
@@ -38,30 +51,64 @@ pub struct ExpectedEnd {
     pub source: EndSource,
 }
 
-/// Returns when a pod that holds a node is expected to end. Returns `None` if it holds none, or if
-/// nothing says when it ends.
-pub fn expected_end(cluster: &Cluster, task: TaskId, now_micros: i64) -> Option<ExpectedEnd> {
-    let row = &cluster.tasks[task];
-    row.node?;
-    if row.status == TaskStatus::Releasing {
-        return Some(ExpectedEnd { at_micros: now_micros, source: EndSource::Terminating });
+/// What tells when pods end.
+#[derive(Clone, Debug, Default)]
+pub struct ExpectedEnds {
+    /// What was learned of earlier pods.
+    pub runs: Arc<LearnedRuns>,
+    /// Which of their runs is told.
+    pub quantile: RunQuantile,
+}
+
+impl ExpectedEnds {
+    /// Returns the same with another quantile.
+    #[must_use]
+    pub fn at(&self, quantile: RunQuantile) -> Self {
+        Self { runs: self.runs.clone(), quantile }
     }
-    if !row.status.is_allocated() {
-        return None;
+
+    /// Returns when a pod that holds a node is expected to end. Returns `None` if it holds none, or if
+    /// nothing says when it ends.
+    pub fn end_of(&self, cluster: &Cluster, task: TaskId, now_micros: i64) -> Option<ExpectedEnd> {
+        let row = &cluster.tasks[task];
+        row.node?;
+        if row.status == TaskStatus::Releasing {
+            return Some(ExpectedEnd { at_micros: now_micros, source: EndSource::Terminating });
+        }
+        if !row.status.is_allocated() {
+            return None;
+        }
+        // A pod whose start is not known starts now.
+        let start = row.started_micros.or(row.scheduled_micros).unwrap_or(now_micros);
+        let soft = self.soft_run(cluster, task).and_then(|(run, source)| {
+            let at_micros = soft_end(start, run, now_micros)?;
+            Some(ExpectedEnd { at_micros, source })
+        });
+        let deadline = row.stated_run.as_ref().and_then(|stated| stated.deadline_micros);
+        let hard = deadline.map(|run| ExpectedEnd {
+            at_micros: hard_end(start, run, now_micros),
+            source: EndSource::Deadline,
+        });
+        hard.into_iter().chain(soft).min_by_key(|end| end.at_micros)
     }
-    // A pod whose start is not known starts now.
-    let start = row.started_micros.or(row.scheduled_micros).unwrap_or(now_micros);
+
+    /// Returns how long a pod runs that nobody ends: what is stated comes before what is learned.
+    fn soft_run(&self, cluster: &Cluster, task: TaskId) -> Option<(i64, EndSource)> {
+        let stated = stated_run(cluster, &cluster.tasks[task], task);
+        let stated = stated.map(|run| (run, EndSource::Stated));
+        let learned = || self.runs.run_of(cluster, task, self.quantile);
+        stated.or_else(|| learned().map(|run| (run.micros, EndSource::Learned(run.runs))))
+    }
+}
+
+/// Returns what a pod and its PodGroup state of its run.
+fn stated_run(cluster: &Cluster, row: &Task, task: TaskId) -> Option<i64> {
     let own = row.stated_run.as_deref().copied().unwrap_or_default();
     let of_group = cluster.job_of(task).and_then(|job| job.pod_group.as_ref());
     let of_group = of_group.map(|group| StatedRun::of(&group.labels, &group.annotations));
     let of_group = of_group.unwrap_or_default();
     let stated = own.runtime_micros.or(of_group.runtime_micros);
-    let stated = stated.or(own.max_exec_micros).or(of_group.max_exec_micros);
-    let soft = stated.and_then(|run| soft_end(start, run, now_micros));
-    let hard = own.deadline_micros.map(|run| hard_end(start, run, now_micros));
-    let soft = soft.map(|at_micros| ExpectedEnd { at_micros, source: EndSource::Stated });
-    let hard = hard.map(|at_micros| ExpectedEnd { at_micros, source: EndSource::Deadline });
-    hard.into_iter().chain(soft).min_by_key(|end| end.at_micros)
+    stated.or(own.max_exec_micros).or(of_group.max_exec_micros)
 }
 
 /// Returns the end of a run that is stated. One that has passed is put off by doubling the run.
@@ -74,25 +121,6 @@ fn soft_end(start: i64, run: i64, now_micros: i64) -> Option<i64> {
 fn hard_end(start: i64, run: i64, now_micros: i64) -> i64 {
     let end = start.saturating_add(run);
     if now_micros < end { end } else { now_micros.saturating_add(AFTER_DEADLINE_MICROS) }
-}
-
-/// Returns the next expected end after now, with the pods that end then. Returns `None` if no pod
-/// is expected to end.
-pub(crate) fn next_ends(cluster: &Cluster, now_micros: i64) -> Option<(i64, Vec<TaskId>)> {
-    let ends = cluster.tasks.iter().filter_map(|(task, _)| {
-        let end = expected_end(cluster, task, now_micros)?;
-        // What terminates already is gone with the next cycle.
-        (end.source != EndSource::Terminating).then_some((end.at_micros, task))
-    });
-    let mut next: Option<(i64, Vec<TaskId>)> = None;
-    for (end, task) in ends {
-        match &mut next {
-            Some((first, tasks)) if *first == end => tasks.push(task),
-            Some((first, _)) if *first < end => {}
-            _ => next = Some((end, vec![task])),
-        }
-    }
-    next
 }
 
 #[cfg(test)]

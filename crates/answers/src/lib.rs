@@ -7,15 +7,18 @@
 mod amounts;
 mod blocking;
 mod code;
+mod end_queue;
 mod ends;
 mod evict;
 mod explain;
 mod explanation;
 mod known_trials;
+mod learned_runs;
 mod line;
 mod new_nodes;
 mod nodes;
 mod obstacles;
+mod predictions;
 mod quota;
 mod remedy_change;
 mod shortage;
@@ -29,7 +32,7 @@ mod what_if;
 mod when;
 
 pub use code::WaitCode;
-pub use ends::{EndSource, ExpectedEnd, expected_end};
+pub use ends::{EndSource, ExpectedEnd, ExpectedEnds};
 pub use evict::EvictionAnswer;
 pub use explain::{AnswerState, Depth, explain, explain_not_ours, explain_waiting, try_lifted};
 pub use explanation::{
@@ -38,6 +41,8 @@ pub use explanation::{
     QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers, ShortResource, Verdict,
     time_text,
 };
+pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};
+pub use predictions::PredictionOutcome;
 pub use remedy_change::RemedyChange;
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
 pub use timeline::{

@@ -8,6 +8,7 @@ use vc_engine::Engine;
 use vc_model::{Cluster, JobId, ObjectKey, TaintEffect, TaskId};
 
 use crate::amounts::count;
+use crate::ends::ExpectedEnds;
 use crate::explain::AnswerState;
 use crate::explanation::{BlockingAtom, Explanation, Remedy, RemedyKind, Responsible};
 use crate::remedy_change::RemedyChange;
@@ -70,7 +71,7 @@ fn evicted_for(
     waiting: &BTreeSet<TaskId>,
 ) -> Option<Vec<(ObjectKey, usize)>> {
     let change = RemedyChange::Priority { job: key.clone(), class: class.clone() }.as_change();
-    let mut run = changed_run(engine, &[change])?;
+    let mut run = changed_run(engine, ExpectedEnds::default(), &[change])?;
     run.settle(CYCLES);
     let is_for_it = |gone: &&crate::what_if::run::GonePod| gone.for_group.as_ref() == Some(key);
     let mut victims: Vec<(ObjectKey, usize)> = Vec::new();
@@ -90,8 +91,8 @@ fn has_node(cluster: &Cluster, task: TaskId) -> bool {
 }
 
 /// Makes changes in a copy. Returns `None` if one of them is not possible.
-fn changed_run(engine: &Engine, changes: &[Change]) -> Option<SupposedRun> {
-    let mut run = SupposedRun::new(engine, SupposedKubelet::Instant);
+fn changed_run(engine: &Engine, ends: ExpectedEnds, changes: &[Change]) -> Option<SupposedRun> {
+    let mut run = SupposedRun::new(engine, SupposedKubelet::Instant, ends);
     let mut notes = ChangeNotes::default();
     for change in changes.iter().enumerate() {
         make(&mut run, change, &mut notes).ok()?;
@@ -103,7 +104,7 @@ fn changed_run(engine: &Engine, changes: &[Change]) -> Option<SupposedRun> {
 /// tolerate: tolerations, and the ends that then let the job start.
 pub(crate) fn together(
     engine: &Engine,
-    state: &AnswerState,
+    (state, ends): (&AnswerState, &ExpectedEnds),
     (job, key): (JobId, &ObjectKey),
     explanation: &Explanation,
 ) -> Option<Remedy> {
@@ -116,12 +117,12 @@ pub(crate) fn together(
     let texts: Vec<String> =
         own.iter().map(|atom| atom.atom.trim_start_matches("taint/").to_owned()).collect();
     let change = RemedyChange::Tolerate { job: key.clone(), taints };
-    let run = changed_run(engine, &[change.as_change()])?;
+    let run = changed_run(engine, ends.clone(), &[change.as_change()])?;
     let waiting: BTreeSet<TaskId> = waiting_tasks(run.cluster(), job).collect();
     let plan = plan(run, job, &waiting).ok()?;
     let mut text = format!("tolerate {}", texts.join(" and "));
     if !by_time.is_empty() {
-        let ends = awaited(state, job, &plan.ended);
+        let ends = awaited((state, ends), job, &plan.ended);
         let ends: Vec<String> = ends.iter().map(AwaitedJob::text).collect();
         text.push_str(&format!("; it starts when {} ends", ends.join(" and ")));
     }

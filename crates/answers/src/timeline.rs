@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use vc_engine::{Certificate, Effect, Report};
-use vc_model::{Cluster, Job, JobId, ObjectKey, TaskStatus};
+use vc_model::{Cluster, ClusterEvent, Job, JobId, ObjectKey, TaskStatus};
 use vc_resource::Resource;
 
+use crate::ends::ExpectedEnds;
+use crate::learned_runs::{LearnedRuns, RunQuantile};
+use crate::predictions::{PredictionOutcome, Predictions};
 use crate::what_if::run::{granted_by, group_of};
+use crate::when::StartAnswer;
 
 /// Entries that are kept of each kind: some 8 MiB in all.
 const MOST_CYCLES: usize = 30_000;
@@ -155,6 +159,9 @@ pub struct Timeline {
     second: i64,
     /// True if events came since the rows of jobs were read.
     has_news: bool,
+    /// How long pods have run that ended.
+    runs: Arc<LearnedRuns>,
+    predictions: Predictions,
 }
 
 /// Adds an entry. The oldest one goes if there are too many, and the time before which entries may be
@@ -174,6 +181,38 @@ fn push<T>(
 }
 
 impl Timeline {
+    /// Learns how long pods run from those that end with these events. The cluster must not have seen
+    /// the events yet.
+    pub fn learn(&mut self, cluster: &Cluster, events: &[ClusterEvent], now_micros: i64) {
+        if LearnedRuns::tell(events) {
+            Arc::make_mut(&mut self.runs).learn(cluster, events, now_micros);
+        }
+    }
+
+    /// Returns what tells when pods end.
+    pub fn ends(&self) -> ExpectedEnds {
+        ExpectedEnds { runs: self.runs.clone(), quantile: RunQuantile::default() }
+    }
+
+    /// Takes note of a start that somebody was told. It is compared with the start of a job that holds
+    /// no node yet.
+    pub fn told(&mut self, job: &ObjectKey, start: &StartAnswer, asked_micros: i64) {
+        if !self.open.contains_key(job) {
+            self.predictions.told(job, start, asked_micros);
+        }
+    }
+
+    /// Returns how many of the last predictions held, and the number of these. Returns `None` if
+    /// nothing that was predicted has started yet.
+    pub fn held(&self) -> Option<(usize, usize)> {
+        self.predictions.held()
+    }
+
+    /// Returns what became of predictions since the last call.
+    pub fn take_outcomes(&mut self) -> Vec<PredictionOutcome> {
+        self.predictions.take_news()
+    }
+
     /// Takes note of a call of the engine.
     pub fn record(&mut self, step: &TimelineStep<'_>) {
         self.since_micros.get_or_insert(step.now_micros);
@@ -270,6 +309,9 @@ impl Timeline {
     fn open_span(&mut self, step: &TimelineStep<'_>, job: JobId) {
         let cluster = step.cluster;
         let row = &cluster.jobs[job];
+        if !self.open.contains_key(&row.key) {
+            self.predictions.started(&row.key, step.now_micros);
+        }
         let span = self.open.entry(row.key.clone()).or_insert_with(|| {
             let starts = row.tasks.iter().filter_map(|&task| {
                 let task = &cluster.tasks[task];

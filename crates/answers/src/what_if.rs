@@ -20,18 +20,23 @@ pub use question::{
     WhatIf, WhatIfError,
 };
 
+use crate::ends::ExpectedEnds;
 use crate::explanation::AnswerTime;
 use changes::{ChangeNotes, make};
 use difference::difference;
 use run::SupposedRun;
 
-/// Answers what would happen with the changes. The engine must be between two cycles; nothing of it
+/// Answers what would happen with the changes, where pods end as is expected. The engine must be between two cycles; nothing of it
 /// changes.
 ///
 /// # Errors
 /// A change names something that does not exist.
-pub fn what_if(engine: &Engine, question: &WhatIf) -> Result<WhatIfResult, WhatIfError> {
-    let mut with = SupposedRun::new(engine, question.kubelet);
+pub fn what_if(
+    engine: &Engine,
+    ends: &ExpectedEnds,
+    question: &WhatIf,
+) -> Result<WhatIfResult, WhatIfError> {
+    let mut with = SupposedRun::new(engine, question.kubelet, ends.clone());
     let mut notes = ChangeNotes::default();
     for change in question.changes.iter().enumerate() {
         make(&mut with, change, &mut notes)?;
@@ -42,7 +47,7 @@ pub fn what_if(engine: &Engine, question: &WhatIf) -> Result<WhatIfResult, WhatI
             (0..most.clamp(1, MOST_CYCLES)).fold(false, |_, _| !with.cycle())
         }
     };
-    let mut without = SupposedRun::new(engine, question.kubelet);
+    let mut without = SupposedRun::new(engine, question.kubelet, ends.clone());
     without.settle(with.n_cycles());
     notes.warnings.extend(unknown_effects(&with));
     let as_of = AnswerTime { time_micros: engine.last_micros(), cycle: engine.n_cycles() };

@@ -1,5 +1,5 @@
 //! When a job starts: whole cycles in a copy of the engine whose clock goes from one expected end to
-//! the next. Ends are those that objects state. Specification: answers.md 7.
+//! the next. Ends are those that objects state, or that were learned. Specification: answers.md 7.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use vc_resource::Dim;
 
 use crate::amounts::count;
 use crate::code::WaitCode;
-use crate::ends::{ExpectedEnd, expected_end};
+use crate::ends::{ExpectedEnd, ExpectedEnds};
 use crate::explain::AnswerState;
 use crate::explanation::{Explanation, Remedy, RemedyKind, Responsible};
+use crate::learned_runs::RunQuantile;
 use crate::subject::Subject;
 use crate::supposed_remedies::{raise_priority, together};
 use crate::trials::{AtomSet, HeldByOrder, JobTrials};
@@ -99,6 +100,10 @@ pub struct StartAnswer {
     pub earliest_micros: Option<i64>,
     /// When it starts if nothing arrives, in microseconds since 1970. `None`: not known.
     pub expected_micros: Option<i64>,
+    /// The same with learned runs that are as long as the long ones. `None`: not known.
+    pub latest_micros: Option<i64>,
+    /// True if an end that is waited for is learned from few runs.
+    pub is_of_few: bool,
     /// Why `expected_micros` is not known.
     pub unknown: Option<StartUnknown>,
     /// What `expected_micros` assumes.
@@ -111,7 +116,7 @@ pub struct StartAnswer {
 /// cycle of the engine. A start within the next hour is also a remedy.
 pub fn add_start(
     engine: &Engine,
-    state: &AnswerState,
+    (state, ends): (&AnswerState, &ExpectedEnds),
     subject: Subject,
     explanation: &mut Explanation,
 ) {
@@ -120,13 +125,13 @@ pub fn add_start(
     if goes_on.contains(&explanation.verdict.code) || explanation.blocking.is_none() {
         return;
     }
-    let start = start(engine, state, job, explanation);
+    let start = start(engine, (state, ends), job, explanation);
     let own = &state.cluster().jobs[job];
     if !own.bare {
         let key = own.key.clone();
         explanation.unblock.extend(raise_priority(engine, job, &key));
         if start.unknown == Some(StartUnknown::NotByTime) {
-            explanation.unblock.extend(together(engine, state, (job, &key), explanation));
+            explanation.unblock.extend(together(engine, (state, ends), (job, &key), explanation));
         }
     }
     let soon = explanation.as_of.time_micros.saturating_add(SOON_MICROS);
@@ -156,7 +161,7 @@ impl AwaitedJob {
 
 fn start(
     engine: &Engine,
-    state: &AnswerState,
+    (state, ends): (&AnswerState, &ExpectedEnds),
     job: JobId,
     explanation: &Explanation,
 ) -> StartAnswer {
@@ -169,27 +174,40 @@ fn start(
     if is_not_by_time(explanation) {
         return unknown(StartUnknown::NotByTime);
     }
-    let mut alone = SupposedRun::new(engine, SupposedKubelet::Instant);
+    let supposed = |quantile: RunQuantile| {
+        SupposedRun::new(engine, SupposedKubelet::Instant, ends.at(quantile))
+    };
+    let mut alone = supposed(RunQuantile::Short);
     remove_others(&mut alone, job);
-    let earliest = plan(alone, job, &waiting);
+    let earliest = plan(alone, job, &waiting).ok().map(|plan| plan.at_micros);
     let n_ahead = explanation.line.as_ref().map_or(0, |line| line.ahead.jobs);
     let expected = match n_ahead <= MOST_AHEAD {
-        true => plan(SupposedRun::new(engine, SupposedKubelet::Instant), job, &waiting),
+        true => plan(supposed(RunQuantile::Median), job, &waiting),
         false => Err(StartUnknown::TooFarBack),
     };
-    match expected {
-        Ok(plan) => StartAnswer {
-            // List scheduling has anomalies.
-            earliest_micros: earliest.ok().map(|it| it.at_micros.min(plan.at_micros)),
-            expected_micros: Some(plan.at_micros),
-            unknown: None,
-            assumes: vec!["noArrivals"],
-            waits_for: awaited(state, job, &plan.ended),
-        },
-        Err(reason) => StartAnswer {
-            earliest_micros: earliest.ok().map(|it| it.at_micros),
-            ..unknown(with_holders(cluster, (job, reason), explanation))
-        },
+    let expected = match expected {
+        Ok(expected) => expected,
+        Err(reason) => {
+            let reason = with_holders((cluster, ends), (job, reason), explanation);
+            return StartAnswer { earliest_micros: earliest, ..unknown(reason) };
+        }
+    };
+    // Ends that are stated are the same in all plans.
+    let latest = match expected.has_learned {
+        true => plan(supposed(RunQuantile::Long), job, &waiting).ok().map(|plan| plan.at_micros),
+        false => Some(expected.at_micros),
+    };
+    let waits_for = awaited((state, ends), job, &expected.ended);
+    let is_of_few = |it: &AwaitedJob| it.end.source.is_of_few();
+    StartAnswer {
+        // List scheduling has anomalies.
+        earliest_micros: earliest.map(|at| at.min(expected.at_micros)),
+        expected_micros: Some(expected.at_micros),
+        latest_micros: latest.map(|at| at.max(expected.at_micros)),
+        is_of_few: waits_for.iter().any(is_of_few),
+        unknown: None,
+        assumes: vec!["noArrivals"],
+        waits_for,
     }
 }
 
@@ -220,6 +238,8 @@ fn remove_others(run: &mut SupposedRun, job: JobId) {
 pub(crate) struct StartPlan {
     pub(crate) at_micros: i64,
     pub(crate) ended: Vec<TaskId>,
+    /// True if the end of one of them is learned.
+    pub(crate) has_learned: bool,
 }
 
 /// Lets ends happen until one of the waiting tasks gets a node.
@@ -229,17 +249,21 @@ pub(crate) fn plan(
     waiting: &BTreeSet<TaskId>,
 ) -> Result<StartPlan, StartUnknown> {
     let (begin, until) = (run.now_micros(), run.now_micros().saturating_add(WINDOW_MICROS));
-    let mut ended = Vec::new();
-    for number in 0..=MOST_ENDS {
-        let at_micros = if number == 0 { begin } else { run.now_micros() };
+    let (mut ended, mut has_learned) = (Vec::new(), false);
+    let mut at_micros = begin;
+    for _ in 0..=MOST_ENDS {
         run.settle(CYCLES_PER_END);
         let cluster = run.cluster();
         let has_node = |task: &&TaskId| cluster.tasks[**task].node.is_some();
         if cluster.jobs.get(job).is_none() || waiting.iter().any(|task| has_node(&task)) {
-            return Ok(StartPlan { at_micros, ended });
+            return Ok(StartPlan { at_micros, ended, has_learned });
         }
         match run.end_next(until) {
-            Ok(tasks) => ended.extend(tasks),
+            Ok(ends) => {
+                at_micros = ends.at_micros;
+                has_learned |= ends.has_learned;
+                ended.extend(ends.tasks);
+            }
             Err(true) => return Err(StartUnknown::BeyondWindow),
             Err(false) => return Err(StartUnknown::NoEnd(0)),
         }
@@ -249,7 +273,7 @@ pub(crate) fn plan(
 
 /// Counts the pods without an expected end that hold what the job lacks.
 fn with_holders(
-    cluster: &Cluster,
+    (cluster, ends): (&Cluster, &ExpectedEnds),
     (job, reason): (JobId, StartUnknown),
     explanation: &Explanation,
 ) -> StartUnknown {
@@ -269,19 +293,23 @@ fn with_holders(
         row.node.is_some() && row.status.is_allocated() && is_held
     };
     let now_micros = explanation.as_of.time_micros;
-    let is_endless = |&(task, _): &(TaskId, _)| expected_end(cluster, task, now_micros).is_none();
+    let is_endless = |&(task, _): &(TaskId, _)| ends.end_of(cluster, task, now_micros).is_none();
     StartUnknown::NoEnd(cluster.tasks.iter().filter(holds).filter(is_endless).count())
 }
 
 /// Returns the jobs whose ends the start needs: without any of them the job alone finds no place.
-pub(crate) fn awaited(state: &AnswerState, job: JobId, ended: &[TaskId]) -> Vec<AwaitedJob> {
+pub(crate) fn awaited(
+    (state, ends): (&AnswerState, &ExpectedEnds),
+    job: JobId,
+    ended: &[TaskId],
+) -> Vec<AwaitedJob> {
     let cluster = state.cluster();
     let now_micros = state.time_micros();
     let mut groups: BTreeMap<ObjectKey, AwaitedGroup> = BTreeMap::new();
     for &task in ended {
         // Pods that start in the plan do not hold anything now.
         let Some(row) = cluster.tasks.get(task).filter(|row| row.node.is_some()) else { continue };
-        let Some(end) = expected_end(cluster, task, now_micros) else { continue };
+        let Some(end) = ends.end_of(cluster, task, now_micros) else { continue };
         let of_job = cluster.job_of(task).filter(|job| !job.bare).map(|job| job.key.clone());
         let group = groups.entry(of_job.unwrap_or_else(|| row.key.clone())).or_default();
         group.tasks.push(task);

@@ -29,6 +29,7 @@ mod hyper_nodes;
 pub mod node_groups;
 mod numa;
 pub mod parts;
+mod pod_groups;
 mod volumes;
 
 use std::sync::Arc;
@@ -42,9 +43,8 @@ use crate::ids::{JobId, NodeId, QueueId, TaskId};
 use crate::node_load::NodeLoad;
 use crate::quota::QuotaRecord;
 use crate::record::{
-    ContainerRecord, NodeRecord, ObjectKey, PodGroupPhase, PodGroupRecord, PodGroupStatus,
-    PodPhase, PodRecord, PriorityClassRecord, QueueRecord, QueueState, ResourceList,
-    SubGroupPolicy,
+    ContainerRecord, NodeRecord, ObjectKey, PodGroupPhase, PodGroupRecord, PodPhase, PodRecord,
+    PriorityClassRecord, QueueRecord, QueueState, ResourceList,
 };
 use crate::selector::{LabelSelector, Labels, Taint, TaintEffect};
 use crate::volume::{Disk, PodClaim, PodVolume};
@@ -358,7 +358,7 @@ fn quota(line: &Line<'_>) -> QuotaRecord {
 fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
     let (mut group, priority) = pod_group(head);
     let policies = members.iter().filter(|line| line.kind == "policy");
-    group.sub_group_policies = policies.map(policy).collect();
+    group.sub_group_policies = policies.map(pod_groups::policy).collect();
     let job = group.key.clone();
     let class = priority.map(|value| PriorityClassRecord {
         name: group.priority_class_name.clone(),
@@ -376,7 +376,7 @@ fn job_events(head: &Line<'_>, members: &[Line<'_>]) -> Vec<ClusterEvent> {
 
 /// Returns the PodGroup, and the value of its PriorityClass if the line sets one.
 fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
-    let mut group = new_pod_group(key(line.name));
+    let mut group = pod_groups::new_pod_group(key(line.name));
     let mut priority = None;
     for word in &line.words {
         let (name, value) = split(word);
@@ -398,6 +398,9 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
                 group.priority_class_name = format!("priority-{value}").into();
                 priority = Some(line.number(value));
             }
+            (_, "owner") => {
+                (group.owner_name, group.controller_uid) = (Some(value.into()), Some(value.into()));
+            }
             (_, "created") => group.created_micros = line.micros(value),
             (_, "sla") => insert(&mut group.annotations, "volcano.sh/sla-waiting-time", value),
             (_, "pending") => group.status.phase = PodGroupPhase::Pending,
@@ -411,45 +414,6 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
         }
     }
     (group, priority)
-}
-
-fn new_pod_group(key: ObjectKey) -> PodGroupRecord {
-    PodGroupRecord {
-        uid: format!("{}-{}", key.namespace, key.name).into(),
-        key,
-        resource_version: "".into(),
-        created_micros: START_MICROS,
-        labels: Labels::default(),
-        annotations: Labels::default(),
-        owner_name: None,
-        controller_uid: None,
-        min_member: 1,
-        min_task_member: Default::default(),
-        queue: "".into(),
-        priority_class_name: "".into(),
-        min_resources: None,
-        network_topology: None,
-        sub_group_policies: Vec::new(),
-        status: PodGroupStatus::default(),
-    }
-}
-
-fn policy(line: &Line<'_>) -> SubGroupPolicy {
-    let mut policy = SubGroupPolicy { name: line.name.into(), ..SubGroupPolicy::default() };
-    for word in &line.words {
-        let (name, value) = split(word);
-        match (name.split_once('.'), name) {
-            (Some(("match", label)), _) => {
-                let selector = policy.label_selector.get_or_insert_with(LabelSelector::default);
-                insert(&mut selector.match_labels, label, value);
-            }
-            (_, "keys") => policy.match_label_keys = value.split(',').map(Arc::from).collect(),
-            (_, "size") => policy.sub_group_size = Some(line.number(value)),
-            (_, "min") => policy.min_sub_groups = line.number(value),
-            _ => line.unknown(word),
-        }
-    }
-    policy
 }
 
 /// Returns the events of one pod, or with `xN` those of the pods `-0` to `-(N-1)`.
@@ -509,6 +473,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "preemptable" => insert(&mut pod.annotations, "volcano.sh/preemptable", "true"),
         "priority" => pod.priority = Some(line.number(value)),
         "class" => pod.priority_class_name = value.into(),
+        "owner" => pod.owner_name = Some(value.into()),
         "created" => pod.created_micros = line.micros(value),
         "deadline" => pod.active_deadline_seconds = Some(line.number(value)),
         "started" => pod.started_micros = Some(line.micros(value)),

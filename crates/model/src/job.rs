@@ -11,6 +11,7 @@ use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
 };
+use crate::run_template::RunTemplate;
 use crate::selector::Labels;
 use crate::status::Counts;
 use crate::sums::{self, Seldom};
@@ -64,6 +65,8 @@ pub struct PodGroup {
     pub uid: Arc<str>,
     /// Uid of the controlling owner. `None` if there is none.
     pub controller_uid: Option<Arc<str>>,
+    /// Name of the first owner. `None` if there is none.
+    pub owner_name: Option<Arc<str>>,
     /// Microseconds since 1970.
     pub created_micros: i64,
     /// Status as last seen, overlaid with our last write until the watch shows it (core.md 11 (c)).
@@ -172,6 +175,15 @@ pub struct SubJob {
     pub counts: Counts,
     /// Tasks ordered by (namespace, name, uid).
     pub tasks: Vec<TaskId>,
+}
+
+impl PodGroup {
+    /// Returns under which name run times of its pods are learned: the annotation, or the controlling
+    /// owner. Returns `None` if it has neither.
+    pub fn run_template(&self) -> Option<RunTemplate> {
+        let controller = self.owner_name.as_ref().filter(|_| self.controller_uid.is_some());
+        RunTemplate::of(&self.annotations, controller)
+    }
 }
 
 impl Job {

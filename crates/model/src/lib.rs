@@ -36,6 +36,7 @@ mod reason;
 mod record;
 mod request;
 mod resource_strategy;
+mod run_template;
 mod saved_usage;
 mod selector;
 mod stated_run;
@@ -95,6 +96,7 @@ pub use record::{
 };
 pub use request::{RequestGates, non_zero_request, pod_request, to_resource};
 pub use resource_strategy::{PodResourceStrategy, ResourceStrategy};
+pub use run_template::{RUN_TEMPLATE, RunTemplate};
 pub use saved_usage::{SavedAccount, SavedShare, SavedUsage, SavedUsages, UsageScale};
 pub use selector::{
     HostPort, LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ClassId, JobId, NodeId};
 use crate::numa::CpuSet;
 use crate::record::{ObjectKey, PodCondition};
+use crate::run_template::RunTemplate;
 use crate::selector::Labels;
 use crate::stated_run::StatedRun;
 use crate::status::TaskStatus;
@@ -81,6 +82,9 @@ pub struct Task {
     pub pod_priority: i32,
     /// How long the pod runs, as it says itself. `None` if it says nothing.
     pub stated_run: Option<Box<StatedRun>>,
+    /// Under which name its run time is learned, as the pod has it. `None` if it has neither an
+    /// annotation for it nor an owner.
+    pub run_template: Option<Arc<RunTemplate>>,
     /// Start time in microseconds since 1970. `None` before the pod starts.
     pub started_micros: Option<i64>,
     /// Time when condition `PodScheduled` became True, in microseconds since 1970. `None` if it is

@@ -130,17 +130,17 @@ function neighbourPart(other, isBefore) {
 
 function startPart(start, now) {
   if (!start) return nothing;
-  const time = (text, value) => (value ? html`<li>${text} ${timePart(value, now)} UTC.</li>` : nothing);
-  const assumes = (start.assumes ?? []).filter((it) => it !== 'noArrivals');
+  const time = (text, value, isNews = value !== start.expected) => (value && isNews ? html`<li>${text} ${timePart(value, now)} UTC.</li>` : nothing);
   const columns = [
     ['Job', (it) => jobLink(it.job)], 'pods num', ['Nodes', (it) => it.nodes.join(' ') || '–'],
-    ['Ends (UTC)', (it) => timePart(it.end, now), 'num'], ['Known from', 'source'],
+    ['Ends (UTC)', (it) => timePart(it.end, now), 'num'], ['Known from', 'source'], 'runs num',
   ];
   return html`<ul>
-      ${time('If nothing arrives, expected', start.expected)}
-      ${time('Not before', start.earliest === start.expected ? null : start.earliest)}
+      ${time('If nothing arrives, expected', start.expected, true)}
+      ${time('Not before', start.earliest)}
+      ${time('Not after', start.latest)}
       ${start.text ? html`<li>${start.expected || start.earliest ? '' : 'Not known: '}${start.text}.</li>` : nothing}
-      ${assumes.length ? html`<li>Assumes: ${assumes.join(', ')}.</li>` : nothing}
+      ${start.held ? html`<li>${start.held.join(' of the last ')} predictions held.</li>` : nothing}
     </ul>
     ${titledTable('It waits for the end of', columns, start.waitsFor)}`;
 }

@@ -65,7 +65,7 @@ pub use timeline::{
 };
 pub use timeline_text::{cycles_text, timeline_text};
 pub use ui::{page_routes, report_html};
-pub use vc_answers::{Timeline, TimelineStep, time_text};
+pub use vc_answers::{ExpectedEnds, Timeline, TimelineStep, time_text};
 pub use view::AnswerView;
 pub use what_if::{
     MovedPodJson, PlacedPodJson, QueueDifferenceJson, StillWaitingJson, SupposedEvictionJson,

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use vc_answers::{EvictionAnswer, RemedyChange, StartAnswer, time_text};
+use vc_answers::{EndSource, EvictionAnswer, RemedyChange, StartAnswer, time_text};
 use vc_model::ObjectKey;
 
 use crate::convert::{OwnerOf, job_name};
@@ -19,6 +19,17 @@ pub struct StartJson {
     /// Start with all jobs that wait now, RFC 3339. Absent if it is not known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub expected: Option<String>,
+    /// Start with all jobs that wait now, if pods run as long as the longest tenth of earlier ones of
+    /// their kind, RFC 3339. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub latest: Option<String>,
+    /// True if an end that is waited for is learned from fewer than five runs.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub few: bool,
+    /// How many of the last predictions held, and the number of these. Absent if nothing that was
+    /// predicted has started yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub held: Option<[usize; 2]>,
     /// Why `expected` is absent, as a stable name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
@@ -44,8 +55,11 @@ pub struct AwaitedJson {
     pub nodes: Vec<String>,
     /// The last of their ends, RFC 3339.
     pub end: String,
-    /// Where the end is from: `deadline` or `stated`.
+    /// Where the end is from: `deadline`, `stated` or `learned`.
     pub source: String,
+    /// The number of runs from which it is learned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub runs: Option<usize>,
 }
 
 /// Why nobody was evicted.
@@ -114,10 +128,17 @@ impl StartJson {
             nodes: job.nodes.iter().map(|node| node.to_string()).collect(),
             end: time_text(job.end.at_micros),
             source: job.end.source.as_str().to_owned(),
+            runs: match job.end.source {
+                EndSource::Learned(runs) => Some(runs),
+                _ => None,
+            },
         });
         Self {
             earliest: it.earliest_micros.map(time_text),
             expected: it.expected_micros.map(time_text),
+            latest: it.latest_micros.map(time_text),
+            few: it.is_of_few,
+            held: None,
             reason: it.unknown.as_ref().map(|reason| reason.as_str().to_owned()),
             text: it.unknown.as_ref().map(|reason| reason.text()),
             assumes: it.assumes.iter().map(|&name| name.to_owned()).collect(),

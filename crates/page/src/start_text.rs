@@ -5,11 +5,21 @@ use crate::start::{AwaitedJson, EvictJson, StartJson};
 /// Returns when a job starts, in one line. `now` is the time of the state.
 pub(crate) fn start_text(it: &StartJson, now: &str) -> String {
     let mut parts = Vec::new();
+    let differs = |at: &&String| it.expected.as_ref() != Some(*at);
+    let earliest = it.earliest.as_ref().filter(differs).map(|at| short_time(at, now));
+    let latest = it.latest.as_ref().filter(differs).map(|at| short_time(at, now));
     if let Some(at) = &it.expected {
-        parts.push(format!("expected {} if nothing arrives", short_time(at, now)));
+        let between = match (&earliest, &latest) {
+            (earliest, Some(latest)) => {
+                let from = earliest.clone().unwrap_or_else(|| short_time(at, now));
+                format!(", between {from} and {latest},")
+            }
+            _ => String::new(),
+        };
+        parts.push(format!("expected {}{between} if nothing arrives", short_time(at, now)));
     }
-    if let Some(at) = it.earliest.as_ref().filter(|&at| it.expected.as_ref() != Some(at)) {
-        parts.push(format!("not before {}", short_time(at, now)));
+    if let Some(at) = earliest.filter(|_| latest.is_none()) {
+        parts.push(format!("not before {at}"));
     }
     if let Some(text) = &it.text {
         let known = if parts.is_empty() { "not known: " } else { "" };
@@ -17,7 +27,8 @@ pub(crate) fn start_text(it: &StartJson, now: &str) -> String {
     }
     let awaited = |job: &AwaitedJson| {
         let pods = if job.pods == 1 { String::new() } else { format!("{} pods of ", job.pods) };
-        format!("{pods}{} on {} ({})", job.job, job.nodes.join(" "), job.source)
+        let runs = job.runs.map(|runs| format!(" from {runs} runs")).unwrap_or_default();
+        format!("{pods}{} on {} ({}{runs})", job.job, job.nodes.join(" "), job.source)
     };
     let ends: Vec<String> = it.waits_for.iter().map(awaited).collect();
     if !ends.is_empty() {
@@ -26,6 +37,12 @@ pub(crate) fn start_text(it: &StartJson, now: &str) -> String {
         parts.push(format!("when {} {verb}", ends.join(" and ")));
     }
     parts.join(", ")
+}
+
+/// Returns how many of the last predictions held. Returns `None` if none was put to the test.
+pub(crate) fn held_text(it: &StartJson) -> Option<String> {
+    let [held, of] = it.held?;
+    Some(format!("{held} of the last {of} predictions held"))
 }
 
 /// Returns why nobody was evicted, in lines.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_answers::{Change, WhatIf, WhatIfError, what_if};
+use vc_answers::{Change, ExpectedEnds, WhatIf, WhatIfError, what_if};
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_objects::ClusterObjects;
@@ -13,12 +13,13 @@ use crate::problem::Problem;
 use crate::view::{owner, owner_by_name};
 use crate::what_if::WhatIfResultJson;
 
-/// Answers what would happen. The engine must be between two cycles; nothing of it changes.
+/// Answers what would happen, where pods end as is expected. The engine must be between two cycles; nothing of it changes.
 ///
 /// # Errors
 /// A change is wrong, or is none of objects that the asker may change.
 pub fn suppose(
     engine: &Engine,
+    ends: &ExpectedEnds,
     texts: &WhatIfTexts,
     source: StateSource,
 ) -> Result<WhatIfResultJson, Problem> {
@@ -28,7 +29,7 @@ pub fn suppose(
         WhatIfMistake::Outside(text) => Problem::of_field(403, &text),
     })?;
     let WhatIfAsked { question, places, warnings } = understood;
-    let mut result = what_if(engine, &question).map_err(|error: WhatIfError| {
+    let mut result = what_if(engine, ends, &question).map_err(|error: WhatIfError| {
         let place = places.get(error.change).map_or("", |place| &**place);
         Problem::of_field(400, &format!("{place}{}: {}", error.field, error.message))
     })?;

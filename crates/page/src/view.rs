@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_answers::{
-    AnswerState, Depth, Explanation, SubjectError, SubjectKind, SubjectQuery, Timeline, add_start,
-    explain, explain_waiting, find_subject,
+    AnswerState, Depth, Explanation, StartAnswer, SubjectError, SubjectKind, SubjectQuery,
+    Timeline, add_start, explain, explain_waiting, find_subject,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
 use vc_model::{Cluster, HyperNodeTree, ObjectKey};
@@ -36,6 +36,8 @@ pub struct AnswerView {
     owners: BTreeMap<ObjectKey, Owner>,
     names: Option<Arc<ClusterNames>>,
     hyper_nodes: Arc<HyperNodeTree>,
+    /// The job whose start was told last, and that start.
+    told: Option<(ObjectKey, StartAnswer)>,
 }
 
 impl AnswerView {
@@ -50,6 +52,7 @@ impl AnswerView {
             waiting: None,
             owners: BTreeMap::new(),
             names: None,
+            told: None,
         }
     }
 
@@ -104,6 +107,11 @@ impl AnswerView {
             *counts.entry((queue, it.verdict.code.as_str())).or_default() += 1;
         }
         counts
+    }
+
+    /// Returns the job whose start the last answer told, and that start. Returns `None` if it told none.
+    pub fn take_told(&mut self) -> Option<(ObjectKey, StartAnswer)> {
+        self.told.take()
     }
 
     /// Answers a question. The view must be one of this engine as it is; the timeline is what was
@@ -178,7 +186,7 @@ impl AnswerView {
                 Document::Cycles(ListJson { total: timeline.cycles().count(), ..list })
             }
             Question::WhatIf(texts) => {
-                let result = suppose(engine, texts, self.source)?;
+                let result = suppose(engine, &timeline.ends(), texts, self.source)?;
                 Document::WhatIf(Box::new(result))
             }
             Question::Bundle { .. } => {
@@ -219,9 +227,14 @@ impl AnswerView {
         let depth = if asked.quick { Depth::Quick } else { Depth::Full };
         let mut found = explain(&mut self.state, subject, depth);
         if asked.when && !asked.quick {
-            add_start(engine, &self.state, subject, &mut found);
+            add_start(engine, (&self.state, &timeline.ends()), subject, &mut found);
         }
+        let job = subject.job.map(|job| self.cluster().jobs[job].key.clone());
+        self.told = job.zip(found.start.clone());
         let mut explanation = self.json(&found);
+        if let Some(start) = &mut explanation.start {
+            start.held = timeline.held().map(|(held, of)| [held, of]);
+        }
         let evictions = timeline.evictions_about(&found.subject.key).take(MOST_EVICTIONS);
         let rows = evictions.map(|it| evicted_pod(it, &|key| self.owner(key)));
         explanation.evictions = rows.collect();

@@ -9,7 +9,7 @@ use crate::explanation::{
     AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, GangJson, LineJson, NeighbourJson,
     NodeGroupJson, NodeNumbersJson, RemedyJson,
 };
-use crate::start_text::{eviction_lines, start_text};
+use crate::start_text::{eviction_lines, held_text, start_text};
 use crate::table::Table;
 
 /// Widest phrase before the names of nodes.
@@ -41,6 +41,7 @@ pub fn why_text(it: &ExplanationJson) -> String {
     }
     if let Some(start) = &it.start {
         line(&mut out, "START", &start_text(start, &it.as_of.time));
+        held_text(start).iter().for_each(|text| line(&mut out, "", text));
     }
     let evict = it.evict.iter().flat_map(eviction_lines);
     for (at, text) in evict.enumerate() {

@@ -2,6 +2,10 @@
 //! they are written out because `powf` differs between systems in the last digit, and dashboards
 //! match `le` as text. Specification: core.md 9, rust-ecosystem.md 8.
 
+/// Ratios of an error to what was told, below 0 for what is early.
+pub(crate) const ERROR_RATIO: &[f64] =
+    &[-0.9, -0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+
 /// E(1, 5000, 20).
 #[rustfmt::skip]
 pub(crate) const CYCLE: &[f64] = &[

@@ -222,6 +222,16 @@ impl Metrics {
         }
     }
 
+    /// A job has started whose start was told. `covered` if it started when it was told, and how late
+    /// it was, as part of the wait that was told.
+    pub fn start_prediction(&self, covered: bool, error_ratio: Option<f64>) {
+        let covered = if covered { "true" } else { "false" };
+        self.families.start_predictions.with_label_values(&[covered]).inc();
+        if let Some(ratio) = error_ratio {
+            self.families.start_prediction_errors.observe(ratio);
+        }
+    }
+
     /// A watch was interrupted and begun again.
     pub fn watch_restart(&self, kind: &str) {
         self.families.watch_restarts.with_label_values(&[kind]).inc();

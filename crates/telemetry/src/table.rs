@@ -320,6 +320,12 @@ pub const TABLE: &[MetricRow] = &[
     ours(gauge("volcano_waiting_jobs", &["queue_name", "code"],
         "Jobs that wait, by queue and by the code of the cause",
         "once a minute if something changed, with `--enable-answers`")),
+    ours(counter("volcano_start_predictions_total", &["covered"],
+        "Jobs whose start somebody was told, by whether they started when it said",
+        "when such a job starts")),
+    ours(histogram("volcano_start_prediction_error_ratio", &[], buckets::ERROR_RATIO,
+        "How late jobs started, divided by how long they were expected to wait: 0 is exact",
+        "when a job starts whose start somebody was told")),
 
     common(counter("rest_client_requests_total", &["code", "method", "host"],
         "Requests to the API server by status, method and host", "each answer")),

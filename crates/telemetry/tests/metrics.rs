@@ -324,6 +324,7 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.answers_given_up("divergence");
     metrics.answer_incomplete("/whatifs");
     metrics.waiting_jobs([(("q", "NoRoom"), 2)].into_iter());
+    metrics.start_prediction(true, Some(0.05));
     metrics.usage_saved("written");
     metrics.watch_restart("pods");
     metrics.unreadable_kind("nodes", "watch", 403, true, true);

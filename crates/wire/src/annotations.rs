@@ -90,6 +90,7 @@ const OTHERS: &[&str] = &[
     "huawei.com/vnpu-mode",
     "hami-vnpu-core",
     "reservation.volcano.sh/runtime",
+    "reservation.volcano.sh/template",
     "kueue.x-k8s.io/max-exec-time-seconds",
     "gpu",
     "hamivgpu",

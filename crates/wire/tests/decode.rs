@@ -410,3 +410,11 @@ fn what_cannot_be_shown_is_escaped_in_names() {
     assert_eq!(names.map(|name| &**name), [shown; 3]);
     assert_eq!(&*record.sub_group_policies[0].name, shown);
 }
+
+#[test]
+fn ans_36_what_tells_run_times_is_kept() {
+    let mut object = json!({"metadata": {"name": "p", "namespace": "n", "uid": "u"}});
+    object["metadata"]["annotations"] = json!({"reservation.volcano.sh/runtime": "1h",
+        "reservation.volcano.sh/template": "etl", "kueue.x-k8s.io/max-exec-time-seconds": "60"});
+    assert_eq!(pod(&object).0.annotations.len(), 3);
+}

@@ -11,7 +11,8 @@ use vc_model::{
 
 use super::question::SupposedKubelet;
 use super::volumes;
-use crate::ends::next_ends;
+use crate::end_queue::{EndQueue, EndingPods};
+use crate::ends::ExpectedEnds;
 
 /// Time between two cycles, as `--schedule-period` has it.
 const PERIOD_MICROS: i64 = 1_000_000;
@@ -39,6 +40,9 @@ pub(crate) struct GonePod {
 pub(crate) struct SupposedRun {
     engine: Engine,
     kubelet: SupposedKubelet,
+    ends: ExpectedEnds,
+    /// The ends to come, once somebody has asked for them since the last change.
+    end_queue: Option<EndQueue>,
     now_micros: i64,
     n_cycles: u32,
     report: Report,
@@ -50,10 +54,12 @@ pub(crate) struct SupposedRun {
 
 impl SupposedRun {
     /// Copies the engine.
-    pub(crate) fn new(engine: &Engine, kubelet: SupposedKubelet) -> Self {
+    pub(crate) fn new(engine: &Engine, kubelet: SupposedKubelet, ends: ExpectedEnds) -> Self {
         Self {
             engine: engine.copy(),
             kubelet,
+            ends,
+            end_queue: None,
             now_micros: engine.last_micros(),
             n_cycles: 0,
             report: Report::default(),
@@ -68,6 +74,7 @@ impl SupposedRun {
     }
 
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        self.end_queue = None;
         &mut self.engine
     }
 
@@ -90,6 +97,7 @@ impl SupposedRun {
 
     /// Applies one event at once.
     pub(crate) fn apply(&mut self, event: ClusterEvent) {
+        self.end_queue = None;
         self.engine.apply(vec![event]);
     }
 
@@ -140,14 +148,22 @@ impl SupposedRun {
     ///
     /// # Errors
     /// No pod ends by then. It is true if one ends later.
-    pub(crate) fn end_next(&mut self, until_micros: i64) -> Result<Vec<TaskId>, bool> {
-        let (at_micros, tasks) = next_ends(self.cluster(), self.now_micros).ok_or(false)?;
-        if until_micros < at_micros {
+    pub(crate) fn end_next(&mut self, until_micros: i64) -> Result<EndingPods, bool> {
+        let cluster = self.engine.cluster();
+        let made = || EndQueue::new(cluster, &self.ends, self.now_micros);
+        let queue = self.end_queue.get_or_insert_with(made);
+        let next = queue.next_micros(cluster).ok_or(false)?;
+        if until_micros < next {
             return Err(true);
         }
-        self.advance_to(at_micros);
-        self.engine.suppose(|cluster| tasks.iter().for_each(|&task| cluster.end_pod(task)));
-        Ok(tasks)
+        let ending = queue.take_next(cluster).ok_or(false)?;
+        self.advance_to(ending.at_micros);
+        self.engine.suppose(|cluster| ending.tasks.iter().for_each(|&task| cluster.end_pod(task)));
+        if self.kubelet == SupposedKubelet::None {
+            // Pods that do not start have no fixed end.
+            self.end_queue = None;
+        }
+        Ok(ending)
     }
 
     /// Takes note of pods that get a node or have to go.
@@ -226,8 +242,15 @@ impl SupposedRun {
                 starting.iter().for_each(|&task| cluster.start_pod(task, now_micros));
             };
             self.engine.suppose(start);
+            if let Some(queue) = &mut self.end_queue {
+                let cluster = self.engine.cluster();
+                starting.iter().for_each(|&task| queue.add(cluster, &self.ends, task, now_micros));
+            }
         }
-        gone.into_iter().for_each(|(key, uid)| self.apply(ClusterEvent::PodDeleted { key, uid }));
+        if !gone.is_empty() {
+            let gone = gone.into_iter().map(|(key, uid)| ClusterEvent::PodDeleted { key, uid });
+            self.engine.apply(gone.collect());
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::ProptestConfig;
 use vc_answers::{
-    AnswerState, Change, Depth, Explanation, Subject, SubjectKind, SubjectQuery, WhatIf,
-    WhatIfResult, add_start, explain, explain_waiting, find_subject, what_if,
+    AnswerState, Change, Depth, ExpectedEnds, Explanation, Subject, SubjectKind, SubjectQuery,
+    WhatIf, WhatIfResult, add_start, explain, explain_waiting, find_subject, what_if,
 };
 use vc_conf::Config;
 use vc_engine::{CycleTime, Engine, EngineOptions, Evaluator, KNOWN, Report};
@@ -38,6 +38,8 @@ pub(crate) struct Asked {
     pub(crate) engine: Engine,
     report: Report,
     n_cycles: i64,
+    /// What tells when pods end.
+    pub(crate) ends: ExpectedEnds,
 }
 
 impl Asked {
@@ -51,7 +53,8 @@ impl Asked {
         let options = EngineOptions { evaluator, ..EngineOptions::default() };
         let (mut engine, _warnings) = Engine::new(options, config);
         engine.explain(true);
-        let mut asked = Self { engine, report: Report::default(), n_cycles: 0 };
+        let mut asked =
+            Self { engine, report: Report::default(), n_cycles: 0, ends: ExpectedEnds::default() };
         asked.cycle(events_of(&format!("queue default\n{text}")));
         asked
     }
@@ -98,7 +101,7 @@ impl Asked {
         let mut state = self.state();
         let subject = self.subject(&state, name);
         let mut explanation = explain(&mut state, subject, Depth::Full);
-        add_start(&self.engine, &state, subject, &mut explanation);
+        add_start(&self.engine, (&state, &self.ends), subject, &mut explanation);
         explanation
     }
 
@@ -112,7 +115,7 @@ impl Asked {
     /// Returns what differs with these changes.
     pub(crate) fn what_if(&self, changes: Vec<Change>) -> WhatIfResult {
         let question = WhatIf { changes, ..WhatIf::default() };
-        what_if(&self.engine, &question).unwrap()
+        what_if(&self.engine, &self.ends, &question).unwrap()
     }
 
     /// Returns the blocking sets, one text each: `taint/x:NoSchedule + room/cpu`.

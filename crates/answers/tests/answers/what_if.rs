@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use vc_answers::{
-    Change, CycleLimit, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange, PodGroupChange,
-    QueueChange, SupposedKubelet, WhatIf, WhatIfResult, what_if,
+    Change, CycleLimit, ExpectedEnds, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange,
+    PodGroupChange, QueueChange, SupposedKubelet, WhatIf, WhatIfResult, what_if,
 };
 use vc_engine::{CycleTime, Effect};
 use vc_model::fixture::{START_MICROS, events_of};
@@ -154,7 +154,7 @@ fn ans_48_another_configuration_evicts() {
         kubelet: SupposedKubelet::None,
         ..WhatIf::default()
     };
-    let result = what_if(&it.engine, &gentle).unwrap();
+    let result = what_if(&it.engine, &it.ends, &gentle).unwrap();
     assert_eq!(rows(&result), ["evicted low-a preempt", "waits high AwaitsVictims"][..1]);
 }
 
@@ -188,7 +188,12 @@ fn ans_55_cycles_and_the_clock() {
     assert_eq!(rows(&it.what_if(vec![Change::Advance(1_800_000_000)])), ["+ j-a n1"]);
     let run = |cycles: CycleLimit| {
         let changes = vec![add_nodes("n1", 2)];
-        what_if(&full().engine, &WhatIf { changes, cycles, ..WhatIf::default() }).unwrap()
+        what_if(
+            &full().engine,
+            &ExpectedEnds::default(),
+            &WhatIf { changes, cycles, ..WhatIf::default() },
+        )
+        .unwrap()
     };
     let settled = run(CycleLimit::Settled);
     assert!(settled.is_settled && settled.cycles < 6, "{settled:?}");
@@ -212,7 +217,9 @@ fn ans_16_names_that_do_not_exist() {
     let it = full();
     let error = |change: Change| {
         let changes = vec![add_nodes("n1", 1), change];
-        what_if(&it.engine, &WhatIf { changes, ..WhatIf::default() }).unwrap_err().to_string()
+        what_if(&it.engine, &it.ends, &WhatIf { changes, ..WhatIf::default() })
+            .unwrap_err()
+            .to_string()
     };
     let selection = NodeSelection { names: vec!["n1".into(), "g9".into()], match_labels: None };
     assert_eq!(
@@ -285,7 +292,7 @@ proptest! {
             cycles: CycleLimit::Number(1),
             kubelet: SupposedKubelet::None,
         };
-        let result = what_if(&it.engine, &question).unwrap();
+        let result = what_if(&it.engine, &it.ends, &question).unwrap();
         it.why_with_start("j0");
         let supposed: Vec<String> =
             result.placed.iter().map(|row| format!("+ {} {}", row.pod.name, row.node)).collect();

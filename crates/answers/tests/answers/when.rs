@@ -1,9 +1,12 @@
 //! When a job starts. Specification: answers.md 20, cases 32, 40, 42, 43, 45.
 
 use proptest::prelude::*;
-use vc_answers::{Change, RemedyKind, StartAnswer, StartUnknown, expected_end};
-use vc_engine::Evaluator;
-use vc_model::fixture::{START_MICROS, task};
+use vc_answers::{
+    Change, EndSource, RemedyKind, StartAnswer, StartUnknown, Timeline, TimelineStep,
+};
+use vc_engine::{CycleTime, Evaluator};
+use vc_model::fixture::{START_MICROS, events_of, task};
+use vc_model::{ClusterEvent, ObjectKey};
 
 use crate::support::{Asked, conf, random_cases};
 
@@ -48,7 +51,7 @@ fn ans_40_ends_by_deadline_annotation_and_label() {
     let cluster = it.engine.cluster();
     let end = |name: &str| {
         let now = START_MICROS + 5_400_000_000;
-        let end = expected_end(cluster, task(cluster, &format!("{name}/a")), now)?;
+        let end = it.ends.end_of(cluster, task(cluster, &format!("{name}/a")), now)?;
         Some((seconds(Some(end.at_micros))?, end.source.as_str()))
     };
     for name in ["b", "c", "d"] {
@@ -266,4 +269,123 @@ proptest! {
         prop_assert_eq!(start.earliest_micros, start.expected_micros);
         prop_assert_eq!(start.waits_for.is_empty(), expected.is_none());
     }
+}
+
+/// A cluster in which jobs of the templates `etl` and `two` have run: pods end with the given run
+/// times in seconds, one after the other.
+fn learned(etl: &[i64]) -> (Asked, Timeline) {
+    let (mut timeline, mut text) = (Timeline::default(), "node n1 cpu=8\n".to_owned());
+    let owners = ["etl-28473829", "etl-x7k2p"].iter().cycle();
+    for (at, (run, owner)) in etl.iter().zip(owners).enumerate() {
+        let ended = 5_400 - run;
+        text.push_str(&format!(
+            "job e{at} owner={owner} running\n task a cpu=4 @n1 running started={ended}\n"
+        ));
+    }
+    let asked = Asked::new(&conf("enqueue, allocate", "priority gang predicates nodeorder"), &text);
+    let succeeded: Vec<ClusterEvent> = events_of(&text.replace("@n1 running", "@n1 succeeded"));
+    let now_micros = START_MICROS + 5_400_000_000;
+    timeline.learn(asked.engine.cluster(), &succeeded, now_micros);
+    // The same events bring nothing new once the cluster has seen them.
+    let mut asked = asked;
+    asked.cycle(succeeded.clone());
+    let known = format!("{timeline:?}");
+    timeline.learn(asked.engine.cluster(), &succeeded, now_micros + 1);
+    assert_eq!(format!("{timeline:?}"), known);
+    asked.ends = timeline.ends();
+    (asked, timeline)
+}
+
+#[test]
+fn ans_41_run_times_are_learned_from_pods_of_the_same_template_and_request() {
+    let runs: Vec<i64> =
+        vec![600, 500, 700, 900, 800, 1_000, 1_100, 1_200, 1_300, 1_400, 1_500, 1_600];
+    let (mut it, _) = learned(&runs);
+    // One of them runs now; another one has other requests, a third one another template.
+    it.cycle(events_of(
+        "job now owner=etl-99999 running\n task a cpu=4 @n1 running started=5400
+         job other owner=etl-7 running\n task a cpu=3 @n1 running started=5400
+         job third owner=web-1 running\n task a cpu=1 @n1 running started=5400
+         job j\n task a cpu=4",
+    ));
+    let it_start = start(&it, "j");
+    let times = [it_start.earliest_micros, it_start.expected_micros, it_start.latest_micros];
+    // The 2nd, 6th and 11th of twelve.
+    assert_eq!(times.map(seconds), [Some(6_000), Some(6_400), Some(6_900)]);
+    assert_eq!(awaited(&it_start), ["now n1 6400 learned"]);
+    assert_eq!(it_start.waits_for[0].end.source, EndSource::Learned(12));
+    assert!(!it_start.is_of_few);
+}
+
+#[test]
+fn ans_41_few_runs_are_said_to_be_few_and_one_is_none() {
+    let asked_after = |runs: &[i64]| {
+        let (mut it, _) = learned(runs);
+        it.cycle(events_of(
+            "job now owner=etl-99999 running\n task a cpu=4 x2 @n1 running started=5400\njob j\n task a cpu=4",
+        ));
+        start(&it, "j")
+    };
+    let few = asked_after(&[600, 500, 700]);
+    assert!(few.is_of_few);
+    let times = [few.earliest_micros, few.expected_micros, few.latest_micros];
+    assert_eq!(times.map(seconds), [Some(5_900), Some(6_000), Some(6_100)]);
+    assert_eq!(asked_after(&[600]).unknown, Some(StartUnknown::NoEnd(2)));
+    // What is stated comes before what is learned, and a deadline counts beside it.
+    let (mut it, _) = learned(&[600, 500, 700]);
+    it.cycle(events_of(&format!(
+        "job now owner=etl-99999 running\n task a cpu=4 @n1 running started=5400 {RUNTIME}=3h
+         job now2 owner=etl-99999 running\n task a cpu=4 @n1 running started=5400 deadline=60
+         job j\n task a cpu=4",
+    )));
+    assert_eq!(awaited(&start(&it, "j")), ["now2 n1 5460 deadline"]);
+}
+
+#[test]
+fn ans_44_predictions_are_compared_with_the_start() {
+    let key = ObjectKey::new("default", "j");
+    let told = |from: i64, at: i64, to: i64| StartAnswer {
+        earliest_micros: Some(from * 1_000_000),
+        expected_micros: Some(at * 1_000_000),
+        latest_micros: Some(to * 1_000_000),
+        ..StartAnswer::default()
+    };
+    let started_at = |start: i64| {
+        let mut timeline = Timeline::default();
+        timeline.told(&key, &told(1_000, 1_200, 1_400), 200_000_000);
+        // Only the first one counts.
+        timeline.told(&key, &told(1, 1, 1), 300_000_000);
+        let mut it = asked("node n1 cpu=8");
+        let events = events_of("job j\n task a cpu=4");
+        let now = CycleTime { unix_micros: start * 1_000_000 };
+        let (effects, report) = it.engine.cycle(events, now);
+        timeline.record(&TimelineStep {
+            cluster: it.engine.cluster(),
+            effects: &effects,
+            report: Some(&report),
+            cycle: 2,
+            now_micros: now.unix_micros,
+            took_micros: 1,
+            n_events: 1,
+        });
+        let outcomes = timeline.take_outcomes();
+        assert!(timeline.take_outcomes().is_empty(), "each is taken once");
+        (timeline.held(), outcomes[0].is_covered, outcomes[0].error_ratio)
+    };
+    assert_eq!(started_at(1_200), (Some((1, 1)), true, Some(0.0)));
+    assert_eq!(started_at(940), (Some((1, 1)), true, Some(-0.26)), "a minute is allowed");
+    assert_eq!(started_at(1_461), (Some((0, 1)), false, Some(0.261)));
+    assert_eq!(started_at(2_200).2, Some(1.0), "twice as late as told");
+}
+
+#[test]
+fn ans_37_an_end_that_passes_while_cycles_run_is_due_at_once() {
+    let text = format!(
+        "node n1 cpu=4
+         job a running\n task a cpu=2 @n1 running started=0 {RUNTIME}=100m
+         job b running\n task a cpu=2 @n1 running started=0 {RUNTIME}=6001s
+         job j\n task a cpu=4"
+    );
+    let start = start(&asked(&text), "j");
+    assert_eq!(seconds(start.expected_micros), Some(6_001), "not put off by doubling");
 }

@@ -292,6 +292,7 @@ fn pod_group(
         task_topology: task_topology(&record.annotations).map(Box::new),
         labels,
         annotations,
+        owner_name: record.owner_name.clone(),
         controller_uid: record.controller_uid.clone(),
         uid: record.uid,
         created_micros: record.created_micros,

@@ -72,7 +72,7 @@ impl Cluster {
             created_micros: group.created_micros,
             labels: (*group.labels).clone(),
             annotations: (*group.annotations).clone(),
-            owner_name: None,
+            owner_name: group.owner_name.clone(),
             controller_uid: group.controller_uid.clone(),
             min_member: row.min_available,
             min_task_member: row.task_min_available.clone(),

@@ -9,7 +9,9 @@ use crate::cluster::Cluster;
 use crate::cluster::apply::go_bool;
 use crate::device_share::{devices_of, group_of};
 use crate::duration::go_duration_micros;
+use crate::ids::JobId;
 use crate::record::{ObjectKey, PodCondition, PodPhase, PodRecord};
+use crate::run_template::RunTemplate;
 use crate::stated_run::StatedRun;
 use crate::status::TaskStatus;
 use crate::task::{Gates, QUEUE_GATE, Task};
@@ -33,11 +35,13 @@ impl Cluster {
         let cooling_until_micros = cooling_until_micros(&pod);
         let stated_run =
             StatedRun::of(&pod.labels, &pod.annotations).with_deadline(pod.active_deadline_seconds);
+        let run_template = RunTemplate::of(&pod.annotations, pod.owner_name.as_ref());
         let is_bare = job_key.is_none() && self.settings.bare_pods && self.schedules(&pod);
         let bare = is_bare.then(|| pod.clone());
         let (class, uncounted) = self.class_of(&mut pod);
         let bare_job = bare.map(|pod| self.bare_job(&pod, &class.request));
         let job = job_key.map(|key| self.job_row(&key)).or(bare_job);
+        let run_template = self.shared_template(job, run_template);
         let sub_job = job.map_or(0, |job| self.sub_job_for(job, &class.labels));
         let best_effort = class.request.is_empty();
         let device_group = class.device_demand.as_ref().and_then(|_| group_of(&pod));
@@ -77,6 +81,7 @@ impl Cluster {
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),
             stated_run: (!stated_run.is_empty()).then(|| Box::new(stated_run)),
+            run_template,
             started_micros: pod.started_micros,
             scheduled_micros: pod.scheduled_micros,
             preempted: pod.deleting && pod.evicted_by_scheduler,
@@ -93,6 +98,19 @@ impl Cluster {
             Some(last) => last.clone(),
             None => self.last_condition.insert(Arc::new(own)).clone(),
         }
+    }
+
+    /// Returns a template. Pods of one job have the same one, which they share.
+    fn shared_template(
+        &self,
+        job: Option<JobId>,
+        own: Option<RunTemplate>,
+    ) -> Option<Arc<RunTemplate>> {
+        let own = own?;
+        let last = job.and_then(|job| self.jobs[job].tasks.last());
+        let last = last.and_then(|&task| self.tasks[task].run_template.as_ref());
+        let equal = last.filter(|last| ***last == own).cloned();
+        Some(equal.unwrap_or_else(|| Arc::new(own)))
     }
 
     /// Returns the class, and why its request is not complete. Moves the fields out of the pod that

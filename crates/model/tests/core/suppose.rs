@@ -1,7 +1,9 @@
 //! Records made of rows, and supposed changes of rows. Specification: answers.md 9 (ANS-48).
 
+use std::sync::Arc;
+
 use vc_model::fixture::{self, cluster, job, node, queue, task};
-use vc_model::{Cluster, ClusterEvent, TaskStatus};
+use vc_model::{Cluster, ClusterEvent, PodGroup, TaskStatus};
 
 const CLUSTER: &str = "
     node n1 cpu=4 memory=8Gi gpu=8 zone=a taint=x:NoSchedule
@@ -9,7 +11,7 @@ const CLUSTER: &str = "
     queue root
     queue q1 weight=2 cap.cpu=4 cap.gpu=2 deserved.cpu=0 guarantee.memory=1Gi parent=root priority=5
     queue q2 cap.cpu=1500m deserved.memory=3
-    job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 inqueue sla=5m created=60
+    job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 inqueue sla=5m created=60 owner=etl-1
       policy p keys=idx size=2 min=1
       task a cpu=2 @n1 running role=ps priority=7
       task b cpu=1 x2 label.idx=0
@@ -100,4 +102,26 @@ fn ans_36_a_pod_says_how_long_it_runs() {
     assert_eq!(run("j/a").unwrap().deadline_micros, Some(60_000_000));
     assert_eq!(run("k/a").unwrap().runtime_micros, Some(3_600_000_000));
     assert_eq!(run("k/b"), None);
+}
+
+#[test]
+fn ans_36_templates_come_from_annotations_and_owners() {
+    let mut cluster = cluster(
+        "job j owner=etl-28473829\n task a cpu=1 owner=etl-28473829-w x2
+         job k annotation.reservation.volcano.sh/template=mine\n task a cpu=1 owner=web-x7k2p",
+    );
+    let of_job = |cluster: &Cluster, name: &str| {
+        let group = cluster.jobs[job(cluster, name)].pod_group.as_ref();
+        group.and_then(PodGroup::run_template).map(|it| (it.name.to_string(), it.is_stated))
+    };
+    assert_eq!(of_job(&cluster, "j"), Some(("etl".to_owned(), false)));
+    assert_eq!(of_job(&cluster, "k"), Some(("mine".to_owned(), true)));
+    let of_pod = |path: &str| cluster.tasks[task(&cluster, path)].run_template.clone().unwrap();
+    assert_eq!(&*of_pod("j/a-0").name, "etl-28473829-w");
+    assert!(Arc::ptr_eq(&of_pod("j/a-0"), &of_pod("j/a-1")), "pods of a job share it");
+    assert_eq!(&*of_pod("k/a").name, "web");
+    // A record that is made of the row has the same template.
+    let record = cluster.pod_group_record(job(&cluster, "j")).unwrap();
+    cluster.apply(ClusterEvent::PodGroupApplied(Box::new(record)));
+    assert_eq!(of_job(&cluster, "j"), Some(("etl".to_owned(), false)));
 }

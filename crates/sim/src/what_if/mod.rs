@@ -6,7 +6,7 @@ mod live;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use vc_answers::{Change, LiveObject, WhatIfError, WhatIfResult, what_if as answer};
+use vc_answers::{Change, ExpectedEnds, LiveObject, WhatIfError, WhatIfResult, what_if as answer};
 use vc_model::ObjectKey;
 use vc_objects::input::{self, Input, InputError, InputObject};
 use vc_objects::what_if::{MOST_BYTES, WhatIfAsked, WhatIfTexts, split, understand};
@@ -70,7 +70,8 @@ pub fn what_if(options: &WhatIfOptions) -> Result<WhatIfAnswer, WhatIfFailure> {
         let place = places.get(error.change).map_or("", |place| &**place);
         WhatIfFailure::Change(format!("{place}{}: {}", error.field, error.message))
     };
-    let mut result = answer(simulation.engine_after_cycle(), &question).map_err(named)?;
+    let mut result = answer(simulation.engine_after_cycle(), &ExpectedEnds::default(), &question)
+        .map_err(named)?;
     result.warnings.splice(0..0, warnings);
     Ok(WhatIfAnswer { result, owners: OwnerNames::of(&simulation), problems, is_broken })
 }

@@ -5,7 +5,9 @@ mod evicted;
 mod names;
 
 use serde::Serialize;
-use vc_answers::{Depth, Explanation, add_start, explain, explain_not_ours, explain_waiting};
+use vc_answers::{
+    Depth, ExpectedEnds, Explanation, add_start, explain, explain_not_ours, explain_waiting,
+};
 use vc_page::{ExplanationJson, ExplanationListJson, StateSource, why_list_text, why_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
@@ -80,7 +82,9 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
             }
             Ok(Found::Ours(subject)) => {
                 let mut one = explain(&mut state, subject, Depth::Full);
-                add_start(simulation.engine_after_cycle(), &state, subject, &mut one);
+                let ends = ExpectedEnds::default();
+                let engine = simulation.engine_after_cycle();
+                add_start(engine, (&state, &ends), subject, &mut one);
                 let mut one = json(&one);
                 let group = format!("{}/{}", one.subject.namespace, one.subject.name);
                 let own = evictions.iter().filter(|row| row.is_about(&group));
