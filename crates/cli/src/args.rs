@@ -51,6 +51,10 @@ pub(crate) struct Arguments {
         global = true
     )]
     service: (String, String),
+    /// ServiceAccount whose rights are used where the kubeconfig has a client certificate and no token;
+    /// absent: that of the Service, with `-admin` behind its name.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
+    service_account: Option<(String, String)>,
     /// CA of --server.
     #[arg(long, value_name = "FILE", global = true)]
     certificate_authority: Option<PathBuf>,
@@ -218,6 +222,7 @@ impl Arguments {
             context: self.context.clone(),
             server: self.server.clone(),
             service: self.service.clone(),
+            service_account: self.service_account.clone(),
             authority: self.certificate_authority.clone(),
             is_insecure: self.insecure_skip_tls_verify,
         }

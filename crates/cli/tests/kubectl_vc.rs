@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
+use axum::extract::Path as Segment;
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::{get, post};
@@ -167,6 +168,7 @@ async fn ans_88_the_service_is_asked_through_the_api_server() {
     let called = call(&words, &kubeconfig_of(folder.path(), "secret", &url));
     assert!(text(&called.stdout).starts_with("ml/train (job, "), "{}", text(&called.stderr));
     let url = serve_proxy(None).await;
+    let old = url.clone();
     let called = call(&words, &kubeconfig_of(folder.path(), "secret", &url));
     let expected = "error: no answer from Service sched/ask: no endpoints available for service \
         \"https:ask:answers\"\nhint: is the scheduler installed with answers.enabled? ";
@@ -177,7 +179,52 @@ async fn ans_88_the_service_is_asked_through_the_api_server() {
     let without = folder.path().join("without");
     std::fs::write(&without, config.replace("\"token\":\"secret\"", "")).unwrap();
     let called = call(&words, &without);
-    assert!(text(&called.stderr).starts_with("error: the kubeconfig has no token"));
+    let expected = "error: the kubeconfig has no token, and none of ServiceAccount sched/ask-admin is \
+        given: ";
+    assert!(text(&called.stderr).starts_with(expected), "{}", text(&called.stderr));
+    // One who may have the token of a ServiceAccount asks with its rights.
+    let url = serve_accounts(explanation()).await;
+    std::fs::write(&without, config.replace("\"token\":\"secret\"", "").replace(&old, &url))
+        .unwrap();
+    let called = call(&words, &without);
+    assert!(text(&called.stdout).starts_with("ml/train (job, "), "{}", text(&called.stderr));
+    let other = [&words[..], &["--service-account", "sched/other"]].concat();
+    let refused = call(&other, &without);
+    let expected = "error: the kubeconfig has no token, and none of ServiceAccount sched/other is \
+        given: serviceaccounts \"other\" is forbidden\nhint: ";
+    assert!(text(&refused.stderr).starts_with(expected), "{}", text(&refused.stderr));
+}
+
+/// The same with an API server that gives everybody a token of one ServiceAccount.
+async fn serve_accounts(explanation: String) -> String {
+    let answer = move |headers: HeaderMap| async move {
+        let token = headers.get("x-answers-authorization").map(|value| value.to_str().unwrap());
+        assert_eq!((token, headers.get("authorization")), (Some("Bearer of-account"), None));
+        explanation
+    };
+    let give = |Segment(name): Segment<String>, body: String| async move {
+        let asked: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            (&asked["kind"], &asked["spec"]["expirationSeconds"]),
+            (&"TokenRequest".into(), &600.into())
+        );
+        if name == "ask-admin" {
+            return (StatusCode::CREATED, r#"{"status": {"token": "of-account"}}"#.to_owned());
+        }
+        let message = format!("serviceaccounts {name:?} is forbidden");
+        let status = serde_json::json!({"apiVersion": "v1", "kind": "Status", "status": "Failure",
+            "code": 403, "reason": "Forbidden", "message": message});
+        (StatusCode::FORBIDDEN, status.to_string())
+    };
+    let service = "/api/v1/namespaces/sched/services/https:ask:answers/proxy";
+    let path = format!("{service}{BASE}/namespaces/ml/explanations/train");
+    let routes = Router::new()
+        .route(&path, get(answer))
+        .route("/api/v1/namespaces/sched/serviceaccounts/{name}/token", post(give));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    format!("http://{address}")
 }
 
 /// A scheduler that answers changes with the path and the body that it got.

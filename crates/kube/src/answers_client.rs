@@ -4,17 +4,16 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, IF_NONE_MATCH,
-};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_DISPOSITION, CONTENT_TYPE, IF_NONE_MATCH};
 use http::request::Builder;
-use http::{HeaderValue, Request, Response, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
-use kube::client::{Body, ConfigExt};
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::{Client, Config};
-use tower::{BoxError, Layer, ServiceExt, service_fn};
+
+use crate::answers_token::AnswersToken;
 
 /// Path of the answers at their server.
 const BASE: &str = "/apis/answers.volcano.sh/v1";
@@ -32,6 +31,9 @@ pub struct AnswersAccess {
     pub server: Option<String>,
     /// Namespace and name of the Service.
     pub service: (String, String),
+    /// Namespace and name of the ServiceAccount whose rights are used if the kubeconfig has a client
+    /// certificate and no token. `None`: that of the Service, with `-admin` behind its name.
+    pub service_account: Option<(String, String)>,
     /// CA of `server`. `None`: that of the system.
     pub authority: Option<PathBuf>,
     /// Whoever answers at `server` is believed.
@@ -45,11 +47,15 @@ pub enum AnswersError {
     Kubeconfig(#[from] KubeconfigError),
     #[error("{0:?}: not a URL\nhint: write it like https://127.0.0.1:11253")]
     Server(String),
-    #[error(
-        "the kubeconfig has no token, and the API server does not pass client certificates on\n\
-         hint: give --server URL, or a context whose user has a token"
-    )]
+    #[error("the kubeconfig has no token any more\nhint: log in again")]
     NoToken,
+    /// The API server does not pass client certificates on.
+    #[error(
+        "the kubeconfig has no token, and none of ServiceAccount {account} is given: {error}\n\
+         hint: ask for the right to create serviceaccounts/token there, name another one with \
+         --service-account, use a context whose user has a token, or --local"
+    )]
+    NoAccountToken { account: String, error: String },
     #[error("the token cannot be sent: {0}")]
     Token(String),
     #[error("client: {0}")]
@@ -65,7 +71,7 @@ pub enum AnswersError {
 pub struct AnswersClient {
     client: Client,
     prefix: String,
-    token: Option<HeaderValue>,
+    token: Option<AnswersToken>,
     /// For messages.
     place: String,
     /// Namespace of the context.
@@ -96,8 +102,10 @@ impl AnswersClient {
                 (String::new(), None, server.clone())
             }
             None => {
-                let token = bearer(&config).await?.ok_or(AnswersError::NoToken)?;
                 let (namespace, name) = &access.service;
+                let account = || (namespace.clone(), format!("{name}-admin"));
+                let account = access.service_account.clone().unwrap_or_else(account);
+                let token = AnswersToken::new(&config, &account).await?;
                 let service =
                     format!("/api/v1/namespaces/{namespace}/services/https:{name}:answers/proxy");
                 (service, Some(token), format!("Service {namespace}/{name}"))
@@ -161,7 +169,7 @@ impl AnswersClient {
             }
         }
         if let Some(token) = &self.token {
-            passed = passed.header(OWN_AUTHORIZATION, token);
+            passed = passed.header(OWN_AUTHORIZATION, token.value().await?);
         }
         let passed = passed.body(Body::from(body.to_vec()));
         let passed = passed.map_err(|error| AnswersError::Token(error.to_string()))?;
@@ -177,7 +185,7 @@ impl AnswersClient {
 
     async fn send(&self, mut request: Builder, body: Vec<u8>) -> Result<String, AnswersError> {
         if let Some(token) = &self.token {
-            request = request.header(OWN_AUTHORIZATION, token);
+            request = request.header(OWN_AUTHORIZATION, token.value().await?);
         }
         let request = request.body(body);
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
@@ -234,17 +242,4 @@ fn url(text: &str) -> Result<Uri, AnswersError> {
         Some(_) => Ok(uri),
         None => Err(AnswersError::Server(text.to_owned())),
     }
-}
-
-/// The `Authorization` that kube would send; `None`: it sends none.
-async fn bearer(config: &Config) -> Result<Option<HeaderValue>, AnswersError> {
-    let Some(layer) = config.auth_layer().map_err(AnswersError::Build)? else { return Ok(None) };
-    let seen = service_fn(|request: Request<Body>| async move {
-        let token = request.headers().get(AUTHORIZATION).cloned();
-        Ok::<_, BoxError>(Response::new(token))
-    });
-    let request = Request::new(Body::empty());
-    let seen = layer.layer(seen).oneshot(request).await;
-    let seen = seen.map_err(|error| AnswersError::Token(error.to_string()))?;
-    Ok(seen.into_body())
 }

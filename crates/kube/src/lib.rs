@@ -2,6 +2,7 @@
 //! request. Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
 
 mod answers_client;
+mod answers_token;
 mod backlog;
 mod bind;
 mod call;

@@ -299,6 +299,11 @@ impl Cluster {
         &self.classes[self.tasks[task].class]
     }
 
+    /// True if a Service or a workload selects pods, by which others spread.
+    pub fn has_pod_selectors(&self) -> bool {
+        !self.selectors.is_empty()
+    }
+
     /// True if the task may run in any revocable zone. All tasks of its class agree in this.
     pub fn is_for_revocable_zones(&self, task: TaskId) -> bool {
         self.classes[self.tasks[task].class].any_revocable_zone

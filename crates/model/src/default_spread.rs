@@ -62,6 +62,11 @@ struct Service {
 }
 
 impl ServiceSelectors {
+    /// True if no Service and no workload selects pods.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.controllers.is_empty()
+    }
+
     /// Returns the selector of an object. Returns `None` if the object adds nothing to any
     /// constraint.
     pub(crate) fn get(&self, kind: SelectorKind, key: &ObjectKey) -> Option<LabelSelector> {

@@ -11,6 +11,7 @@ pub mod live;
 mod scope;
 pub mod what_if;
 pub mod workload;
+pub mod written;
 
 pub use cluster_objects::ClusterObjects;
 pub use scope::is_namespaced;

@@ -7,6 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use crate::scenario::scenario_text;
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
@@ -30,6 +31,8 @@ pub struct ReplayOptions {
     pub kind: Option<String>,
     /// Another configuration, with which the last cycle is decided, too.
     pub conf: Option<PathBuf>,
+    /// A new file for the last cycle as a scenario.
+    pub to_scenario: Option<PathBuf>,
 }
 
 /// Why there was no replay.
@@ -57,6 +60,9 @@ pub enum ReplayError {
     /// The other configuration cannot be read. The text names the file.
     #[error("{0}")]
     Conf(String),
+    /// The scenario cannot be written. The text names the file.
+    #[error("{0}")]
+    Scenario(String),
     /// The job is unknown, or its name is ambiguous.
     #[error("{0}")]
     Why(String),
@@ -89,7 +95,10 @@ pub struct ReplayResult {
     /// Why the job waits after the last cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<ExplanationJson>>,
-    /// Problems with the other configuration.
+    /// Where the scenario that was written decides otherwise than the cycle did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scenario_differences: Vec<String>,
+    /// Problems with the other configuration, and what a scenario lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -138,18 +147,22 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     let other = options.conf.as_deref().map(|conf| configuration(conf, &mut result)).transpose()?;
     let mut report = None;
     while replay.next_cycle() <= until && result.is_same() {
-        let before =
-            other.as_ref().and_then(|conf| Some((conf, before_cycle(&mut replay, until)?)));
+        let wants_state = other.is_some() || options.to_scenario.is_some();
+        let before = wants_state.then(|| before_cycle(&mut replay, until)).flatten();
         let Some(step) = replay.step() else { break };
         result.add(&step);
-        if let Some((conf, (mut engine, batch))) = before {
-            engine.configure(conf);
-            let changed = batch.repeat(&mut engine).effects;
-            result.with_conf = Some(ComparedOutput::new(step.cycle, &step.effects, &changed));
+        if let Some((engine, batch)) = before {
+            if let Some(path) = &options.to_scenario {
+                write_scenario(path, (&engine, batch.clone()), &step, &mut result)?;
+            }
+            if let Some(conf) = &other {
+                result.with_conf = Some(decide_otherwise(conf, (engine, batch), &step));
+            }
         }
         report = step.report.or(report);
     }
-    let wants_cycle = options.at.is_some() || options.until.is_some() || other.is_some();
+    let is_of_cycle = other.is_some() || options.to_scenario.is_some();
+    let wants_cycle = options.at.is_some() || options.until.is_some() || is_of_cycle;
     if result.n_cycles == 0 && (wants_cycle || options.why.is_some()) {
         return Err(match first == last {
             true => ReplayError::NoInputs(name.to_owned()),
@@ -169,6 +182,38 @@ fn before_cycle(replay: &mut Replay, cycle: u64) -> Option<(Engine, EngineBatch)
     replay.run_commands();
     let batch = replay.next_batch().filter(|batch| batch.kind == BatchKind::Cycle)?;
     (replay.next_cycle() == cycle).then(|| (replay.engine().copy(), batch))
+}
+
+/// Decides a cycle with another configuration.
+fn decide_otherwise(
+    conf: &vc_conf::Config,
+    (mut engine, batch): (Engine, EngineBatch),
+    step: &ReplayStep,
+) -> ComparedOutput {
+    engine.configure(conf);
+    let changed = batch.repeat(&mut engine).effects;
+    ComparedOutput::new(step.cycle, &step.effects, &changed)
+}
+
+/// Writes a cycle as a scenario into a new file.
+fn write_scenario(
+    path: &Path,
+    (engine, batch): (&Engine, EngineBatch),
+    step: &ReplayStep,
+    result: &mut ReplayResult,
+) -> Result<(), ReplayError> {
+    let name = path.display().to_string();
+    let failed = |error: String| ReplayError::Scenario(format!("{name}: {error}"));
+    let mut before = engine.copy();
+    before.apply(batch.events);
+    let scenario = scenario_text(&before, &step.effects, batch.now.unix_micros).map_err(failed)?;
+    let mut file = File::create_new(path).map_err(|error| failed(error.to_string()))?;
+    io::Write::write_all(&mut file, scenario.text.as_bytes())
+        .map_err(|error| failed(error.to_string()))?;
+    let lacks = scenario.left_out.iter().map(|what| format!("{name}: it has no {what}"));
+    result.warnings.extend(lacks);
+    result.scenario_differences = scenario.differences;
+    Ok(())
 }
 
 /// Reads the other configuration. Its warnings become those of the result.
@@ -238,6 +283,7 @@ impl ReplayResult {
             difference: None,
             with_conf: None,
             explanation: None,
+            scenario_differences: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -256,9 +302,9 @@ impl ReplayResult {
         }
     }
 
-    /// True if everything was decided as it was recorded.
+    /// True if everything was decided as it was recorded, also by the scenario that was written.
     pub fn is_same(&self) -> bool {
-        self.difference.is_none()
+        self.difference.is_none() && self.scenario_differences.is_empty()
     }
 
     /// Returns why the job waits that was asked about.
@@ -298,8 +344,14 @@ impl ReplayResult {
                 );
             }
         }
-        if !self.is_same() {
+        if self.difference.is_some() {
             out.push_str("the replay ended there\n");
+        }
+        if !self.scenario_differences.is_empty() {
+            out.push_str("the scenario decides otherwise than the cycle did:\n");
+            for difference in &self.scenario_differences {
+                let _ = writeln!(out, "  {difference}");
+            }
         }
         if let Some(compared) = &self.with_conf {
             out.push_str(&compared.text());

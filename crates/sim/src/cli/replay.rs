@@ -16,7 +16,8 @@ const EXAMPLES: &str = "\
 Examples, with a file of kubectl vc bundle:
   vcsim replay bundle-48211.tar.gz
   vcsim replay --until 48190 --why ml/train bundle-48211.tar.gz
-  vcsim replay --conf scheduler.conf bundle-48211.tar.gz";
+  vcsim replay --conf scheduler.conf bundle-48211.tar.gz
+  vcsim replay --until 48190 --to-scenario incident.yaml bundle-48211.tar.gz";
 
 /// Decide the last minutes of a scheduler once more, out of a bundle.
 ///
@@ -37,6 +38,9 @@ pub(crate) struct ReplayArgs {
     /// Decide the last cycle also with this configuration, and print what differs.
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
+    /// Write the last cycle into this new file, as a scenario that vcsim test runs.
+    #[arg(long, value_name = "FILE")]
+    to_scenario: Option<PathBuf>,
     /// Form of the result.
     #[arg(short, long, value_enum, default_value_t = ReplayOutput::Text)]
     output: ReplayOutput,
@@ -53,8 +57,9 @@ enum ReplayOutput {
 
 impl ReplayArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let Self { at, until, why, conf, output, file } = self;
-        let result = match replay(&ReplayOptions { file, at, until, why, kind: None, conf }) {
+        let Self { at, until, why, conf, to_scenario, output, file } = self;
+        let options = ReplayOptions { file, at, until, why, kind: None, conf, to_scenario };
+        let result = match replay(&options) {
             Ok(result) => result,
             Err(error) => return fail(&escape_lines(&error.to_string())),
         };

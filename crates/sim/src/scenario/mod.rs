@@ -8,9 +8,11 @@ mod junit;
 mod outcome;
 mod rewrite;
 mod suite;
+mod written;
 
 pub use file::{Scenario, ScenarioError};
 pub use outcome::{GroupState, ScenarioOutcome};
 pub use suite::{
     EvaluatorChoice, ScenarioSuite, ScenarioVerdict, SuiteReport, TestedScenario, Write, run,
 };
+pub use written::{ScenarioText, scenario_text};

@@ -120,7 +120,7 @@ impl Scenario {
 }
 
 impl ScenarioOutcome {
-    fn note(&mut self, effect: &Effect) {
+    pub(super) fn note(&mut self, effect: &Effect) {
         match effect {
             Effect::Bind { pod, node, .. } => self.binds.push((pod.to_string(), node.to_string())),
             Effect::Evict { pod, .. } => self.evictions.push(pod.to_string()),

@@ -55,7 +55,7 @@ fn is_filler(line: &str) -> bool {
 }
 
 /// The keys that the file has, or the usual ones when it has none.
-fn render(expect: Option<&Expectations>, outcome: &ScenarioOutcome) -> String {
+pub(super) fn render(expect: Option<&Expectations>, outcome: &ScenarioOutcome) -> String {
     let none = Expectations::default();
     let expect = expect.unwrap_or(&none);
     let has_keys = expect.binds.is_some()

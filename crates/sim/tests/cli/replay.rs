@@ -169,3 +169,21 @@ fn ans_104_the_first_difference_is_shown() {
     assert!(lines[2].starts_with("  replayed  bind default/"), "{}", lines[2]);
     assert_eq!(lines[3], "the replay ended there");
 }
+
+#[test]
+fn ans_107_a_cycle_becomes_a_scenario_that_passes() {
+    let path = bundle("replay_scenario");
+    let file = folder("replay_scenario_file").join("incident.yaml");
+    let file = file.to_str().unwrap();
+    let called = vcsim(&["replay", "--until", "1", "--to-scenario", file, &path]);
+    assert_eq!((called.code, &*called.stderr), (0, ""), "{}", called.stdout);
+    let tested = vcsim(&["test", file]);
+    let expected = "ok    incident/cycle-1\n1 passed, 0 failed\n";
+    assert_eq!((tested.code, &*tested.stdout), (0, expected), "{}", tested.stderr);
+    let text = std::fs::read_to_string(file).unwrap();
+    assert_eq!(text.matches("kind: Node\n").count(), 4, "{text}");
+    // What is there is not overwritten.
+    let again = vcsim(&["replay", "--until", "1", "--to-scenario", file, &path]);
+    assert!(again.stderr.contains("incident.yaml: File exists"), "{}", again.stderr);
+    assert_eq!((again.code, std::fs::read_to_string(file).unwrap()), (1, text));
+}

@@ -1,0 +1,159 @@
+//! A cycle that was decided as a scenario: its state as objects, its decisions as what is expected.
+//! Specification: answers.md 15 (ANS-107).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use vc_answers::time_text;
+use vc_engine::{Effect, Engine, Evaluator};
+use vc_model::Settings;
+use vc_objects::written::{WrittenObjects, written_objects};
+
+use super::compare::differences;
+use super::file::Scenario;
+use super::outcome::ScenarioOutcome;
+use super::rewrite::render;
+
+/// A scenario as text.
+pub struct ScenarioText {
+    /// The contents of the file.
+    pub text: String,
+    /// What is known of the cluster and is not in it, in words.
+    pub left_out: Vec<String>,
+    /// Where the scenario decides otherwise than the cycle did, one line each.
+    pub differences: Vec<String>,
+}
+
+/// The file as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenScenario<'a> {
+    name: String,
+    about: String,
+    scheduler_conf: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    flags: BTreeMap<&'static str, Value>,
+    now: String,
+    objects: &'a [Value],
+}
+
+/// Writes a cycle. The engine is in the state before it, with all events applied; the effects are what
+/// the cycle decided at that time, in microseconds since 1970.
+///
+/// # Errors
+/// The configuration or an object cannot be written.
+pub fn scenario_text(
+    engine: &Engine,
+    effects: &[Effect],
+    now_micros: i64,
+) -> Result<ScenarioText, String> {
+    let cycle = engine.n_cycles() + 1;
+    let WrittenObjects { objects, left_out } = written_objects(engine.cluster());
+    let (flags, is_complete) = flags(&engine.cluster().settings);
+    let mut left_out: Vec<String> = left_out.into_iter().map(str::to_owned).collect();
+    if !is_complete {
+        left_out.push("flags about feature gates, shards, divisions and volumes".to_owned());
+    }
+    let file = WrittenScenario {
+        name: format!("incident/cycle-{cycle}"),
+        about: format!("What was decided in cycle {cycle}, out of a bundle."),
+        scheduler_conf: engine.config().without_secrets().file_text()?,
+        flags,
+        now: time_text(now_micros),
+        objects: &objects,
+    };
+    let written = serde_yaml::to_string(&file).map_err(|error| error.to_string())?;
+    let mut outcome = ScenarioOutcome::default();
+    effects.iter().for_each(|effect| outcome.note(effect));
+    let text = format!("{written}{}", render(None, &outcome));
+    let differences = verified(&text)?;
+    Ok(ScenarioText { text, left_out, differences })
+}
+
+/// Runs a scenario. Returns where it decides otherwise than it expects.
+fn verified(text: &str) -> Result<Vec<String>, String> {
+    let name: Arc<str> = "scenario".into();
+    let scenario = Scenario::parse(&name, text).map_err(|error| error.to_string())?;
+    let outcome = scenario.run(Evaluator::Fast).map_err(|error| error.to_string())?;
+    Ok(scenario.expect.as_ref().map_or(Vec::new(), |expect| differences(expect, &outcome)))
+}
+
+/// Returns the flags that differ from their defaults, and whether these are all.
+fn flags(settings: &Settings) -> (BTreeMap<&'static str, Value>, bool) {
+    let defaults = Settings::default();
+    let mut flags = BTreeMap::new();
+    if settings.scheduler_names != defaults.scheduler_names {
+        let names = settings.scheduler_names.iter().map(|name| Value::from(&**name));
+        flags.insert("scheduler-name", names.collect());
+    }
+    if settings.default_queue != defaults.default_queue {
+        flags.insert("default-queue", (&*settings.default_queue).into());
+    }
+    if !settings.node_selector.is_empty() {
+        let pairs = settings.node_selector.iter();
+        let pairs: Vec<String> = pairs.map(|(label, value)| format!("{label}:{value}")).collect();
+        flags.insert("node-selector", pairs.into());
+    }
+    if settings.bare_pods {
+        flags.insert("bare-pods", "schedule".into());
+    }
+    let written = Settings {
+        scheduler_names: settings.scheduler_names.clone(),
+        default_queue: settings.default_queue.clone(),
+        node_selector: settings.node_selector.clone(),
+        bare_pods: settings.bare_pods,
+        // Neither is decided by flags.
+        dynamic_resources: settings.dynamic_resources,
+        utc_offset: settings.utc_offset,
+        ..defaults
+    };
+    // Settings have no equality; their texts have all fields.
+    (flags, format!("{written:?}") == format!("{settings:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use vc_engine::EngineOptions;
+    use vc_objects::input::scenario_files;
+
+    use super::*;
+    use crate::simulation::{Setup, Simulation};
+
+    /// Writes the first cycle of a scenario. Returns `None` if there is nothing to compare.
+    fn rewritten(scenario: &Scenario) -> Option<ScenarioText> {
+        let setup = Setup {
+            options: EngineOptions { evaluator: Evaluator::Fast, ..scenario.options.clone() },
+            config: &scenario.config,
+            objects: scenario.objects.clone(),
+            now_micros: scenario.now_micros,
+            kubelet: scenario.kubelet,
+        };
+        let (mut simulation, ..) = Simulation::new(setup);
+        let before = simulation.engine_after_cycle().copy();
+        let cycle = simulation.cycle();
+        Some(scenario_text(&before, &cycle.effects, scenario.now_micros).unwrap())
+    }
+
+    #[test]
+    fn ans_107_the_scenarios_of_the_project_are_written_and_decide_the_same() {
+        let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scenarios"));
+        let files = scenario_files(&[folder]).unwrap();
+        let (mut n_same, mut failed) = (0, Vec::new());
+        for file in files {
+            let Ok(scenario) = Scenario::read(&file) else { continue };
+            let Some(written) = rewritten(&scenario) else { continue };
+            match written.differences.is_empty() {
+                true => n_same += 1,
+                // What is left out may be what decides.
+                false if !written.left_out.is_empty() => {}
+                false => failed.push(format!("{}: {:#?}", file.display(), written.differences)),
+            }
+        }
+        assert!(failed.is_empty(), "{} same, {} differ: {failed:#?}", n_same, failed.len());
+        assert!(300 < n_same, "{n_same}");
+    }
+}
