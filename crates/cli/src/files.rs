@@ -101,8 +101,16 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
         None => name.to_owned(),
     };
     let (file, why) = (file.to_owned(), Some(why));
-    let options =
-        ReplayOptions { file, at: None, until: None, why, kind, conf: None, to_scenario: None };
+    let options = ReplayOptions {
+        file,
+        at: None,
+        until: None,
+        why,
+        kind,
+        conf: None,
+        to_scenario: None,
+        anonymize: false,
+    };
     let replayed = replay(&options).map_err(|error| error.to_string())?;
     if !replayed.is_same() {
         eprint!("{}", escape_lines(&replayed.text()));

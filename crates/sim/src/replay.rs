@@ -7,7 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use crate::scenario::scenario_text;
+use crate::scenario::{ScenarioNames, scenario_text};
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
@@ -33,6 +33,8 @@ pub struct ReplayOptions {
     pub conf: Option<PathBuf>,
     /// A new file for the last cycle as a scenario.
     pub to_scenario: Option<PathBuf>,
+    /// True if the scenario has numbers in place of names.
+    pub anonymize: bool,
 }
 
 /// Why there was no replay.
@@ -153,7 +155,11 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
         result.add(&step);
         if let Some((engine, batch)) = before {
             if let Some(path) = &options.to_scenario {
-                write_scenario(path, (&engine, batch.clone()), &step, &mut result)?;
+                let names = match options.anonymize {
+                    true => ScenarioNames::Anonymous,
+                    false => ScenarioNames::Real,
+                };
+                write_scenario((path, names), (&engine, batch.clone()), &step, &mut result)?;
             }
             if let Some(conf) = &other {
                 result.with_conf = Some(decide_otherwise(conf, (engine, batch), &step));
@@ -197,7 +203,7 @@ fn decide_otherwise(
 
 /// Writes a cycle as a scenario into a new file.
 fn write_scenario(
-    path: &Path,
+    (path, names): (&Path, ScenarioNames),
     (engine, batch): (&Engine, EngineBatch),
     step: &ReplayStep,
     result: &mut ReplayResult,
@@ -206,7 +212,8 @@ fn write_scenario(
     let failed = |error: String| ReplayError::Scenario(format!("{name}: {error}"));
     let mut before = engine.copy();
     before.apply(batch.events);
-    let scenario = scenario_text(&before, &step.effects, batch.now.unix_micros).map_err(failed)?;
+    let now_micros = batch.now.unix_micros;
+    let scenario = scenario_text(&before, &step.effects, now_micros, names).map_err(failed)?;
     let mut file = File::create_new(path).map_err(|error| failed(error.to_string()))?;
     io::Write::write_all(&mut file, scenario.text.as_bytes())
         .map_err(|error| failed(error.to_string()))?;

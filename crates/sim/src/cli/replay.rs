@@ -41,6 +41,9 @@ pub(crate) struct ReplayArgs {
     /// Write the last cycle into this new file, as a scenario that vcsim test runs.
     #[arg(long, value_name = "FILE")]
     to_scenario: Option<PathBuf>,
+    /// With --to-scenario: numbers in place of names, so that it can be shown to others.
+    #[arg(long, requires = "to_scenario")]
+    anonymize: bool,
     /// Form of the result.
     #[arg(short, long, value_enum, default_value_t = ReplayOutput::Text)]
     output: ReplayOutput,
@@ -57,8 +60,9 @@ enum ReplayOutput {
 
 impl ReplayArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let Self { at, until, why, conf, to_scenario, output, file } = self;
-        let options = ReplayOptions { file, at, until, why, kind: None, conf, to_scenario };
+        let Self { at, until, why, conf, to_scenario, anonymize, output, file } = self;
+        let options =
+            ReplayOptions { file, at, until, why, kind: None, conf, to_scenario, anonymize };
         let result = match replay(&options) {
             Ok(result) => result,
             Err(error) => return fail(&escape_lines(&error.to_string())),

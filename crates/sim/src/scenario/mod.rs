@@ -1,6 +1,7 @@
 //! Scheduling behaviour as data: a cluster, a configuration, and what cycles must decide.
 //! Format: tests/scenarios/README.md.
 
+mod anonymous;
 mod compare;
 mod file;
 mod flags;
@@ -15,4 +16,4 @@ pub use outcome::{GroupState, ScenarioOutcome};
 pub use suite::{
     EvaluatorChoice, ScenarioSuite, ScenarioVerdict, SuiteReport, TestedScenario, Write, run,
 };
-pub use written::{ScenarioText, scenario_text};
+pub use written::{ScenarioNames, ScenarioText, scenario_text};

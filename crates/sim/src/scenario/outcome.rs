@@ -120,6 +120,13 @@ impl Scenario {
 }
 
 impl ScenarioOutcome {
+    /// Returns the binds and evictions with other names of pods and nodes.
+    pub(super) fn renamed(&self, name: impl Fn(&str) -> String) -> Self {
+        let binds = self.binds.iter().map(|(pod, node)| (name(pod), name(node)));
+        let evictions = self.evictions.iter().map(|pod| name(pod));
+        Self { binds: binds.collect(), evictions: evictions.collect(), ..Self::default() }
+    }
+
     pub(super) fn note(&mut self, effect: &Effect) {
         match effect {
             Effect::Bind { pod, node, .. } => self.binds.push((pod.to_string(), node.to_string())),

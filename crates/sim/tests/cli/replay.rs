@@ -187,3 +187,20 @@ fn ans_107_a_cycle_becomes_a_scenario_that_passes() {
     assert!(again.stderr.contains("incident.yaml: File exists"), "{}", again.stderr);
     assert_eq!((again.code, std::fs::read_to_string(file).unwrap()), (1, text));
 }
+
+#[test]
+fn ans_102_a_scenario_without_names_decides_the_same() {
+    let path = bundle("replay_anonymous");
+    let file = folder("replay_anonymous_file").join("incident.yaml");
+    let file = file.to_str().unwrap();
+    let called = vcsim(&["replay", "--until", "1", "--anonymize", "--to-scenario", file, &path]);
+    assert_eq!((called.code, &*called.stderr), (0, ""), "{}", called.stdout);
+    let tested = vcsim(&["test", file]);
+    assert_eq!(tested.code, 0, "{}{}", tested.stdout, tested.stderr);
+    let text = std::fs::read_to_string(file).unwrap();
+    for name in ["trio", "quintet"] {
+        assert!(!text.contains(name), "{name} in {text}");
+    }
+    let alone = vcsim(&["replay", "--anonymize", &path]);
+    assert_eq!(alone.code, 2, "it is about --to-scenario");
+}

@@ -1,0 +1,316 @@
+//! Names of a scenario replaced by numbers, so that it can be shown to others. Specification: answers.md
+//! 15 (ANS-102).
+//!
+//! A text is cut at everything that is no letter or digit. What is left are words, which are replaced
+//! one by one, the same word by the same number everywhere. Exact because of what a scheduler makes of
+//! names:
+//! - It compares them. The numbers have the order of the words, also between words that stay.
+//! - It reads the index behind the last dash. Numbers stay, and a number at the beginning of a word.
+//! - It knows some: words of Kubernetes, of resources and of the configuration stay.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+/// Fields whose text is one of a list of the API, or a time.
+const KEPT_FIELDS: &[&str] = &[
+    "apiVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "dequeueStrategy",
+    "effect",
+    "kind",
+    "lastTransitionTime",
+    "mode",
+    "nodeAffinityPolicy",
+    "nodeTaintsPolicy",
+    "operator",
+    "phase",
+    "preemptionPolicy",
+    "protocol",
+    "reason",
+    "schedulerName",
+    "startTime",
+    "state",
+    "status",
+    "type",
+    "whenUnsatisfiable",
+];
+
+/// Fields with amounts by resource. The names of resources stay.
+const AMOUNTS: &[&str] = &[
+    "allocatable",
+    "allocated",
+    "capability",
+    "capacity",
+    "deserved",
+    "hard",
+    "limits",
+    "minResources",
+    "requests",
+    "resource",
+    "used",
+];
+
+/// Fields with texts by names of users, both of which are replaced.
+const NAMED: &[&str] =
+    &["annotations", "disruptedPods", "labels", "matchLabels", "minTaskMember", "nodeSelector"];
+
+/// Words of well-known names: of namespaces, queues, PriorityClasses, nodes and domains.
+const WORDS: &[&str] = &[
+    "cluster", "com", "critical", "default", "false", "io", "kube", "lease", "main", "node",
+    "public", "root", "system", "true", "volcano",
+];
+
+/// Domains of labels and annotations whose keys stay.
+const DOMAINS: &[&str] = &["kubernetes.io", "k8s.io", "volcano.sh", "nvidia.com"];
+
+/// Beginnings of labels and annotations whose values are numbers, durations, or words of a list. A name
+/// in them is one that other objects have, too.
+const SETTINGS: &[&str] = &[
+    "cohort.volcano.sh/",
+    "kueue.x-k8s.io/",
+    "reservation.volcano.sh/runtime",
+    "scheduling.volcano.sh/queue-allocation-gate",
+    "sla-waiting-time",
+    "volcano.sh/cooldown-time",
+    "volcano.sh/jdb-max-unavailable",
+    "volcano.sh/jdb-min-available",
+    "volcano.sh/nodegroup-resource-limits",
+    "volcano.sh/numa-topology-policy",
+    "volcano.sh/offline-job-evicting",
+    "volcano.sh/oversubscription",
+    "volcano.sh/preemptable",
+    "volcano.sh/resource-strategy-scoring-type",
+    "volcano.sh/resource-strategy-weight",
+    "volcano.sh/revocable-zone",
+    "volcano.sh/sla-waiting-time",
+    "volcano.sh/task-priority",
+];
+
+/// What a text of an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TextKind {
+    /// It names something.
+    Name,
+    /// The value of a setting.
+    Setting,
+}
+
+/// What is done with a text. It returns what comes in its place.
+type Each<'a> = &'a mut dyn FnMut(&str, TextKind) -> Option<String>;
+
+/// Replaces names.
+pub(super) struct NameMap {
+    /// By word.
+    numbers: BTreeMap<String, String>,
+}
+
+impl NameMap {
+    /// Collects the names of the objects. The words of the plugins and arguments of a configuration stay.
+    pub(super) fn of(objects: &[Value], conf_words: &BTreeSet<String>) -> Self {
+        let mut seen = BTreeSet::new();
+        for object in objects {
+            visit(object, &mut |text, kind| {
+                for_words(text, |word| {
+                    if kind == TextKind::Name {
+                        seen.insert(word.to_owned());
+                    }
+                });
+                None
+            });
+        }
+        let mut resources = BTreeSet::new();
+        objects.iter().for_each(|object| resource_words(object, &mut resources));
+        let is_kept = |word: &String| {
+            WORDS.contains(&&**word) || conf_words.contains(word) || resources.contains(word)
+        };
+        Self { numbers: numbered(&seen, is_kept) }
+    }
+
+    /// Returns a text with its names replaced. Keys of well-known domains stay.
+    pub(super) fn text(&self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (before, word, after) = next_word(rest);
+            out.push_str(before);
+            out.push_str(self.numbers.get(word).map_or(word, |number| number));
+            rest = after;
+        }
+        out
+    }
+
+    /// Replaces the names of objects.
+    pub(super) fn objects(&self, objects: &[Value]) -> Vec<Value> {
+        let replaced = |object: &Value| {
+            let changed = visit(object, &mut |text, _| Some(self.text(text)));
+            changed.unwrap_or(Value::Null)
+        };
+        objects.iter().map(replaced).collect()
+    }
+}
+
+/// Collects the words of the names of resources.
+fn resource_words(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|value| resource_words(value, words)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_object().filter(|_| AMOUNTS.contains(&&**name)) {
+                    Some(amounts) => amounts.keys().for_each(|name| words.extend(words_of(name))),
+                    None => resource_words(value, words),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Numbers the words that are not kept, in their order, each behind the kept word that comes before it.
+fn numbered(
+    words: &BTreeSet<String>,
+    is_kept: impl Fn(&String) -> bool,
+) -> BTreeMap<String, String> {
+    let mut numbers = BTreeMap::new();
+    let mut last_kept = "";
+    for word in words {
+        if is_kept(word) {
+            last_kept = word;
+            continue;
+        }
+        let first = if word.starts_with(|c: char| c.is_ascii_uppercase()) { "A" } else { "a" };
+        let before = last_kept.max(first);
+        numbers.insert(word.clone(), format!("{before}0{:06}", numbers.len() + 1));
+    }
+    numbers
+}
+
+/// Cuts a text into what is before its first word, that word, and what is behind it. A word begins with
+/// a letter.
+fn next_word(text: &str) -> (&str, &str, &str) {
+    let start = text.find(char::is_alphabetic).unwrap_or(text.len());
+    let (before, rest) = text.split_at(start);
+    let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+    let (word, after) = rest.split_at(end);
+    (before, word, after)
+}
+
+fn for_words(text: &str, mut each: impl FnMut(&str)) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (_, word, after) = next_word(rest);
+        if !word.is_empty() {
+            each(word);
+        }
+        rest = after;
+    }
+}
+
+/// Returns the words of a text.
+pub(super) fn words_of(text: &str) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    for_words(text, |word| {
+        words.insert(word.to_owned());
+    });
+    words
+}
+
+/// Shows every name of an object to `each`. Returns the object with what `each` returned in place of the
+/// names. Returns `None` if it returned nothing.
+fn visit(object: &Value, each: Each<'_>) -> Option<Value> {
+    match object {
+        Value::String(text) => each(text, TextKind::Name).map(Value::from),
+        Value::Array(list) => {
+            list.iter().map(|it| visit(it, each)).collect::<Option<Vec<_>>>().map(Value::from)
+        }
+        Value::Object(fields) => visit_fields(fields, each).map(Value::Object),
+        other => Some(other.clone()),
+    }
+}
+
+fn visit_fields(fields: &Map<String, Value>, each: Each<'_>) -> Option<Map<String, Value>> {
+    let mut changed = Map::new();
+    let mut is_whole = true;
+    for (name, value) in fields {
+        let is_text = value.is_string();
+        let value = match &**name {
+            // Messages are written anew, and nothing is decided by them.
+            "message" => continue,
+            name if is_text && KEPT_FIELDS.contains(&name) => Some(value.clone()),
+            name if AMOUNTS.contains(&name) => Some(value.clone()),
+            name if NAMED.contains(&name) => visit_named(value, each),
+            "key" | "topologyKey" => visit_key(value, each),
+            "matchLabelKeys" => {
+                let keys = value.as_array().into_iter().flatten();
+                keys.map(|key| visit_key(key, each)).collect::<Option<Vec<_>>>().map(Value::from)
+            }
+            _ => visit(value, each),
+        };
+        match value {
+            Some(value) => drop(changed.insert(name.clone(), value)),
+            None => is_whole = false,
+        }
+    }
+    is_whole.then_some(changed)
+}
+
+/// A map whose keys are names, too.
+fn visit_named(map: &Value, each: Each<'_>) -> Option<Value> {
+    let mut changed = Map::new();
+    let mut is_whole = true;
+    for (key, value) in map.as_object().into_iter().flatten() {
+        let is_setting = SETTINGS.iter().any(|setting| key.starts_with(setting));
+        let value = match value {
+            Value::String(text) if is_setting => each(text, TextKind::Setting).map(Value::from),
+            value => visit(value, each),
+        };
+        let key = visit_key(&Value::from(&**key), each);
+        match (key, value) {
+            (Some(Value::String(key)), Some(value)) => drop(changed.insert(key, value)),
+            _ => is_whole = false,
+        }
+    }
+    is_whole.then_some(Value::Object(changed))
+}
+
+/// A key of labels or annotations, which stays if it is one of a well-known domain.
+fn visit_key(key: &Value, each: Each<'_>) -> Option<Value> {
+    let text = key.as_str().unwrap_or_default();
+    let domain = text.split_once('/').map_or("", |(domain, _)| domain);
+    let is_known = |known: &str| domain == known || domain.ends_with(&format!(".{known}"));
+    if DOMAINS.iter().any(|known| is_known(known)) {
+        return Some(key.clone());
+    }
+    each(text, TextKind::Name).map(Value::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ans_102_words_are_numbered_in_their_order_and_numbers_stay() {
+        let pod = |name: &str, labels: Value| {
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name,
+                "namespace": "default", "labels": labels}})
+        };
+        let labels = json!({"acme.com/team": "vision", "kubernetes.io/arch": "amd64"});
+        let objects = [pod("zoo-worker-3", labels), pod("alpha-0", json!({}))];
+        let names = NameMap::of(&objects, &BTreeSet::new());
+        let texts = ["alpha-0", "default", "zoo-worker-3", "3d4-5", "acme.com/team"];
+        let texts = texts.map(|text| names.text(text));
+        assert_eq!(texts[0], "a0000002-0");
+        assert_eq!(texts[1], "default", "a word of Kubernetes");
+        assert_eq!(texts[2], "default0000007-default0000006-3");
+        assert_eq!(texts[3], "3d4-5", "not a name of these objects");
+        assert!(texts.is_sorted_by(|l, r| l <= r || r.starts_with('3') || r.starts_with('a')));
+        let written = names.objects(&objects);
+        let team = "a0000001.com/default0000004";
+        assert_eq!(written[0]["metadata"]["labels"][team], "default0000005");
+        assert_eq!(written[0]["metadata"]["labels"]["kubernetes.io/arch"], "a0000003");
+        assert_eq!(written[1]["kind"], "Pod");
+    }
+}
