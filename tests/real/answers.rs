@@ -13,6 +13,13 @@ use crate::process::Scheduler;
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const GROUP: &str = "answers.volcano.sh";
 const OTHER: &str = "answers-other";
+/// Flags of a scheduler that decides at once and answers on a free port.
+const ARGS: [&str; 4] = [
+    "--leader-elect=false",
+    "--schedule-period=100ms",
+    "--enable-answers",
+    "--answers-address=127.0.0.1:0",
+];
 
 /// Where the only scheduler of the test serves its answers.
 async fn address(cluster: &Cluster) -> String {
@@ -120,13 +127,7 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
         json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list", "create"]}]);
     grant(&cluster, ("answers", "admin"), all, None).await;
 
-    let args = [
-        "--leader-elect=false",
-        "--schedule-period=100ms",
-        "--enable-answers",
-        "--answers-address=127.0.0.1:0",
-    ];
-    let scheduler = Scheduler::start_with(&cluster, &args).await;
+    let scheduler = Scheduler::start_with(&cluster, &ARGS).await;
     cluster.submit("mine", 2, "100").await;
     for object in gang(OTHER, "theirs", 1, "100") {
         cluster.api.create(&object).await.unwrap();
@@ -201,13 +202,7 @@ async fn ans_110_run_times_are_learned_from_pods_that_end() {
     let all = json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}]);
     grant(&cluster, ("learned", "admin"), all, None).await;
     grant(&cluster, ("volcano-system", "vc-scheduler"), reviews(), None).await;
-    let args = [
-        "--leader-elect=false",
-        "--schedule-period=100ms",
-        "--enable-answers",
-        "--answers-address=127.0.0.1:0",
-    ];
-    let scheduler = Scheduler::start_with(&cluster, &args).await;
+    let scheduler = Scheduler::start_with(&cluster, &ARGS).await;
     for name in ["etl-28473829", "etl-28473830", "etl-28473831"] {
         for mut object in gang("learned", name, 1, "2") {
             if object["kind"] == "Pod" {
