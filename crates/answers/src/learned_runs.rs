@@ -1,7 +1,7 @@
 //! Run times of pods that have ended, by which those of later ones are told. Specification:
 //! answers.md 7 (ANS-36, ANS-37).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use vc_model::{Cluster, ClusterEvent, PodPhase, PodRecord, RunTemplate, TaskId};
@@ -71,13 +71,16 @@ impl LearnedRuns {
     /// Learns from pods that end successfully with these events. It must see them before the cluster
     /// does.
     pub fn learn(&mut self, cluster: &Cluster, events: &[ClusterEvent], now_micros: i64) {
+        let mut learned = BTreeSet::new();
         for pod in events.iter().filter_map(ended) {
-            // When a pod ended that was not seen running is not known.
+            // Nobody knows when a pod has ended that was not seen with a node.
             let Some(task) = cluster.task(&pod.uid) else { continue };
             let row = &cluster.tasks[task];
             let start = pod.started_micros.or(row.started_micros).or(row.scheduled_micros);
             let run = start.map(|start| now_micros.saturating_sub(start)).filter(|&run| 0 < run);
-            if let Some(run) = run.filter(|_| row.status.is_allocated() && !row.evicting) {
+            let has_run = row.status.is_allocated() && !row.evicting;
+            // Several events may tell of the same end.
+            if let Some(run) = run.filter(|_| has_run && learned.insert(task)) {
                 self.add(cluster, task, run);
             }
         }

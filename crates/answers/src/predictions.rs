@@ -6,11 +6,11 @@ use vc_model::ObjectKey;
 
 use crate::when::StartAnswer;
 
-/// Jobs of which a start was told and that wait; beyond, the one told first is forgotten.
+/// The most jobs that wait whose told start is kept. Beyond, the one told first is forgotten.
 const MOST_OPEN: usize = 4_096;
-/// Outcomes by which the next predictions are judged.
+/// The number of outcomes that is kept: the share of those that held goes with each new prediction.
 const MOST_OUTCOMES: usize = 50;
-/// A pod starts so much later than its place is free: the old one is removed, the new one is bound.
+/// The time by which a start may miss what was told: the old pod is removed, and the new one bound.
 const TOLERANCE_MICROS: i64 = 60_000_000;
 
 /// A start that was told.

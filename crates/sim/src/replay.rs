@@ -97,7 +97,7 @@ pub struct ReplayResult {
     /// Why the job waits after the last cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<ExplanationJson>>,
-    /// Where the scenario that was written decides otherwise than the cycle did.
+    /// Differences between the decisions of the scenario that was written and those of the cycle.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scenario_differences: Vec<String>,
     /// Problems with the other configuration, and what a scenario lacks.

@@ -41,7 +41,7 @@ pub(crate) struct SupposedRun {
     engine: Engine,
     kubelet: SupposedKubelet,
     ends: ExpectedEnds,
-    /// The ends to come, once somebody has asked for them since the last change.
+    /// Queue of the ends to come. `None` until somebody asks for the next one, and after a change.
     end_queue: Option<EndQueue>,
     now_micros: i64,
     n_cycles: u32,

@@ -285,7 +285,9 @@ fn learned(etl: &[i64]) -> (Asked, Timeline) {
     let asked = Asked::new(&conf("enqueue, allocate", "priority gang predicates nodeorder"), &text);
     let succeeded: Vec<ClusterEvent> = events_of(&text.replace("@n1 running", "@n1 succeeded"));
     let now_micros = START_MICROS + 5_400_000_000;
-    timeline.learn(asked.engine.cluster(), &succeeded, now_micros);
+    // Each end is told twice at once, as a pod changes again after its end.
+    let twice = [&succeeded[..], &succeeded[..]].concat();
+    timeline.learn(asked.engine.cluster(), &twice, now_micros);
     // The same events bring nothing new once the cluster has seen them.
     let mut asked = asked;
     asked.cycle(succeeded.clone());

@@ -9,7 +9,7 @@ use vc_model::{
 };
 
 use super::terms::label_selector;
-use super::{amounts, named, nonempty, object, present_fields, set_identity, texts};
+use super::{amounts, listed, named, nonempty, object, present_fields, set_identity, texts};
 
 const API: &str = "scheduling.volcano.sh/v1beta1";
 
@@ -71,7 +71,6 @@ pub(super) fn pod_group(it: &PodGroupRecord) -> Value {
     }
     let roles: Map<String, Value> =
         it.min_task_member.iter().map(|(role, n)| (role.to_string(), (*n).into())).collect();
-    let policies: Vec<Value> = it.sub_group_policies.iter().map(policy).collect();
     group["spec"] = present_fields([
         ("minMember", Some(it.min_member.into())),
         ("minTaskMember", (!roles.is_empty()).then(|| roles.into())),
@@ -79,14 +78,13 @@ pub(super) fn pod_group(it: &PodGroupRecord) -> Value {
         ("priorityClassName", nonempty(&it.priority_class_name)),
         ("minResources", it.min_resources.as_ref().map(|list| amounts(list).unwrap_or(json!({})))),
         ("networkTopology", it.network_topology.as_ref().map(topology)),
-        ("subGroupPolicy", (!policies.is_empty()).then(|| policies.into())),
+        ("subGroupPolicy", listed(&it.sub_group_policies, policy)),
     ]);
     let status = &it.status;
-    let conditions: Vec<Value> = status.conditions.iter().map(condition).collect();
     let count = |n: i32| (n != 0).then(|| n.into());
     group["status"] = present_fields([
         ("phase", (!status.is_phase_empty).then(|| status.phase.as_str().into())),
-        ("conditions", (!conditions.is_empty()).then(|| conditions.into())),
+        ("conditions", listed(&status.conditions, condition)),
         ("running", count(status.running)),
         ("succeeded", count(status.succeeded)),
         ("failed", count(status.failed)),

@@ -56,7 +56,7 @@ fn limits(cluster: &Cluster) -> Vec<Value> {
             let selector = match &budget.covers {
                 Covers::Nobody => None,
                 Covers::Matching(selector) => Some(label_selector(selector)),
-                // What cannot be parsed covers all pods.
+                // A selector that cannot be parsed covers all pods, and neither can this one.
                 Covers::Everybody => Some(json!({ "matchExpressions": [{ "key": "" }] })),
             };
             let mut object = object("policy/v1", "PodDisruptionBudget", (namespace, name));
@@ -144,9 +144,14 @@ fn nonempty(text: &str) -> Option<Value> {
     (!text.is_empty()).then(|| text.into())
 }
 
+/// Returns a list with each entry written. Returns `None` if it is empty.
+fn listed<T>(list: &[T], written: impl Fn(&T) -> Value) -> Option<Value> {
+    (!list.is_empty()).then(|| list.iter().map(written).collect())
+}
+
 /// Returns a list of texts. Returns `None` if it is empty.
 fn texts(list: &[Arc<str>]) -> Option<Value> {
-    (!list.is_empty()).then(|| list.iter().map(|text| Value::from(&**text)).collect())
+    listed(list, |text| Value::from(&**text))
 }
 
 /// Returns texts by name. Returns `None` if there are none.

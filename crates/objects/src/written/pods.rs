@@ -7,7 +7,7 @@ use vc_model::{
 };
 
 use super::terms::{affinity, spread, tolerations};
-use super::{named, nonempty, object, present_fields, set_identity};
+use super::{listed, named, nonempty, object, present_fields, set_identity};
 use crate::workload::SCHEDULER;
 
 const GROUP: &str = "scheduling.k8s.io/group-name";
@@ -116,7 +116,6 @@ fn container(cluster: &Cluster, class: &Class) -> Value {
     let limits: Map<String, Value> = limits
         .map(|(name, amount, unit)| (name.to_owned(), format!("{amount}{unit}").into()))
         .collect();
-    let ports: Vec<Value> = class.host_ports.iter().map(host_port).collect();
     let resources = present_fields([
         ("requests", (!requests.is_empty()).then(|| requests.into())),
         ("limits", (!limits.is_empty()).then(|| limits.into())),
@@ -125,7 +124,7 @@ fn container(cluster: &Cluster, class: &Class) -> Value {
         ("name", Some("main".into())),
         ("image", class.images.first().map(|image| (&**image).into())),
         ("resources", (resources != json!({})).then_some(resources)),
-        ("ports", (!ports.is_empty()).then(|| ports.into())),
+        ("ports", listed(&class.host_ports, host_port)),
     ])
 }
 

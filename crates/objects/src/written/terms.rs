@@ -7,7 +7,7 @@ use vc_model::{
     Toleration, TolerationOperator, Unsatisfiable,
 };
 
-use super::{named, nonempty, present_fields, texts};
+use super::{listed, named, nonempty, present_fields, texts};
 
 pub(super) fn label_selector(it: &LabelSelector) -> Value {
     present_fields([
@@ -24,7 +24,7 @@ fn requirements(list: &[Requirement]) -> Option<Value> {
             ("values", texts(&it.values)),
         ])
     };
-    (!list.is_empty()).then(|| list.iter().map(written).collect())
+    listed(list, written)
 }
 
 fn operator(it: Operator) -> &'static str {
@@ -55,10 +55,10 @@ fn node_affinity(it: &NodeAffinity) -> Option<Value> {
     let required = it.required.as_ref().map(
         |terms| json!({ "nodeSelectorTerms": terms.iter().map(node_term).collect::<Vec<Value>>() }),
     );
-    let preferred = it.preferred.iter().map(
+    let preferred = listed(
+        &it.preferred,
         |preferred| json!({ "weight": preferred.weight, "preference": node_term(&preferred.term) }),
     );
-    let preferred: Vec<Value> = preferred.collect();
     with_both(required, preferred)
 }
 
@@ -69,8 +69,7 @@ fn node_term(it: &NodeSelectorTerm) -> Value {
     ])
 }
 
-fn with_both(required: Option<Value>, preferred: Vec<Value>) -> Option<Value> {
-    let preferred = (!preferred.is_empty()).then(|| preferred.into());
+fn with_both(required: Option<Value>, preferred: Option<Value>) -> Option<Value> {
     let written = present_fields([
         ("requiredDuringSchedulingIgnoredDuringExecution", required),
         ("preferredDuringSchedulingIgnoredDuringExecution", preferred),
@@ -79,11 +78,11 @@ fn with_both(required: Option<Value>, preferred: Vec<Value>) -> Option<Value> {
 }
 
 fn pod_terms(required: &[PodTerm], preferred: &[PreferredPodTerm]) -> Option<Value> {
-    let preferred = preferred
-        .iter()
-        .map(|it| json!({ "weight": it.weight, "podAffinityTerm": pod_term(&it.term) }));
-    let required = (!required.is_empty()).then(|| required.iter().map(pod_term).collect());
-    with_both(required, preferred.collect())
+    let preferred = listed(
+        preferred,
+        |it| json!({ "weight": it.weight, "podAffinityTerm": pod_term(&it.term) }),
+    );
+    with_both(listed(required, pod_term), preferred)
 }
 
 fn pod_term(it: &PodTerm) -> Value {
@@ -116,7 +115,7 @@ pub(super) fn spread(list: &[SpreadConstraint]) -> Option<Value> {
             ("nodeTaintsPolicy", Some(policy(it.node_taints).into())),
         ])
     };
-    (!list.is_empty()).then(|| list.iter().map(written).collect())
+    listed(list, written)
 }
 
 fn effect(it: TaintEffect) -> &'static str {
@@ -136,7 +135,7 @@ pub(super) fn taints(list: &[Taint]) -> Option<Value> {
             ("effect", Some(effect(it.effect).into())),
         ])
     };
-    (!list.is_empty()).then(|| list.iter().map(written).collect())
+    listed(list, written)
 }
 
 pub(super) fn tolerations(list: &[Toleration]) -> Option<Value> {
@@ -153,5 +152,5 @@ pub(super) fn tolerations(list: &[Toleration]) -> Option<Value> {
             ("effect", it.effect.map(|it| effect(it).into())),
         ])
     };
-    (!list.is_empty()).then(|| list.iter().map(written).collect())
+    listed(list, written)
 }

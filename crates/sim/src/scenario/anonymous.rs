@@ -88,10 +88,10 @@ const SETTINGS: &[&str] = &[
     "volcano.sh/task-priority",
 ];
 
-/// What a text of an object is.
+/// The meaning of a text in an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextKind {
-    /// It names something.
+    /// A name of something.
     Name,
     /// The value of a setting.
     Setting,
