@@ -1,6 +1,7 @@
 //! `vcsim fuzz`.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::{Instant, UNIX_EPOCH};
@@ -28,7 +29,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct FuzzArgs {
-    /// Seeds to play: one, a range such as 1..100, or forever: ever new ones until one fails.
+    /// Seeds to play: one, a range such as 1..100, several of both such as 3,7..9, or forever: ever new
+    /// ones until one fails.
     #[arg(long, value_name = "A..B", default_value = "1..20")]
     seeds: Seeds,
     /// Minutes of a story in which things happen; then it comes to rest.
@@ -45,38 +47,41 @@ pub(crate) struct FuzzArgs {
     first: bool,
 }
 
-/// The first seed, and the one behind the last. `None`: there is no last.
-#[derive(Clone, Copy, Debug)]
-struct Seeds {
-    first: u64,
-    end: Option<u64>,
-}
+/// The seeds to play, in ranges.
+#[derive(Clone, Debug)]
+struct Seeds(Vec<RangeInclusive<u64>>);
 
 impl FromStr for Seeds {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "forever" {
             let since = UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs());
-            return Ok(Self { first: since, end: None });
+            return Ok(Self(vec![since..=u64::MAX]));
         }
-        let number = |text: &str| {
-            text.parse::<u64>().map_err(|_| format!("{text:?} is not a number; write 7 or 1..100"))
-        };
-        let (first, last) = text.split_once("..").unwrap_or((text, text));
-        let (first, last) = (number(first)?, number(last)?);
-        match last < first {
-            true => Err("the range is empty".to_owned()),
-            false => Ok(Self { first, end: Some(last.saturating_add(1)) }),
-        }
+        text.split(',').map(range).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn range(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let number = |text: &str| {
+        text.parse::<u64>().map_err(|_| format!("{text:?} is not a number; write 7 or 1..100"))
+    };
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let range = number(first)?..=number(last)?;
+    match range.is_empty() {
+        true => Err("the range is empty".to_owned()),
+        false => Ok(range),
     }
 }
 
 impl Seeds {
     /// The seeds in groups, each of which is reported when it has been played.
-    fn groups(self, size: usize) -> impl Iterator<Item = Vec<u64>> {
-        let end = self.end.unwrap_or(u64::MAX);
-        let starts = (self.first..end).step_by(size);
-        starts.map(move |from| (from..end).take(size).collect())
+    fn groups(&self, size: usize) -> impl Iterator<Item = Vec<u64>> {
+        let mut seeds = self.0.iter().cloned().flatten();
+        std::iter::from_fn(move || {
+            let group: Vec<u64> = seeds.by_ref().take(size).collect();
+            (!group.is_empty()).then_some(group)
+        })
     }
 }
 

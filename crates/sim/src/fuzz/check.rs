@@ -142,6 +142,20 @@ fn is_told(pod: &Value) -> bool {
     conditions.iter().any(says)
 }
 
+/// True if every pod of the group that waits says that its queue has no room.
+pub(super) fn waits_for_queue(store: &Store, group: &str) -> bool {
+    let pods = store.list(&PODS, None).objects;
+    let waits = |pod: &&Arc<Object>| group_of(&pod.value) == group && is_waiting(&pod.value);
+    let mut waiting = pods.iter().filter(waits);
+    waiting.all(|pod| says_queue(&pod.value))
+}
+
+fn says_queue(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut messages = conditions.iter().filter_map(|condition| condition["message"].as_str());
+    messages.any(|text| text.starts_with("queue ") && text.contains(" has no room"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -149,9 +149,20 @@ impl Network {
         self.state().witness.take()
     }
 
+    /// Returns the nodes for which a bind came when its sender held the Lease no more, and forgets
+    /// them.
+    pub(super) fn take_late_binds(&self) -> BTreeSet<String> {
+        self.state().witness.take_late_binds()
+    }
+
     /// Returns the PodGroups of which the scheduler has evicted pods.
     pub(super) fn evicted_groups(&self) -> BTreeSet<String> {
         self.state().witness.evicted.clone()
+    }
+
+    /// Returns the PodGroups of which a bind was refused or lost.
+    pub(super) fn unbound_groups(&self) -> BTreeSet<String> {
+        self.state().witness.unbound.clone()
     }
 
     /// Returns the number of writes so far, without those of Leases and events.
@@ -212,11 +223,13 @@ impl Network {
         sleep(faults.before).await;
         let is_away = self.state().away_until.is_some_and(|until| Instant::now() < until);
         if is_away || faults.fault == Some(FaultKind::LostRequest) {
+            self.state().witness.not_done(&sent, &self.0.store);
             sleep(LOST).await;
             return Err("the connection was lost".into());
         }
         let refused = faults.refusal().or_else(|| self.refusal(&sent));
         if let Some(refusal) = refused {
+            self.state().witness.not_done(&sent, &self.0.store);
             return Ok(answer::refusal(refusal, faults.retry_after));
         }
         let uri = request.uri().clone();
@@ -246,7 +259,8 @@ impl Network {
         if kind == RequestKind::Write && !path.contains("/leases") && !path.contains("/events") {
             self.state().n_writes += u64::from(answer.status().is_success());
             let code = answer.status().as_u16();
-            self.0.trace.say(format_args!("{process}: {method} {path}: {code}"));
+            let decision = sent.decision();
+            self.0.trace.say(format_args!("{process}: {method} {path}{decision}: {code}"));
         }
     }
 

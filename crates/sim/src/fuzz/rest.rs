@@ -55,6 +55,9 @@ impl Story {
         let store = &self.world.store;
         let mut broken = self.world.broken.clone();
         broken.extend(self.network.evicted_groups());
+        // While a bind was repeated, the share of the queue fell.
+        let unbound = self.network.unbound_groups();
+        broken.extend(unbound.into_iter().filter(|group| check::waits_for_queue(store, group)));
         self.violations.extend(check::gangs(store, &broken));
         match configs::read(config) {
             Ok(loaded) => {

@@ -247,10 +247,13 @@ impl Story {
         }
     }
 
-    /// I1, but for nodes that were filled by processes that could not know better.
+    /// I1, but for nodes that were filled by processes that could not know better: the server had begun
+    /// anew, or a bind of the leader before came late.
     fn check_room(&mut self) {
         let found = check::room(&self.world.store);
         self.overfull.retain(|node| found.contains_key(node));
+        let late = self.network.take_late_binds();
+        self.overfull.extend(late.into_iter().filter(|node| found.contains_key(node)));
         if Instant::now() < self.unseen_until {
             self.overfull.extend(found.into_keys());
             return;

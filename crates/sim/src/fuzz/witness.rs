@@ -46,6 +46,10 @@ pub(super) struct Witness {
     lives: BTreeMap<Arc<str>, KnownToLife>,
     /// PodGroups of which the scheduler has evicted pods.
     pub(super) evicted: BTreeSet<String>,
+    /// PodGroups of which a bind was refused or lost.
+    pub(super) unbound: BTreeSet<String>,
+    /// Nodes for which a bind came when its sender held the Lease no more.
+    late_binds: BTreeSet<String>,
     /// Evictions since the last change from outside.
     n_evictions: u64,
     violations: Vec<String>,
@@ -79,6 +83,26 @@ impl SentWrite {
         self.method == "DELETE" && self.path.contains("/pods/")
     }
 
+    /// The node of a bind. `None`: it writes something else.
+    pub(super) fn chosen_node(&self) -> Option<&str> {
+        self.body["target"]["name"].as_str().filter(|_| self.is_bind())
+    }
+
+    /// What is decided, for the timeline: the node of a bind, the phase of a PodGroup, or why a pod
+    /// waits.
+    pub(super) fn decision(&self) -> String {
+        let phase = || self.body["status"]["phase"].as_str();
+        match () {
+            () if self.is_bind() => format!(" to {}", self.chosen_node().unwrap_or_default()),
+            () if self.method != "PUT" => String::new(),
+            () if self.path.contains("/podgroups/") => {
+                phase().map(|phase| format!(" {phase}")).unwrap_or_default()
+            }
+            () if self.pod().is_some() => waits_why(&self.body).unwrap_or_default(),
+            () => String::new(),
+        }
+    }
+
     /// The uid that the server compares. Empty: none.
     fn uid(&self) -> &str {
         let uid = match self.is_bind() {
@@ -96,6 +120,14 @@ impl SentWrite {
     }
 }
 
+/// Returns the beginning of the sentence that says why a pod waits, in brackets.
+fn waits_why(pod: &Value) -> Option<String> {
+    let conditions = pod["status"]["conditions"].as_array()?;
+    let scheduled = conditions.iter().find(|condition| condition["type"] == "PodScheduled")?;
+    let message: String = scheduled["message"].as_str()?.chars().take(100).collect();
+    Some(format!(" ({message})"))
+}
+
 impl Witness {
     pub(super) fn new() -> Self {
         Self {
@@ -104,6 +136,8 @@ impl Witness {
             released: BTreeSet::new(),
             lives: BTreeMap::new(),
             evicted: BTreeSet::new(),
+            unbound: BTreeSet::new(),
+            late_binds: BTreeSet::new(),
             n_evictions: 0,
             violations: Vec::new(),
         }
@@ -112,6 +146,12 @@ impl Witness {
     /// Returns the violations so far, and forgets them.
     pub(super) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.violations)
+    }
+
+    /// Returns the nodes for which a bind came when its sender held the Lease no more, and forgets
+    /// them.
+    pub(super) fn take_late_binds(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.late_binds)
     }
 
     /// Something has changed from outside: evictions may follow.
@@ -215,11 +255,22 @@ impl Witness {
         }
     }
 
+    /// A write was refused, or was lost before the server had it.
+    pub(super) fn not_done(&mut self, write: &SentWrite, store: &Arc<Store>) {
+        if write.is_bind() {
+            let pod = write.pod().and_then(|(namespace, name)| store.get(&PODS, namespace, name));
+            self.unbound.extend(pod.map(|pod| group_of(&pod.value).to_owned()));
+        }
+    }
+
     /// Looks at what the server has done, before the process knows of it.
     pub(super) fn done(&mut self, write: &SentWrite, store: &Arc<Store>) {
         let before = (self.holder.0.clone(), self.renewed.1);
         self.look_at_lease(write, before);
         self.look_at_holder(store);
+        if *self.holder.0 != *write.process {
+            self.late_binds.extend(write.chosen_node().map(str::to_owned));
+        }
         if !write.is_eviction() {
             return;
         }
