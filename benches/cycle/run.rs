@@ -173,8 +173,9 @@ fn n_decisions(effects: &[Effect], report: &Report) -> u64 {
 /// What the API server says to the writes of a cycle: all are stored.
 fn answers(effects: Vec<Effect>) -> Vec<ClusterEvent> {
     let stored = |effect| match effect {
-        Effect::PodGroupStatus { pod_group: key, .. } => {
-            Some(ClusterEvent::PodGroupWritten { key, resource_version: "2".into() })
+        Effect::PodGroupStatus { pod_group: key, status, .. } => {
+            let (resource_version, status) = ("2".into(), Box::new(status));
+            Some(ClusterEvent::PodGroupWritten { key, resource_version, status })
         }
         _ => None,
     };

@@ -75,7 +75,8 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
 fn find_object_obstacles(trials: &JobTrials<'_, '_>, base: &TrialAnswer, found: &mut Obstacles) {
     let session = trials.session();
     let waiting = waiting_members(session, trials.job());
-    let refused = waiting.iter().find_map(|&task| match &session.tasks[task].pause {
+    let members = &session.jobs[trials.job()].tasks;
+    let refused = members.iter().find_map(|&task| match &session.tasks[task].pause {
         Some(Pause::Bind(text)) => Some(text.to_string()),
         _ => None,
     });

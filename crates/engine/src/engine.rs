@@ -21,6 +21,7 @@ use crate::idle_cycle::IdleCycle;
 use crate::load_source::interval_warning;
 use crate::metric_samples::MetricSamples;
 use crate::overwrites::ConditionOverwrites;
+use crate::pauses::KeptPlace;
 use crate::phase_timer::PhaseTimer;
 use crate::pre_bind::{self, LostVolumes};
 use crate::queue_status::QueueStatuses;
@@ -317,12 +318,24 @@ impl Engine {
         let mut effects = std::mem::take(&mut self.pending);
         effects.retain(|effect| !self.tells_nobody(effect));
         let failed = std::mem::take(&mut self.not_written);
-        let repeats = self.refusals.take(&mut self.cluster, now.unix_micros, &mut effects);
+        let (repeats, kept) = self.refusals.take(&mut self.cluster, now.unix_micros, &mut effects);
+        self.give_first_turns(kept);
         let lost = LostVolumes { errors: &failed, repeats: &repeats };
         pre_bind::advance(&mut self.cluster, &lost, now.unix_micros, &mut effects);
         self.overwrites.end(&mut self.cluster, now.unix_micros);
         self.overwrites.sent(&effects, now.unix_micros);
         effects
+    }
+
+    /// Gives the pods that have kept their places the first turn on them.
+    fn give_first_turns(&mut self, kept: Vec<KeptPlace>) {
+        if !self.settings.allocate.claim_first {
+            return;
+        }
+        for KeptPlace { task, node } in kept {
+            let rebuilt = || EvictionHolds::rebuilt(&self.cluster);
+            self.eviction_holds.get_or_insert_with(rebuilt).keep(&self.cluster, task, node);
+        }
     }
 
     /// Returns the writes that keep the state of plugins over a restart. Called once, when no cycle

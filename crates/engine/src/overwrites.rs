@@ -151,7 +151,7 @@ impl ConditionOverwrites {
                 self.forget(&ConditionOwner::Pod(uid.clone()));
                 return None;
             }
-            ClusterEvent::PodGroupDeleted { key } | ClusterEvent::PodGroupFailed { key } => {
+            ClusterEvent::PodGroupDeleted { key } | ClusterEvent::PodGroupFailed { key, .. } => {
                 self.forget(&ConditionOwner::PodGroup(key.clone()));
                 return None;
             }

@@ -19,6 +19,10 @@ const LONGEST_SECONDS: i64 = 60;
 /// Time after which a refusal no longer counts.
 const REMEMBERED_MICROS: i64 = 600 * MICROS_PER_SECOND;
 
+/// Refusals in a row after which a member of a broken gang no longer keeps its place, so that what
+/// is refused for good keeps no room for ever: 1 + 2 + 4 + 8 + 16 + 32 + 60 seconds.
+const REFUSALS_WITH_PLACE: u32 = 7;
+
 /// Consecutive refusals of one pod.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RefusalRow {
@@ -29,6 +33,13 @@ struct RefusalRow {
     until_micros: i64,
     /// True if the pause is over; the write may have been repeated since.
     is_over: bool,
+}
+
+/// A pod that has kept its place while it paused, and the name of the node.
+#[derive(Debug)]
+pub(crate) struct KeptPlace {
+    pub(crate) task: TaskId,
+    pub(crate) node: Arc<str>,
 }
 
 /// The pods whose writes were refused, by uid.
@@ -72,21 +83,35 @@ impl PodPauses {
         ))
     }
 
-    /// Ends the pauses whose time is over.
-    pub(crate) fn end(&mut self, cluster: &mut Cluster, now_micros: i64) {
+    /// Ends the pauses whose time is over. Returns the pods that have kept their place until now.
+    pub(crate) fn end(&mut self, cluster: &mut Cluster, now_micros: i64) -> Vec<KeptPlace> {
+        let mut kept = Vec::new();
         while let Some((until_micros, _)) = self.ends.first()
             && *until_micros <= now_micros
             && let Some((_, uid)) = self.ends.pop_first()
         {
-            lift(cluster, &uid);
+            kept.extend(lift(cluster, &uid));
             self.rows.get_mut(&uid).into_iter().for_each(|row| row.is_over = true);
         }
         self.sweep(cluster, now_micros);
+        kept
+    }
+
+    /// Gives up the places of pods whose gang needs them no more: it has its minimum without them, or
+    /// none of its pods got a node, or the bind was refused too often.
+    pub(crate) fn give_up_places(&self, cluster: &mut Cluster) {
+        for (uid, row) in self.rows.iter().filter(|(_, row)| !row.is_over) {
+            let task = cluster.task(uid).filter(|&task| cluster.tasks[task].keeps_place);
+            let Some(task) = task else { continue };
+            if REFUSALS_WITH_PLACE < row.n_refusals || !is_gang_broken(cluster, task) {
+                cluster.give_up_place(task);
+            }
+        }
     }
 
     /// Ends all pauses, because their times are meaningless after the clock was set.
     pub(crate) fn end_all(&mut self, cluster: &mut Cluster) {
-        self.ends.iter().for_each(|(_, uid)| lift(cluster, uid));
+        self.ends.iter().for_each(|(_, uid)| drop(lift(cluster, uid)));
         *self = Self::default();
     }
 
@@ -95,7 +120,7 @@ impl PodPauses {
         let is_meant = |(_, row): &(_, &RefusalRow)| row.node.as_deref() == Some(name);
         let pods = self.rows.iter().filter(is_meant).map(|(uid, _)| uid.clone());
         for uid in pods.collect::<Vec<_>>() {
-            lift(cluster, &uid);
+            drop(lift(cluster, &uid));
             self.forget(&uid);
         }
     }
@@ -130,7 +155,25 @@ impl PodPauses {
     }
 }
 
-fn lift(cluster: &mut Cluster, uid: &str) {
-    let task = cluster.task(uid).filter(|&task| cluster.tasks[task].pause.is_some());
-    task.into_iter().for_each(|task| cluster.set_pause(task, None));
+/// True if some pods of the gang have a node, or may have one, but fewer than the gang needs. Pods
+/// that keep their places do not count.
+fn is_gang_broken(cluster: &Cluster, task: TaskId) -> bool {
+    let Some(job) = cluster.tasks[task].job.map(|job| &cluster.jobs[job]) else { return false };
+    let has_node = |&&task: &&TaskId| {
+        let row = &cluster.tasks[task];
+        row.node.is_some() && !row.keeps_place
+    };
+    let n_placed = job.tasks.iter().filter(has_node).count();
+    0 < n_placed && i32::try_from(n_placed).is_ok_and(|n_placed| n_placed < job.min_available)
+}
+
+/// Ends the pause of a pod, which waits from then on. Returns the place that it has kept.
+fn lift(cluster: &mut Cluster, uid: &str) -> Option<KeptPlace> {
+    let task = cluster.task(uid).filter(|&task| cluster.tasks[task].pause.is_some())?;
+    cluster.set_pause(task, None);
+    let row = &cluster.tasks[task];
+    let node = row.node.filter(|_| row.keeps_place)?;
+    let node = cluster.nodes[node].name.clone();
+    cluster.give_up_place(task);
+    Some(KeptPlace { task, node })
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use vc_framework::Effect;
 use vc_model::{Cluster, ClusterEvent, Pause, TaskId};
 
-use crate::pauses::PodPauses;
+use crate::pauses::{KeptPlace, PodPauses};
 use crate::pre_bind;
 
 /// Refusals that wait for the time of the next cycle, and the pauses of earlier ones.
@@ -73,13 +73,13 @@ impl WriteRefusals {
 
     /// Writes the conditions of refused binds, starts pauses, and ends those that are over. Returns
     /// sentences by uid of pods with a refused write before the bind. Each says when the bind is
-    /// repeated.
+    /// repeated. Returns the places that pods have kept until now, too.
     pub(crate) fn take(
         &mut self,
         cluster: &mut Cluster,
         now_micros: i64,
         effects: &mut Vec<Effect>,
-    ) -> BTreeMap<Arc<str>, String> {
+    ) -> (BTreeMap<Arc<str>, String>, Vec<KeptPlace>) {
         let mut sentences = BTreeMap::new();
         for refusal in std::mem::take(&mut self.news) {
             let Some(task) = cluster.task(refusal.uid()) else { continue };
@@ -95,8 +95,9 @@ impl WriteRefusals {
                 WriteRefusal::Eviction { .. } => {}
             }
         }
-        self.pauses.end(cluster, now_micros);
-        sentences
+        let kept = self.pauses.end(cluster, now_micros);
+        self.pauses.give_up_places(cluster);
+        (sentences, kept)
     }
 
     /// Drops all refusals and ends all pauses.

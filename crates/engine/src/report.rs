@@ -66,7 +66,8 @@ fn waiting(session: &Session<'_>) -> Vec<WaitingTask> {
     let waits = |&task: &TaskId| {
         let status = status(session, task);
         let placed = matches!(status, TaskStatus::Allocated | TaskStatus::Pipelined);
-        placed || status == TaskStatus::Pending || held::is_held(session, task)
+        let pauses = session.tasks[task].keeps_place;
+        placed || status == TaskStatus::Pending || pauses || held::is_held(session, task)
     };
     let mut tasks: Vec<TaskId> = session.tasks.ids().filter(waits).collect();
     tasks.sort_by_key(|&task| &session.tasks[task].key);

@@ -7,7 +7,7 @@ use vc_model::{Gates, JobId, Pause, Task, TaskId, TaskStatus};
 use crate::record::held;
 
 /// Returns why this pod waits. The pod must be Pending, Allocated or Pipelined, or its bind must
-/// wait.
+/// wait or be refused.
 pub(crate) fn wait_cause(session: &SessionState<'_>, task: TaskId) -> WaitCause {
     let row = &session.tasks[task];
     let Some(job) = row.job else { return WaitCause::NoGroupName };

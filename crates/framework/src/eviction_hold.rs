@@ -78,6 +78,17 @@ impl EvictionHolds {
         }
     }
 
+    /// Gives a pod the first turn on this node. No pod was evicted for it: it is a member of a broken
+    /// gang that has kept its place there while its refused bind paused (core.md 7.2).
+    pub fn keep(&mut self, cluster: &Cluster, task: TaskId, node: Arc<str>) {
+        let row = &cluster.tasks[task];
+        if let Some(job) = row.job {
+            let hold = self.by_job.entry(cluster.jobs[job].key.clone()).or_default();
+            hold.planned.insert(row.uid.clone(), node);
+            self.n_changes += 1;
+        }
+    }
+
     /// Drops the holds whose job is gone, or has no waiting task with a planned node that exists.
     pub fn expire(&mut self, cluster: &Cluster) {
         self.by_job.retain(|key, hold| {

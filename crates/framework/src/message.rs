@@ -33,13 +33,16 @@ pub fn task_message(view: SessionView<'_>, records: &Records, id: TaskId) -> Tas
         TaskStatus::Pipelined => {
             ("Unschedulable", assigned("resource is released and minAvailable is satisfied"))
         }
-        TaskStatus::Pending => (pending_reason(task), pending_message(view, records, id)),
+        TaskStatus::Binding if !task.keeps_place => (status.as_str(), job_fit(records, task.job)),
+        TaskStatus::Pending | TaskStatus::Binding => {
+            (pending_reason(task), pending_message(view, records, id))
+        }
         other => (other.as_str(), job_fit(records, task.job)),
     };
     TaskMessage { reason, message }
 }
 
-/// Returns the condition reason of a Pending task. A refused bind is an error of the scheduler
+/// Returns the condition reason of a task that waits. A refused bind is an error of the scheduler
 /// until it is repeated (core.md 7.2).
 fn pending_reason(task: &Task) -> &'static str {
     match task.pause {

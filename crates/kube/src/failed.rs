@@ -53,6 +53,9 @@ impl EffectWriter {
 fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
     let look =
         |pod: &_, uid: &_| Some(FollowUp::Look { pod: Clone::clone(pod), uid: Clone::clone(uid) });
+    let look_for_nomination = |pod: &_, uid: &_| {
+        Some(FollowUp::LookForNomination { pod: Clone::clone(pod), uid: Clone::clone(uid) })
+    };
     let status = |uid: &_| Some(ClusterEvent::PodStatusFailed { uid: Clone::clone(uid) });
     match effect {
         Effect::Bind { pod, uid, node, .. } => {
@@ -80,12 +83,13 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
         }
         Effect::PodCondition { pod, uid, nomination, .. } => {
             let nominates = *nomination != Nomination::Keep;
-            (status(uid), nominates.then(|| look(pod, uid)).flatten())
+            (status(uid), nominates.then(|| look_for_nomination(pod, uid)).flatten())
         }
-        Effect::ClearNomination { pod, uid } => (status(uid), look(pod, uid)),
+        Effect::ClearNomination { pod, uid } => (status(uid), look_for_nomination(pod, uid)),
         Effect::RemoveGate { uid, .. } => (status(uid), None),
-        Effect::PodGroupStatus { pod_group, .. } => {
-            (Some(ClusterEvent::PodGroupFailed { key: pod_group.clone() }), None)
+        Effect::PodGroupStatus { pod_group, status, .. } => {
+            let (key, status) = (pod_group.clone(), Box::new(status.clone()));
+            (Some(ClusterEvent::PodGroupFailed { key, status }), None)
         }
         Effect::QueueStatus { queue, .. } => {
             (Some(ClusterEvent::QueueFailed { name: queue.clone() }), None)

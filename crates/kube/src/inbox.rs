@@ -267,7 +267,8 @@ fn weight(message: &EngineMessage) -> MessageWeight {
         | ClusterEvent::PreBindFailed { .. }
         | ClusterEvent::EvictFailed { .. }
         | ClusterEvent::PodStatusFailed { .. }
-        | ClusterEvent::PodResynced(_) => MessageWeight::Failed,
+        | ClusterEvent::PodResynced(_)
+        | ClusterEvent::PodRead(_) => MessageWeight::Failed,
         ClusterEvent::PodApplied(pod)
             if pod.node_name.is_some() && pod.phase == PodPhase::Pending && !pod.deleting =>
         {

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use tokio::sync::mpsc;
 use vc_engine::{About, Effect, NodeLock, Nomination, PreBindWrites};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ResourceClaim, SavedUsage, StorageObject};
+use vc_model::{
+    ClusterEvent, ObjectKey, PodGroupStatus, PodRecord, ResourceClaim, SavedUsage, StorageObject,
+};
 use vc_wire::SlimPod;
 
 use crate::call::{CallError, read};
@@ -47,8 +49,10 @@ const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a failed write leaves to be done, however long that takes. Its object stays taken meanwhile.
 pub(crate) enum FollowUp {
-    /// The pod is looked at again.
+    /// The pod is looked at again, since nobody knows whether it was bound or evicted.
     Look { pod: ObjectKey, uid: Arc<str> },
+    /// The pod is looked at again, since nobody knows which nomination it has.
+    LookForNomination { pod: ObjectKey, uid: Arc<str> },
     /// Its claims are freed.
     Free { pod: ObjectKey, uid: Arc<str>, claims: Vec<Arc<str>> },
     /// The queue is made again.
@@ -347,7 +351,7 @@ impl EffectWriter {
         let is_written = answer.is_ok();
         let answer = answer.map(drop);
         let done = self.done(answer, "pod status not written", &pod, Some(event)).await;
-        let rest = (nominates && !is_written).then_some(FollowUp::Look { pod, uid });
+        let rest = (nominates && !is_written).then_some(FollowUp::LookForNomination { pod, uid });
         WriteOutcome { rest, ..done }
     }
 
@@ -390,7 +394,8 @@ impl EffectWriter {
         let to = (&self.volcano, &self.pod_groups);
         match status::set_pod_group(to, &self.pod_group_cache, &key, uid, status).await {
             Ok(resource_version) => {
-                self.report(ClusterEvent::PodGroupWritten { key, resource_version }).await;
+                let status = Box::new(status.clone());
+                self.report(ClusterEvent::PodGroupWritten { key, resource_version, status }).await;
                 WriteOutcome::default()
             }
             Err(error) => {
@@ -399,7 +404,8 @@ impl EffectWriter {
                     true => tracing::debug!(v = 3, pod_group = %key, "pod group is gone"),
                     false => self.failures.warn("pod group status not written", &key, &error),
                 }
-                self.report(ClusterEvent::PodGroupFailed { key }).await;
+                let status = Box::new(status.clone());
+                self.report(ClusterEvent::PodGroupFailed { key, status }).await;
                 WriteOutcome::refused_by(&error)
             }
         }
@@ -408,7 +414,7 @@ impl EffectWriter {
     /// Tries until it is done. A pod is looked at again sooner than a refused write is repeated.
     pub(crate) async fn finish(&self, rest: FollowUp) {
         let mut pause = match rest {
-            FollowUp::Look { .. } => RESYNC_PAUSE,
+            FollowUp::Look { .. } | FollowUp::LookForNomination { .. } => RESYNC_PAUSE,
             FollowUp::Free { .. } | FollowUp::Create { .. } => pauses::FIRST,
         };
         while !caught(&*self.observer, "resync", self.try_to_finish(&rest)).await.unwrap_or(false) {
@@ -419,8 +425,10 @@ impl EffectWriter {
 
     /// What the answer says about a pod is believed (core.md 4.5).
     async fn try_to_finish(&self, rest: &FollowUp) -> bool {
-        let (key, uid) = match rest {
-            FollowUp::Look { pod, uid } => (pod, uid),
+        type Answered = fn(Box<PodRecord>) -> ClusterEvent;
+        let (key, uid, answered): (_, _, Answered) = match rest {
+            FollowUp::Look { pod, uid } => (pod, uid, ClusterEvent::PodResynced),
+            FollowUp::LookForNomination { pod, uid } => (pod, uid, ClusterEvent::PodRead),
             FollowUp::Free { pod, uid, claims } => return self.unreserve(pod, uid, claims).await,
             FollowUp::Create { queue, reclaimable } => {
                 return self.create_queue(queue, *reclaimable).await;
@@ -431,7 +439,7 @@ impl EffectWriter {
             Ok(pod) => {
                 let event =
                     pod.and_then(|pod| DecodedObject::of(pod).event::<SlimPod>(&*self.observer));
-                self.report(seen(key.clone(), uid.clone(), event)).await;
+                self.report(seen((key.clone(), uid.clone()), event, answered)).await;
                 true
             }
             Err(error) => {
@@ -466,11 +474,13 @@ impl EffectWriter {
 }
 
 /// Another pod of that name will be told by the watch.
-fn seen(key: ObjectKey, uid: Arc<str>, event: Option<ClusterEvent>) -> ClusterEvent {
+fn seen(
+    (key, uid): (ObjectKey, Arc<str>),
+    event: Option<ClusterEvent>,
+    answered: impl FnOnce(Box<PodRecord>) -> ClusterEvent,
+) -> ClusterEvent {
     match event {
-        Some(ClusterEvent::PodApplied(record)) if record.uid == uid => {
-            ClusterEvent::PodResynced(record)
-        }
+        Some(ClusterEvent::PodApplied(record)) if record.uid == uid => answered(record),
         _ => ClusterEvent::PodDeleted { key, uid },
     }
 }

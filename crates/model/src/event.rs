@@ -12,8 +12,8 @@ use crate::node_load::NodeLoad;
 use crate::numa::NumaTopology;
 use crate::quota::QuotaRecord;
 use crate::record::{
-    NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodRecord, PriorityClassRecord,
-    QueueRecord,
+    NodeRecord, NodeShardRecord, ObjectKey, PodGroupRecord, PodGroupStatus, PodRecord,
+    PriorityClassRecord, QueueRecord,
 };
 use crate::saved_usage::SavedUsage;
 use crate::selector::Labels;
@@ -31,9 +31,12 @@ pub enum ClusterEvent {
         /// Uid of the pod. If it is empty, the event means any pod with this name.
         uid: Arc<str>,
     },
-    /// The answer to a GET after a failed write. It replaces whatever state was assumed (core.md
-    /// 4.5: resync).
+    /// The answer to a GET after a failed bind or eviction. It replaces whatever state was assumed
+    /// (core.md 4.5: resync).
     PodResynced(Box<PodRecord>),
+    /// The answer to a GET after a nomination that could not be written. A bind or an eviction that
+    /// was decided since stays.
+    PodRead(Box<PodRecord>),
     /// A bind failed; the pod stays Binding until `PodResynced` or `PodDeleted`.
     BindFailed {
         /// Uid of the pod.
@@ -83,11 +86,16 @@ pub enum ClusterEvent {
         key: ObjectKey,
         /// `metadata.resourceVersion` of the answer.
         resource_version: Arc<str>,
+        /// What was stored.
+        status: Box<PodGroupStatus>,
     },
-    /// Our PodGroup status was not stored.
+    /// Our PodGroup status was not stored. If another status was decided since, that one is on its
+    /// way, and the event changes nothing.
     PodGroupFailed {
         /// Namespace and name.
         key: ObjectKey,
+        /// What was to be stored.
+        status: Box<PodGroupStatus>,
     },
     /// A queue was added or changed.
     QueueApplied(Box<QueueRecord>),

@@ -58,6 +58,15 @@ pub struct Job {
     pub gated: Seldom,
 }
 
+/// A status of a PodGroup that we have stored, and that the watch has not shown yet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WrittenStatus {
+    /// `metadata.resourceVersion` of the answer.
+    pub version: u64,
+    /// What was stored.
+    pub status: PodGroupStatus,
+}
+
 /// The data of a PodGroup that its job uses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PodGroup {
@@ -75,9 +84,9 @@ pub struct PodGroup {
     pub observed_status: PodGroupStatus,
     /// True while a status write of ours is in flight.
     pub status_in_flight: bool,
-    /// Resource version of our last status write; watch events with a lower version are outdated.
+    /// Our last status write that was stored; watch events with a lower version are outdated.
     /// `None` if the watch has shown that version, or if the version is not a number.
-    pub written_version: Option<u64>,
+    pub written: Option<Box<WrittenStatus>>,
     /// `metadata.resourceVersion` as last seen.
     pub resource_version: Arc<str>,
     /// `spec.priorityClassName`; empty if none.

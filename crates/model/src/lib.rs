@@ -74,7 +74,9 @@ pub use ids::{
 };
 pub use images::{Image, Images};
 pub use index::Index;
-pub use job::{Job, JobBudget, MinResources, PodGroup, Portion, SubJob, TaskTopology};
+pub use job::{
+    Job, JobBudget, MinResources, PodGroup, Portion, SubJob, TaskTopology, WrittenStatus,
+};
 pub use lru_cache::ByteLruCache;
 pub use node::{Node, NodeView};
 pub use node_group::{NodeGroupAffinity, NodeGroupLimits};

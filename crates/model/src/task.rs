@@ -111,6 +111,9 @@ pub struct Task {
     /// Why a refused bind or eviction is not repeated yet (core.md 7.2). `None` if no write was
     /// refused, or if the pause is over.
     pub pause: Option<Pause>,
+    /// True if a refused bind pauses and the pod keeps its room on the node meanwhile, since its gang
+    /// would otherwise stay broken. The pod is then Binding, and no bind of it is on its way.
+    pub keeps_place: bool,
     /// The annotations that name the shared devices of the pod: its own, or those that go out with
     /// its bind. `None` if it has no such devices, or no node.
     pub devices: Option<Arc<Labels>>,

@@ -236,8 +236,12 @@ fn events() -> impl Strategy<Value = ClusterEvent> {
         1 => (1..4u8, 1..9u32).prop_map(move |(n, version)| ClusterEvent::PodGroupWritten {
             key: key("j", n),
             resource_version: version.to_string().into(),
+            status: Box::default(),
         }),
-        1 => (1..4u8).prop_map(move |n| ClusterEvent::PodGroupFailed { key: key("j", n) }),
+        1 => (1..4u8).prop_map(move |n| ClusterEvent::PodGroupFailed {
+            key: key("j", n),
+            status: Box::default(),
+        }),
         1 => (1..3u8).prop_map(|n| {
             let name = format!("q{n}").into();
             ClusterEvent::QueueApplied(Box::new(QueueRecord { name, ..QueueRecord::default() }))

@@ -431,6 +431,7 @@ impl Simulation {
                 self.changes.push(ClusterEvent::PodGroupWritten {
                     key: group.key.clone(),
                     resource_version: group.resource_version.clone(),
+                    status: Box::new(group.status.clone()),
                 });
             }
             self.changes.push(decoded.event);

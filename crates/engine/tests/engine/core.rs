@@ -289,7 +289,7 @@ fn core_86_refused_status_is_written_again_and_pods_are_told_all_the_same() {
     let written = cycle.only(&["group"]);
     assert_eq!(cycle.only(&["pod"]).lines().count(), 2);
     assert_eq!(world.cycle_unanswered().only(&["group"]), "", "it is on its way");
-    world.send(ClusterEvent::PodGroupFailed { key: key("j") });
+    world.refuse_group_status("j");
     assert_eq!(world.cycle_unanswered().only(&["group"]), written);
 }
 

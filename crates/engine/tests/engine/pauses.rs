@@ -146,6 +146,73 @@ fn room_of_a_pod_that_pauses_is_free_for_others_and_its_gang_goes_on_without_it(
     assert_eq!(world.cycle().decisions(), "bind j-a n1");
 }
 
+const GANG: &str = "node n1 cpu=2
+    job j min=2
+      task a cpu=1
+      task b cpu=1";
+const URGENT: &str = "job other priority=100 created=9\n task c cpu=1";
+
+#[test]
+fn a_member_of_a_broken_gang_keeps_its_place_while_it_pauses_and_gets_the_first_turn() {
+    let mut world = World::new(&config(), GANG);
+    assert_eq!(refuse(&mut world, &["j-b"]).decisions(), "bind j-a n1\nbind j-b n1");
+    world.add(URGENT);
+    let cycle = refuse(&mut world, &["j-b"]);
+    assert_eq!(cycle.decisions(), "", "the room is kept");
+    let waiting = cycle.report.waiting.iter().find(|waiting| &*waiting.pod.name == "j-b").unwrap();
+    assert_eq!(waiting.reason, "SchedulerError");
+    assert!(waiting.message.contains("It is tried again after 1 s"), "{}", waiting.message);
+    world.tick(1);
+    assert_eq!(refuse(&mut world, &["j-b"]).decisions(), "bind j-b n1", "before more urgent ones");
+    assert_eq!(refuse(&mut world, &["j-b"]).decisions(), "");
+    world.tick(2);
+    assert_eq!(world.cycle().decisions(), "bind j-b n1");
+    assert_eq!(world.cycle().decisions(), "");
+}
+
+#[test]
+fn a_place_is_given_up_when_the_bind_was_refused_seven_times() {
+    let mut world = World::new(&config(), GANG);
+    refuse(&mut world, &["j-b"]);
+    world.add(URGENT);
+    let seconds = attempts(&mut world, "bind", &["j-b"], 129);
+    assert_eq!(seconds, [1, 4, 9, 18, 35, 68], "the place is its own");
+    assert_eq!(refuse(&mut world, &["j-b"]).decisions(), "bind j-b n1", "the eighth time");
+    assert_eq!(refuse(&mut world, &["j-b"]).decisions(), "bind other-c n1");
+}
+
+#[test]
+fn nobody_keeps_a_place_for_a_gang_that_has_no_pod_or_its_minimum() {
+    let mut world = World::new(&config(), GANG);
+    refuse(&mut world, &["j-a", "j-b"]);
+    world.add("job other created=9\n task c cpu=2");
+    assert_eq!(refuse(&mut world, &["j-a", "j-b"]).decisions(), "bind other-c n1");
+
+    let text = "node n1 cpu=3\n job j min=2\n task a cpu=1\n task b cpu=1\n task c cpu=1";
+    let mut world = World::new(&config(), text);
+    refuse(&mut world, &["j-c"]);
+    world.add("job other created=9\n task c cpu=1");
+    assert_eq!(refuse(&mut world, &["j-c"]).decisions(), "bind other-c n1");
+}
+
+#[test]
+fn a_place_is_given_up_when_the_pod_changes_or_goes() {
+    type Change = fn(&mut World);
+    let changes: [(Change, &str); 3] = [
+        (|world| world.edit("j-b", |pod| pod.priority = Some(7)), "bind j-b n1"),
+        (|world| world.delete_pod("j-b"), "bind other-c n1"),
+        (|world| world.edit("j-b", |pod| pod.nominated_node = Some("n1".into())), ""),
+    ];
+    for (index, (change, decided)) in changes.into_iter().enumerate() {
+        let mut world = World::new(&config(), GANG);
+        refuse(&mut world, &["j-b"]);
+        refuse(&mut world, &["j-b"]);
+        world.add("job other created=9\n task c cpu=1");
+        change(&mut world);
+        assert_eq!(refuse(&mut world, &["j-b"]).decisions(), decided, "change {index}");
+    }
+}
+
 #[test]
 fn a_refused_pre_bind_pauses_and_a_conflict_does_not() {
     for (pauses, wanted) in [(true, vec![0, 2]), (false, vec![0, 1, 2, 3])] {

@@ -48,7 +48,7 @@ fn a_first_phase_that_was_not_stored_is_written_again() {
     let reported = world.cycle_unanswered().only(&["group"]);
     assert_eq!(reported, "group j Pending");
     assert_eq!(world.cycle_unanswered().only(&["group"]), "", "it is on its way");
-    world.send(vc_model::ClusterEvent::PodGroupFailed { key: key("j") });
+    world.refuse_group_status("j");
     assert_eq!(world.cycle().only(&["group"]), reported);
 }
 

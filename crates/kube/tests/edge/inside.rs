@@ -86,7 +86,7 @@ async fn whatever_fails_inside_is_answered_as_if_it_were_refused() {
         let failed = format!("{:?}", edge.outcome().await);
         assert!(failed.starts_with(event), "{text}: {failed}");
         if is_read_again {
-            assert!(matches!(edge.outcome().await, ClusterEvent::PodResynced(_)), "{text}");
+            assert!(matches!(edge.outcome().await, ClusterEvent::PodRead(_)), "{text}");
         }
         let (_, outcomes) = edge.run(Vec::new()).await;
         assert!(outcomes.is_empty(), "{text}: {outcomes:?}");

@@ -283,8 +283,7 @@ async fn a_pod_whose_nomination_was_not_written_is_looked_at_again() {
         // has followed.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let again = edge.outcomes.try_recv();
-        let resynced =
-            |message: &_| matches!(message, EngineMessage::Event(ClusterEvent::PodResynced(_)));
-        assert_eq!(again.is_ok_and(|message| resynced(&message)), is_read_again, "{text}");
+        let read = |message: &_| matches!(message, EngineMessage::Event(ClusterEvent::PodRead(_)));
+        assert_eq!(again.is_ok_and(|message| read(&message)), is_read_again, "{text}");
     }
 }

@@ -14,18 +14,14 @@ impl Cluster {
         // Heartbeats and echoes of our own writes often bring no news.
         let is_news = match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
-            ClusterEvent::PodResynced(pod) => {
-                // A pod that the watch has already deleted must not return, as nothing would delete
-                // it again.
-                let known = self.task(&pod.uid);
-                known.is_some() && self.put_pod(*pod, known, false)
-            }
+            ClusterEvent::PodResynced(pod) => self.pod_resynced(*pod),
+            ClusterEvent::PodRead(pod) => self.task(&pod.uid).is_some() && self.pod_applied(*pod),
             ClusterEvent::NodeApplied(node) => self.node_applied(*node),
             ClusterEvent::NodeLoadsRead(loads) => self.node_loads_read(loads),
             ClusterEvent::DeviceReportsRead(reports) => self.device_reports_read(reports),
             ClusterEvent::PodGroupApplied(group) => self.pod_group_applied(*group),
-            ClusterEvent::PodGroupWritten { key, resource_version } => {
-                self.pod_group_written(&key, &resource_version)
+            ClusterEvent::PodGroupWritten { key, resource_version, status } => {
+                self.pod_group_written(&key, &resource_version, *status)
             }
             ClusterEvent::QueueApplied(queue) => self.queue_applied(*queue),
             ClusterEvent::HyperNodeApplied(record) => self.hyper_nodes.apply(record),
@@ -42,6 +38,7 @@ impl Cluster {
         match event {
             ClusterEvent::PodApplied(_)
             | ClusterEvent::PodResynced(_)
+            | ClusterEvent::PodRead(_)
             | ClusterEvent::NodeApplied(_)
             | ClusterEvent::NodeLoadsRead(_)
             | ClusterEvent::DeviceReportsRead(_)
@@ -56,7 +53,7 @@ impl Cluster {
             ClusterEvent::PodStatusFailed { uid } => self.forget_condition(&uid),
             ClusterEvent::NodeDeleted { name } => self.node_deleted(&name),
             ClusterEvent::PodGroupDeleted { key } => self.pod_group_deleted(&key),
-            ClusterEvent::PodGroupFailed { key } => self.pod_group_failed(&key),
+            ClusterEvent::PodGroupFailed { key, status } => self.pod_group_failed(&key, &status),
             ClusterEvent::QueueDeleted { name } => self.queue_deleted(&name),
             ClusterEvent::QueueFailed { name } => self.queue_failed(&name),
             ClusterEvent::PriorityClassApplied(class) => self.priority_class_applied(class),

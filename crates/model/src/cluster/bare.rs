@@ -77,7 +77,7 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
         observed_status: status.clone(),
         status,
         status_in_flight: false,
-        written_version: None,
+        written: None,
         resource_version: Arc::default(),
         priority_class_name: pod.priority_class_name.clone(),
         min_resources: Some(Arc::new(minimum)),

@@ -10,7 +10,7 @@ use crate::cluster::apply::go_bool;
 use crate::cluster::{Cluster, groups};
 use crate::duration::go_duration_micros;
 use crate::ids::{JobId, QueueId};
-use crate::job::{Job, JobBudget, MinResources, PodGroup, Portion, TaskTopology};
+use crate::job::{Job, JobBudget, MinResources, PodGroup, Portion, TaskTopology, WrittenStatus};
 use crate::record::{ObjectKey, PodGroupCondition, PodGroupRecord, PodGroupStatus, ResourceList};
 use crate::request::to_resource;
 use crate::selector::Labels;
@@ -144,32 +144,41 @@ impl Cluster {
         self.drop_empty_job(id);
     }
 
-    /// Records the resource version of our status write; watch events up to that version bring
+    /// Records a status write of ours that was stored; watch events up to that version bring
     /// nothing new. The watch may have shown a newer version before this answer.
     ///
     /// Returns true if something that sessions read has changed.
-    pub(super) fn pod_group_written(&mut self, key: &ObjectKey, version: &str) -> bool {
+    pub(super) fn pod_group_written(
+        &mut self,
+        key: &ObjectKey,
+        version: &str,
+        status: PodGroupStatus,
+    ) -> bool {
         let Some(id) = self.job(key) else { return false };
         self.job_changes.push(id);
         let Some(group) = &mut self.jobs[id].pod_group else { return false };
         group.status_in_flight = false;
-        group.written_version = number(version);
-        let versions = group.written_version.zip(number(&group.resource_version));
+        group.written = number(version).map(|version| Box::new(WrittenStatus { version, status }));
+        let written = group.written.as_ref().map(|written| written.version);
+        let versions = written.zip(number(&group.resource_version));
         if versions.is_none_or(|(written, seen)| seen <= written) {
             return false;
         }
         let before = std::mem::replace(&mut group.status, group.observed_status.clone());
-        group.written_version = None;
+        group.written = None;
         !before.same_content(&group.status)
     }
 
-    pub(super) fn pod_group_failed(&mut self, key: &ObjectKey) {
+    /// Forgets a status that was not stored: the one that was stored last counts again. A status that
+    /// was decided since is on its way, and stays.
+    pub(super) fn pod_group_failed(&mut self, key: &ObjectKey, failed: &PodGroupStatus) {
         let Some(id) = self.job(key) else { return };
         self.job_changes.push(id);
-        if let Some(group) = &mut self.jobs[id].pod_group {
+        let group = self.jobs[id].pod_group.as_mut();
+        if let Some(group) = group.filter(|group| group.status.same_content(failed)) {
             group.status_in_flight = false;
-            group.written_version = None;
-            group.status = group.observed_status.clone();
+            let stored = group.written.as_ref().map(|written| &written.status);
+            group.status = stored.unwrap_or(&group.observed_status).clone();
         }
     }
 
@@ -213,7 +222,7 @@ impl Heading {
             status: group.status.without_times(),
             observed_status: PodGroupStatus::default(),
             status_in_flight: false,
-            written_version: None,
+            written: None,
             resource_version: Arc::default(),
             ..group.clone()
         };
@@ -233,7 +242,7 @@ struct Overlay {
     /// Status that we wrote. `None` for a PodGroup that is new to us.
     status: Option<PodGroupStatus>,
     in_flight: bool,
-    written_version: Option<u64>,
+    written: Option<Box<WrittenStatus>>,
 }
 
 impl Overlay {
@@ -241,14 +250,15 @@ impl Overlay {
         Self {
             status: Some(group.status.clone()),
             in_flight: group.status_in_flight,
-            written_version: group.written_version,
+            written: group.written.clone(),
         }
     }
 
     /// Updates the overlay for a record. Our own status is kept while a write is in flight, and
     /// while the watch shows older versions.
     fn see(mut self, record: &PodGroupRecord) -> Self {
-        let versions = self.written_version.zip(number(&record.resource_version));
+        let written = self.written.as_ref().map(|written| written.version);
+        let versions = written.zip(number(&record.resource_version));
         let echo_awaited = match versions {
             // An echo of an earlier write of ours; the answer to a later write is still to come.
             Some((ours, seen)) if ours == seen => {
@@ -259,7 +269,7 @@ impl Overlay {
         };
         if !self.in_flight && !echo_awaited {
             self.status = None;
-            self.written_version = None;
+            self.written = None;
         }
         self
     }
@@ -299,7 +309,7 @@ fn pod_group(
         status: overlay.status.unwrap_or_else(|| record.status.clone()),
         observed_status: record.status,
         status_in_flight: overlay.in_flight,
-        written_version: overlay.written_version,
+        written: overlay.written,
         resource_version: record.resource_version,
         priority_class_name: record.priority_class_name,
         min_resources,

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
-use crate::ids::{ClassId, JobId, TaskId};
+use crate::ids::{ClassId, JobId, NodeId, TaskId};
 use crate::record::{ObjectKey, PodCondition, PodRecord};
 use crate::status::TaskStatus;
 use crate::sums;
-use crate::task::{Gates, Pause};
+use crate::task::{Gates, Pause, Task};
 
 impl Cluster {
     /// Applies a pod. Returns true if something changed.
@@ -17,11 +17,63 @@ impl Cluster {
         let known = id.map(|task| &self.tasks[task]);
         let evicting = known.is_some_and(|task| task.evicting);
         // A bind or an eviction is in flight, and its outcome decides (core.md 4.5, 11).
-        let decided = known.is_some_and(|task| task.status.is_allocated() || task.evicting);
+        let is_bound = |task: &Task| task.status.is_allocated() && !task.keeps_place;
+        let decided = known.is_some_and(|task| is_bound(task) || task.evicting);
         if decided && pod.node_name.is_none() && self.tracks(&pod) {
             return false;
         }
-        self.put_pod(pod, id, evicting)
+        let place = id.filter(|&task| self.tasks[task].keeps_place);
+        let place = place.and_then(|task| self.present_node(task));
+        self.put_pod(pod, id, evicting) | self.keep_place(id, place)
+    }
+
+    /// Applies the answer to a GET after a failed bind or eviction. A member of a gang whose bind
+    /// was refused and pauses keeps its place until [`Cluster::give_up_place`]. Returns true if
+    /// something changed.
+    pub(super) fn pod_resynced(&mut self, pod: PodRecord) -> bool {
+        // A pod that the watch has already deleted must not return, as nothing would delete it
+        // again.
+        let Some(task) = self.task(&pod.uid) else { return false };
+        let place = self.present_node(task).filter(|_| self.may_keep_place(task));
+        self.put_pod(pod, Some(task), false) | self.keep_place(Some(task), place)
+    }
+
+    /// Returns the node of a task. Returns `None` if the task has no node, or the node is gone.
+    fn present_node(&self, task: TaskId) -> Option<NodeId> {
+        self.tasks[task].node.filter(|&node| self.nodes[node].present)
+    }
+
+    /// True if the bind of a task was refused, and the task belongs to a gang. What is promised beside
+    /// the node's room (volumes, devices) is not kept.
+    fn may_keep_place(&self, task: TaskId) -> bool {
+        let row = &self.tasks[task];
+        let is_gang = self.job_of(task).is_some_and(|job| 1 < job.min_available);
+        row.status == TaskStatus::Binding
+            && matches!(row.pause, Some(Pause::Bind(_)))
+            && is_gang
+            && self.volumes.reservation(task).is_none()
+            && row.devices.is_none()
+            && row.cpus.is_none()
+    }
+
+    /// Leaves a pod that pauses at the place that it had. Returns true if it is left there.
+    fn keep_place(&mut self, task: Option<TaskId>, place: Option<NodeId>) -> bool {
+        let (Some(task), Some(node)) = (task, place) else { return false };
+        let row = &self.tasks[task];
+        let pauses = matches!(row.pause, Some(Pause::Bind(_)));
+        if row.status != TaskStatus::Pending || !pauses {
+            return false;
+        }
+        self.set_task(task, TaskStatus::Binding, Some(node));
+        self.tasks[task].keeps_place = true;
+        true
+    }
+
+    /// Lets a pod wait again that has kept its place while a refused bind paused.
+    pub fn give_up_place(&mut self, task: TaskId) {
+        self.set_task(task, TaskStatus::Pending, None);
+        self.tasks[task].keeps_place = false;
+        self.version += 1;
     }
 
     pub(super) fn pod_deleted(&mut self, key: &ObjectKey, uid: &str) {

@@ -98,7 +98,7 @@ impl Cluster {
         if let Some(group) = &mut self.jobs[id].pod_group {
             group.observed_status = group.status.clone();
             group.status_in_flight = false;
-            group.written_version = None;
+            group.written = None;
         }
     }
 
@@ -130,6 +130,7 @@ impl Cluster {
         (row.evicting, row.deleting, row.preempted, row.hidden) = (false, false, false, false);
         (row.started_micros, row.scheduled_micros) = (None, None);
         (row.condition, row.nominated_node, row.pause) = (None, None, None);
+        row.keeps_place = false;
         self.version += 1;
     }
 

@@ -73,6 +73,7 @@ impl Cluster {
             deleting: pod.deleting,
             invalid: pod.invalid.or(uncounted),
             pause: None,
+            keeps_place: false,
             devices,
             cpus: None,
             node_lock: None,

@@ -25,9 +25,15 @@ fn decide(cluster: &mut Cluster, phase: PodGroupPhase) {
     cluster.jobs[job].pod_group.as_mut().unwrap().status_in_flight = true;
 }
 
-fn written(cluster: &mut Cluster, version: u32) {
+fn written(cluster: &mut Cluster, version: u32, phase: PodGroupPhase) {
     let resource_version = version.to_string().into();
-    apply(cluster, ClusterEvent::PodGroupWritten { key: key(), resource_version });
+    let status = Box::new(PodGroupStatus { phase, ..PodGroupStatus::default() });
+    apply(cluster, ClusterEvent::PodGroupWritten { key: key(), resource_version, status });
+}
+
+fn failed(cluster: &mut Cluster, phase: PodGroupPhase) {
+    let status = Box::new(PodGroupStatus { phase, ..PodGroupStatus::default() });
+    apply(cluster, ClusterEvent::PodGroupFailed { key: key(), status });
 }
 
 fn phase(cluster: &Cluster) -> PodGroupPhase {
@@ -46,7 +52,7 @@ fn older_versions_are_echoes_of_the_past() {
     decide(&mut cluster, Inqueue);
     shows(&mut cluster, 6, Pending);
     assert_eq!(phase(&cluster), Inqueue, "on its way");
-    written(&mut cluster, 9);
+    written(&mut cluster, 9, Inqueue);
     shows(&mut cluster, 7, Pending);
     assert_eq!(phase(&cluster), Inqueue, "stored as 9, the watch is behind");
     shows(&mut cluster, 9, Inqueue);
@@ -59,7 +65,7 @@ fn older_versions_are_echoes_of_the_past() {
 fn versions_are_numbers_not_texts() {
     let mut cluster = new_cluster();
     decide(&mut cluster, Inqueue);
-    written(&mut cluster, 10);
+    written(&mut cluster, 10, Inqueue);
     shows(&mut cluster, 9, Pending);
     assert_eq!(phase(&cluster), Inqueue);
     shows(&mut cluster, 11, Pending);
@@ -72,7 +78,7 @@ fn the_watch_may_be_ahead_of_the_answer() {
     decide(&mut cluster, Inqueue);
     shows(&mut cluster, 7, Running);
     assert_eq!(phase(&cluster), Inqueue, "may be before or after our write");
-    written(&mut cluster, 6);
+    written(&mut cluster, 6, Inqueue);
     assert_eq!(phase(&cluster), Running, "it was after");
 }
 
@@ -81,10 +87,10 @@ fn the_echo_of_a_write_does_not_hide_a_later_one() {
     let mut cluster = new_cluster();
     decide(&mut cluster, Inqueue);
     decide(&mut cluster, Running);
-    written(&mut cluster, 6);
+    written(&mut cluster, 6, Inqueue);
     shows(&mut cluster, 6, Inqueue);
     assert_eq!(phase(&cluster), Running, "the second write is on its way");
-    written(&mut cluster, 7);
+    written(&mut cluster, 7, Running);
     shows(&mut cluster, 7, Running);
     shows(&mut cluster, 8, Pending);
     assert_eq!(phase(&cluster), Pending);
@@ -94,10 +100,37 @@ fn the_echo_of_a_write_does_not_hide_a_later_one() {
 fn a_status_that_was_not_stored_is_what_the_api_shows() {
     let mut cluster = new_cluster();
     decide(&mut cluster, Inqueue);
-    apply(&mut cluster, ClusterEvent::PodGroupFailed { key: key() });
+    failed(&mut cluster, Inqueue);
     assert_eq!(phase(&cluster), Pending);
     shows(&mut cluster, 6, Running);
     assert_eq!(phase(&cluster), Running);
+}
+
+#[test]
+fn a_status_that_was_not_stored_does_not_undo_a_later_one() {
+    let mut cluster = new_cluster();
+    decide(&mut cluster, Inqueue);
+    decide(&mut cluster, Running);
+    failed(&mut cluster, Inqueue);
+    assert_eq!(phase(&cluster), Running, "the second write is on its way");
+    shows(&mut cluster, 6, Pending);
+    assert_eq!(phase(&cluster), Running, "still on its way");
+    failed(&mut cluster, Running);
+    assert_eq!(phase(&cluster), Pending);
+}
+
+#[test]
+fn a_status_that_was_not_stored_is_the_one_before_that_was() {
+    let mut cluster = new_cluster();
+    decide(&mut cluster, Inqueue);
+    written(&mut cluster, 6, Inqueue);
+    decide(&mut cluster, Running);
+    failed(&mut cluster, Running);
+    assert_eq!(phase(&cluster), Inqueue, "stored as 6, the watch is behind");
+    shows(&mut cluster, 5, Pending);
+    assert_eq!(phase(&cluster), Inqueue);
+    shows(&mut cluster, 7, Pending);
+    assert_eq!(phase(&cluster), Pending, "somebody else");
 }
 
 #[test]

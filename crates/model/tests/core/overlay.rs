@@ -1,6 +1,9 @@
 //! Our own decisions stay until the watch shows them: core.md 4.5, 11 (a) and (b).
 
-use vc_model::{Cluster, ClusterEvent, ObjectKey, PodCondition, PodRecord, Settings, TaskStatus};
+use vc_model::{
+    Cluster, ClusterEvent, ObjectKey, Pause, PodCondition, PodGroupRecord, PodRecord, Settings,
+    TaskStatus,
+};
 use vc_resource::Dim;
 
 use super::support::{
@@ -69,6 +72,58 @@ fn core_64_a_failed_bind_waits_for_the_resync() {
     let bound = PodRecord { node_name: Some("n".into()), ..waiting() };
     apply(&mut cluster, ClusterEvent::PodResynced(Box::new(bound)));
     assert_eq!(status(&cluster), TaskStatus::Bound, "the answer was lost, the bind was not");
+}
+
+/// A gang of two, one of whose pods pauses after a refused bind.
+fn refused_member() -> Cluster {
+    let mut cluster = cluster();
+    apply_group(&mut cluster, PodGroupRecord { resource_version: "2".into(), ..group("j", 2) });
+    bind(&mut cluster);
+    let task = id(&cluster, "p");
+    cluster.set_pause(task, Some(Pause::Bind("refused".into())));
+    cluster
+}
+
+#[test]
+fn a_member_of_a_gang_that_pauses_keeps_its_place_until_it_is_given_up() {
+    let mut cluster = refused_member();
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Binding, 6_000));
+    let condition = PodRecord { nominated_node: Some("n".into()), ..waiting() };
+    apply_pod(&mut cluster, condition);
+    assert!(row(&cluster, "p").keeps_place && row(&cluster, "p").nominated_node.is_some());
+    let task = id(&cluster, "p");
+    cluster.give_up_place(task);
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Pending, 10_000));
+    assert!(!row(&cluster, "p").keeps_place);
+}
+
+#[test]
+fn a_kept_place_ends_with_its_node_or_when_the_pod_is_bound_after_all() {
+    let mut cluster = refused_member();
+    apply(&mut cluster, ClusterEvent::NodeDeleted { name: "n".into() });
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    assert_eq!(status(&cluster), TaskStatus::Pending);
+
+    let mut cluster = refused_member();
+    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    apply_pod(&mut cluster, PodRecord { node_name: Some("n".into()), ..waiting() });
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Bound, 6_000));
+    assert!(!row(&cluster, "p").keeps_place);
+}
+
+#[test]
+fn a_read_for_the_nomination_undoes_no_bind_that_was_decided_since() {
+    let mut cluster = cluster();
+    let nominated = || PodRecord { nominated_node: Some("n".into()), ..waiting() };
+    apply(&mut cluster, ClusterEvent::PodRead(Box::new(nominated())));
+    assert_eq!(row(&cluster, "p").nominated_node.as_deref(), Some("n"));
+    bind(&mut cluster);
+    apply(&mut cluster, ClusterEvent::PodRead(Box::new(nominated())));
+    assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Binding, 6_000));
+    let unknown = PodRecord { uid: "other".into(), ..nominated() };
+    apply(&mut cluster, ClusterEvent::PodRead(Box::new(unknown)));
+    assert!(cluster.task("other").is_none(), "the watch has deleted it already");
 }
 
 #[test]

@@ -343,8 +343,9 @@ fn refuse(world: &mut World, effect: &Effect) {
         | Effect::RemoveGate { uid, .. } => {
             world.send(ClusterEvent::PodStatusFailed { uid: uid.clone() });
         }
-        Effect::PodGroupStatus { pod_group, .. } => {
-            world.send(ClusterEvent::PodGroupFailed { key: pod_group.clone() });
+        Effect::PodGroupStatus { pod_group, status, .. } => {
+            let (key, status) = (pod_group.clone(), Box::new(status.clone()));
+            world.send(ClusterEvent::PodGroupFailed { key, status });
         }
         Effect::QueueStatus { queue, .. } | Effect::QueueAnnotation { queue, .. } => {
             world.send(ClusterEvent::QueueFailed { name: queue.clone() });

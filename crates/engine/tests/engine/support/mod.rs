@@ -331,6 +331,15 @@ impl World {
         self.inbox.push(ClusterEvent::PodResynced(pod));
     }
 
+    /// The status of the PodGroup that was written last was not stored.
+    pub(crate) fn refuse_group_status(&mut self, name: &str) {
+        let (cluster, key) = (self.engine.cluster(), text::key(name));
+        let job = cluster.job(&key).expect("the job exists");
+        let group = cluster.jobs[job].pod_group.as_ref().expect("it has a PodGroup");
+        let status = Box::new(group.status.clone());
+        self.send(ClusterEvent::PodGroupFailed { key, status });
+    }
+
     /// One cycle whose writes are neither stored nor answered.
     pub(crate) fn cycle_unanswered(&mut self) -> Cycle {
         let now = CycleTime { unix_micros: self.now_micros };
@@ -421,8 +430,8 @@ impl World {
                 group.status = status.clone();
                 group.resource_version = resource_version.clone();
                 let applied = ClusterEvent::PodGroupApplied(Box::new(group.clone()));
-                let key = pod_group.clone();
-                self.inbox.push(ClusterEvent::PodGroupWritten { key, resource_version });
+                let (key, status) = (pod_group.clone(), Box::new(status.clone()));
+                self.inbox.push(ClusterEvent::PodGroupWritten { key, resource_version, status });
                 self.inbox.push(applied);
             }
             Effect::QueueStatus { queue, allocated } => {
