@@ -142,18 +142,21 @@ fn is_told(pod: &Value) -> bool {
     conditions.iter().any(says)
 }
 
-/// True if every pod of the group that waits says that its queue has no room.
-pub(super) fn waits_for_queue(store: &Store, group: &str) -> bool {
+/// True if every pod of the group that waits says that its queue has no room, or that nodes take no
+/// pods.
+pub(super) fn waits_for_others(store: &Store, group: &str) -> bool {
     let pods = store.list(&PODS, None).objects;
     let waits = |pod: &&Arc<Object>| group_of(&pod.value) == group && is_waiting(&pod.value);
     let mut waiting = pods.iter().filter(waits);
-    waiting.all(|pod| says_queue(&pod.value))
+    waiting.all(|pod| says_who(&pod.value))
 }
 
-fn says_queue(pod: &Value) -> bool {
+fn says_who(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut messages = conditions.iter().filter_map(|condition| condition["message"].as_str());
-    messages.any(|text| text.starts_with("queue ") && text.contains(" has no room"))
+    let of_queue = |text: &str| text.contains(" has no room") || text.contains(" is overused");
+    let of_nodes = |text: &str| text.contains("were unschedulable") || text.contains(" taint");
+    messages.any(|text| (text.starts_with("queue ") && of_queue(text)) || of_nodes(text))
 }
 
 #[cfg(test)]

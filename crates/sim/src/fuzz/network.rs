@@ -209,8 +209,13 @@ impl Network {
         }
         // A task of its own: what was sent arrives, whatever becomes of the sender.
         let request = Request::from_parts(parts, Body::from(bytes));
-        let server = tokio::spawn(self.serve(request, faults, kind, sent));
-        server.await.map_err(BoxError::from)?
+        let server = tokio::spawn(self.clone().serve(request, faults, kind, sent.clone()));
+        let answer = server.await.map_err(BoxError::from)??;
+        match kind == RequestKind::Write && answer.status().is_success() {
+            // Only here: who has given up waiting gets no answer.
+            true => self.answered(&sent, answer).await,
+            false => Ok(answer),
+        }
     }
 
     async fn serve(
@@ -245,7 +250,6 @@ impl Network {
                 sleep(LOST).await;
                 Err("the connection was lost".into())
             }
-            (_, RequestKind::Write) if is_done => self.answered(&sent, answer).await,
             (_, RequestKind::Watch { .. } | RequestKind::List { .. }) if is_done => {
                 Ok(self.passing(&sent.process, &uri, &faults).through(answer))
             }

@@ -55,9 +55,9 @@ impl Story {
         let store = &self.world.store;
         let mut broken = self.world.broken.clone();
         broken.extend(self.network.evicted_groups());
-        // While a bind was repeated, the share of the queue fell.
+        // While a bind was repeated, the share of the queue fell, or a node was closed.
         let unbound = self.network.unbound_groups();
-        broken.extend(unbound.into_iter().filter(|group| check::waits_for_queue(store, group)));
+        broken.extend(unbound.into_iter().filter(|group| check::waits_for_others(store, group)));
         self.violations.extend(check::gangs(store, &broken));
         match configs::read(config) {
             Ok(loaded) => {

@@ -261,6 +261,8 @@ impl World {
     fn steal_lease(&self) -> Result<(), Refused> {
         self.change(&LEASES, &Key::new("volcano-system", "vc-scheduler"), |lease| {
             lease["spec"]["holderIdentity"] = "somebody-else".into();
+            // Who gave it back has left a second.
+            lease["spec"]["leaseDurationSeconds"] = 15.into();
         })
     }
 
