@@ -334,9 +334,8 @@ impl World {
     /// The status of the PodGroup that was written last was not stored.
     pub(crate) fn refuse_group_status(&mut self, name: &str) {
         let (cluster, key) = (self.engine.cluster(), text::key(name));
-        let job = cluster.job(&key).expect("the job exists");
-        let group = cluster.jobs[job].pod_group.as_ref().expect("it has a PodGroup");
-        let status = Box::new(group.status.clone());
+        let group = cluster.job(&key).and_then(|job| cluster.jobs[job].pod_group.as_ref());
+        let status = group.expect("the job has a PodGroup").status.clone().into();
         self.send(ClusterEvent::PodGroupFailed { key, status });
     }
 
