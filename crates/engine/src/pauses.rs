@@ -19,8 +19,8 @@ const LONGEST_SECONDS: i64 = 60;
 /// Time after which a refusal no longer counts.
 const REMEMBERED_MICROS: i64 = 600 * MICROS_PER_SECOND;
 
-/// Refusals in a row after which a member of a broken gang no longer keeps its place, so that what
-/// is refused for good keeps no room for ever: 1 + 2 + 4 + 8 + 16 + 32 + 60 seconds.
+/// Greatest number of refusals in a row for which a member of a broken gang keeps its place. Their
+/// pauses last 123 seconds together. A pod that is always refused must not hold room for ever.
 const REFUSALS_WITH_PLACE: u32 = 7;
 
 /// Consecutive refusals of one pod.

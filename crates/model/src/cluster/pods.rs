@@ -56,7 +56,8 @@ impl Cluster {
             && row.cpus.is_none()
     }
 
-    /// Leaves a pod that pauses at the place that it had. Returns true if it is left there.
+    /// Puts a waiting pod whose refused bind pauses back on this node, as Binding. Returns true if it
+    /// did. Does nothing for another pod, or without a node.
     fn keep_place(&mut self, task: Option<TaskId>, place: Option<NodeId>) -> bool {
         let (Some(task), Some(node)) = (task, place) else { return false };
         let row = &self.tasks[task];

@@ -148,10 +148,11 @@ pub(super) fn waits_for_others(store: &Store, group: &str) -> bool {
     let pods = store.list(&PODS, None).objects;
     let waits = |pod: &&Arc<Object>| group_of(&pod.value) == group && is_waiting(&pod.value);
     let mut waiting = pods.iter().filter(waits);
-    waiting.all(|pod| says_who(&pod.value))
+    waiting.all(|pod| names_queue_or_closed_nodes(&pod.value))
 }
 
-fn says_who(pod: &Value) -> bool {
+/// True if a condition of the pod says that its queue has no room, or that nodes take no pods.
+fn names_queue_or_closed_nodes(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut messages = conditions.iter().filter_map(|condition| condition["message"].as_str());
     let of_queue = |text: &str| text.contains(" has no room") || text.contains(" is overused");

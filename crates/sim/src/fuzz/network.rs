@@ -149,8 +149,7 @@ impl Network {
         self.state().witness.take()
     }
 
-    /// Returns the nodes for which a bind came when its sender held the Lease no more, and forgets
-    /// them.
+    /// Returns the nodes that got a bind whose sender no longer held the Lease, and forgets them.
     pub(super) fn take_late_binds(&self) -> BTreeSet<String> {
         self.state().witness.take_late_binds()
     }
@@ -212,7 +211,7 @@ impl Network {
         let server = tokio::spawn(self.clone().serve(request, faults, kind, sent.clone()));
         let answer = server.await.map_err(BoxError::from)??;
         match kind == RequestKind::Write && answer.status().is_success() {
-            // Only here: who has given up waiting gets no answer.
+            // The client may have given up waiting; then this line is never reached.
             true => self.answered(&sent, answer).await,
             false => Ok(answer),
         }

@@ -48,7 +48,7 @@ pub(super) struct Witness {
     pub(super) evicted: BTreeSet<String>,
     /// PodGroups of which a bind was refused or lost.
     pub(super) unbound: BTreeSet<String>,
-    /// Nodes for which a bind came when its sender held the Lease no more.
+    /// Nodes that got a bind whose sender no longer held the Lease.
     late_binds: BTreeSet<String>,
     /// Evictions since the last change from outside.
     n_evictions: u64,
@@ -148,8 +148,7 @@ impl Witness {
         std::mem::take(&mut self.violations)
     }
 
-    /// Returns the nodes for which a bind came when its sender held the Lease no more, and forgets
-    /// them.
+    /// Returns the nodes that got a bind whose sender no longer held the Lease, and forgets them.
     pub(super) fn take_late_binds(&mut self) -> BTreeSet<String> {
         std::mem::take(&mut self.late_binds)
     }
