@@ -126,10 +126,7 @@ impl LearnedRuns {
 
 /// Returns the pod that has ended successfully by itself. Returns `None` for other events.
 fn ended(event: &ClusterEvent) -> Option<&PodRecord> {
-    let (ClusterEvent::PodApplied(pod)
-    | ClusterEvent::PodResynced(pod)
-    | ClusterEvent::PodRead(pod)) = event
-    else {
+    let (ClusterEvent::PodApplied(pod) | ClusterEvent::PodRead { pod, .. }) = event else {
         return None;
     };
     (pod.phase == PodPhase::Succeeded && !pod.evicted_by_scheduler).then_some(pod)

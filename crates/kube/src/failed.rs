@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use vc_engine::{Effect, Nomination};
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, ReadAfter};
 
 use crate::observe::Observer;
 use crate::perform::{EffectWriter, FollowUp, WriteOutcome};
@@ -51,16 +51,14 @@ impl EffectWriter {
 /// What is told and what is left to be done where nobody knows how the write has ended, as
 /// [`EffectWriter::perform`] has it for answers that say no.
 fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
-    let look =
-        |pod: &_, uid: &_| Some(FollowUp::Look { pod: Clone::clone(pod), uid: Clone::clone(uid) });
-    let look_for_nomination = |pod: &_, uid: &_| {
-        Some(FollowUp::LookForNomination { pod: Clone::clone(pod), uid: Clone::clone(uid) })
+    let read = |pod: &_, uid: &_, after| {
+        Some(FollowUp::Read { pod: Clone::clone(pod), uid: Clone::clone(uid), after })
     };
     let status = |uid: &_| Some(ClusterEvent::PodStatusFailed { uid: Clone::clone(uid) });
     match effect {
         Effect::Bind { pod, uid, node, .. } => {
             let (uid, node, error) = (uid.clone(), node.clone(), INSIDE.to_owned());
-            let rest = look(pod, &uid);
+            let rest = read(pod, &uid, ReadAfter::Bind);
             (Some(ClusterEvent::BindFailed { uid, node, error, pauses: true }), rest)
         }
         Effect::PreBind { uid, .. } => {
@@ -71,10 +69,10 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
             let (pod, uid, claims) = (pod.clone(), uid.clone(), claims.clone());
             (None, Some(FollowUp::Free { pod, uid, claims }))
         }
-        Effect::Resync { pod, uid } => (None, look(pod, uid)),
+        Effect::Resync { pod, uid } => (None, read(pod, uid, ReadAfter::Bind)),
         Effect::Evict { pod, uid, .. } => {
             let (uid, error) = (uid.clone(), INSIDE.to_owned());
-            let rest = look(pod, &uid);
+            let rest = read(pod, &uid, ReadAfter::Eviction);
             (Some(ClusterEvent::EvictFailed { uid, error }), rest)
         }
         Effect::CreateQueue { queue, reclaimable } => {
@@ -83,9 +81,11 @@ fn failure(effect: &Effect) -> (Option<ClusterEvent>, Option<FollowUp>) {
         }
         Effect::PodCondition { pod, uid, nomination, .. } => {
             let nominates = *nomination != Nomination::Keep;
-            (status(uid), nominates.then(|| look_for_nomination(pod, uid)).flatten())
+            (status(uid), nominates.then(|| read(pod, uid, ReadAfter::Nomination)).flatten())
         }
-        Effect::ClearNomination { pod, uid } => (status(uid), look_for_nomination(pod, uid)),
+        Effect::ClearNomination { pod, uid } => {
+            (status(uid), read(pod, uid, ReadAfter::Nomination))
+        }
         Effect::RemoveGate { uid, .. } => (status(uid), None),
         Effect::PodGroupStatus { pod_group, status, .. } => {
             let (key, status) = (pod_group.clone(), Box::new(status.clone()));

@@ -267,8 +267,7 @@ fn weight(message: &EngineMessage) -> MessageWeight {
         | ClusterEvent::PreBindFailed { .. }
         | ClusterEvent::EvictFailed { .. }
         | ClusterEvent::PodStatusFailed { .. }
-        | ClusterEvent::PodResynced(_)
-        | ClusterEvent::PodRead(_) => MessageWeight::Failed,
+        | ClusterEvent::PodRead { .. } => MessageWeight::Failed,
         ClusterEvent::PodApplied(pod)
             if pod.node_name.is_some() && pod.phase == PodPhase::Pending && !pod.deleting =>
         {

@@ -10,7 +10,7 @@ use kube::Client;
 use tokio::sync::mpsc;
 use vc_engine::{About, Effect, NodeLock, Nomination, PreBindWrites};
 use vc_model::{
-    ClusterEvent, ObjectKey, PodGroupStatus, PodRecord, ResourceClaim, SavedUsage, StorageObject,
+    ClusterEvent, ObjectKey, PodGroupStatus, ReadAfter, ResourceClaim, SavedUsage, StorageObject,
 };
 use vc_wire::SlimPod;
 
@@ -49,10 +49,8 @@ const RESYNC_PAUSE: Duration = Duration::from_millis(5);
 
 /// What a failed write leaves to be done, however long that takes. Its object stays taken meanwhile.
 pub(crate) enum FollowUp {
-    /// The pod is looked at again, since nobody knows whether it was bound or evicted.
-    Look { pod: ObjectKey, uid: Arc<str> },
-    /// The pod is looked at again, since nobody knows which nomination it has.
-    LookForNomination { pod: ObjectKey, uid: Arc<str> },
+    /// The pod is read again, since nobody knows how this write of it has ended.
+    Read { pod: ObjectKey, uid: Arc<str>, after: ReadAfter },
     /// Its claims are freed.
     Free { pod: ObjectKey, uid: Arc<str>, claims: Vec<Arc<str>> },
     /// The queue is made again.
@@ -123,7 +121,9 @@ impl EffectWriter {
                 self.failures.warn("useless devices not taken away", &claim, &error);
                 WriteOutcome { rest: None, is_refused: error.pauses() }
             }
-            Effect::Resync { pod, uid } => Some(FollowUp::Look { pod, uid }).into(),
+            Effect::Resync { pod, uid } => {
+                Some(FollowUp::Read { pod, uid, after: ReadAfter::Bind }).into()
+            }
             Effect::Evict { pod, uid, pod_group, reason, for_pod_group, message, .. } => {
                 let texts = EvictTexts::new(reason, for_pod_group.as_deref(), message.as_deref());
                 self.evict(pod, uid, pod_group, &texts).await.into()
@@ -334,7 +334,7 @@ impl EffectWriter {
                 let (pauses, error, failed) = (error.pauses(), error.to_string(), uid.clone());
                 let event = ClusterEvent::BindFailed { uid: failed, node, error, pauses };
                 self.report(event).await;
-                Some(FollowUp::Look { pod, uid })
+                Some(FollowUp::Read { pod, uid, after: ReadAfter::Bind })
             }
         }
     }
@@ -351,7 +351,8 @@ impl EffectWriter {
         let is_written = answer.is_ok();
         let answer = answer.map(drop);
         let done = self.done(answer, "pod status not written", &pod, Some(event)).await;
-        let rest = (nominates && !is_written).then_some(FollowUp::LookForNomination { pod, uid });
+        let read = FollowUp::Read { pod, uid, after: ReadAfter::Nomination };
+        let rest = (nominates && !is_written).then_some(read);
         WriteOutcome { rest, ..done }
     }
 
@@ -382,7 +383,7 @@ impl EffectWriter {
             let (uid, error) = (uid.clone(), error.to_string());
             self.report(ClusterEvent::EvictFailed { uid, error }).await;
         }
-        Some(FollowUp::Look { pod, uid })
+        Some(FollowUp::Read { pod, uid, after: ReadAfter::Eviction })
     }
 
     async fn set_pod_group(
@@ -414,7 +415,7 @@ impl EffectWriter {
     /// Tries until it is done. A pod is looked at again sooner than a refused write is repeated.
     pub(crate) async fn finish(&self, rest: FollowUp) {
         let mut pause = match rest {
-            FollowUp::Look { .. } | FollowUp::LookForNomination { .. } => RESYNC_PAUSE,
+            FollowUp::Read { .. } => RESYNC_PAUSE,
             FollowUp::Free { .. } | FollowUp::Create { .. } => pauses::FIRST,
         };
         while !caught(&*self.observer, "resync", self.try_to_finish(&rest)).await.unwrap_or(false) {
@@ -425,10 +426,8 @@ impl EffectWriter {
 
     /// What the answer says about a pod is believed (core.md 4.5).
     async fn try_to_finish(&self, rest: &FollowUp) -> bool {
-        type Answered = fn(Box<PodRecord>) -> ClusterEvent;
-        let (key, uid, answered): (_, _, Answered) = match rest {
-            FollowUp::Look { pod, uid } => (pod, uid, ClusterEvent::PodResynced),
-            FollowUp::LookForNomination { pod, uid } => (pod, uid, ClusterEvent::PodRead),
+        let (key, uid, after) = match rest {
+            FollowUp::Read { pod, uid, after } => (pod, uid, *after),
             FollowUp::Free { pod, uid, claims } => return self.unreserve(pod, uid, claims).await,
             FollowUp::Create { queue, reclaimable } => {
                 return self.create_queue(queue, *reclaimable).await;
@@ -439,7 +438,7 @@ impl EffectWriter {
             Ok(pod) => {
                 let event =
                     pod.and_then(|pod| DecodedObject::of(pod).event::<SlimPod>(&*self.observer));
-                self.report(seen((key.clone(), uid.clone()), event, answered)).await;
+                self.report(seen((key.clone(), uid.clone()), event, after)).await;
                 true
             }
             Err(error) => {
@@ -477,10 +476,12 @@ impl EffectWriter {
 fn seen(
     (key, uid): (ObjectKey, Arc<str>),
     event: Option<ClusterEvent>,
-    answered: impl FnOnce(Box<PodRecord>) -> ClusterEvent,
+    after: ReadAfter,
 ) -> ClusterEvent {
     match event {
-        Some(ClusterEvent::PodApplied(record)) if record.uid == uid => answered(record),
+        Some(ClusterEvent::PodApplied(pod)) if pod.uid == uid => {
+            ClusterEvent::PodRead { pod, after }
+        }
         _ => ClusterEvent::PodDeleted { key, uid },
     }
 }

@@ -62,8 +62,16 @@ impl<'a> RawObject<'a> {
     }
 
     pub(crate) fn has_uid(&self, uid: &str) -> bool {
-        let stored = self.metadata.get("uid").map(|raw| serde_json::from_str(raw.get()));
-        matches!(stored, Some(Ok(Value::String(stored))) if stored == uid)
+        self.metadata_text("uid").is_some_and(|stored| stored == uid)
+    }
+
+    pub(crate) fn resource_version(&self) -> Option<String> {
+        self.metadata_text("resourceVersion")
+    }
+
+    fn metadata_text(&self, name: &str) -> Option<String> {
+        let raw = self.metadata.get(name)?;
+        serde_json::from_str(raw.get()).ok()
     }
 }
 
@@ -101,5 +109,7 @@ mod tests {
         }
         assert!(!RawObject::of(r#"{"metadata":{"uid":7}}"#).unwrap().has_uid("7"));
         assert_eq!(RawObject::of("{}").unwrap().status, json!({}));
+        let versioned = RawObject::of(r#"{"metadata":{"resourceVersion":"9"}}"#).unwrap();
+        assert_eq!(versioned.resource_version().as_deref(), Some("9"));
     }
 }

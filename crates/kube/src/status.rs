@@ -114,7 +114,8 @@ fn nominate(status: &mut Value, nomination: &Nomination) -> bool {
     differs
 }
 
-/// PUT of the PodGroup with this status; answers the resourceVersion that it has then.
+/// PUT of the PodGroup with this status; answers the resourceVersion that it has then. Nothing is
+/// written if it has this status already.
 ///
 /// The object is the one that was seen last or, if that is not kept, read by LIST: `get` is not
 /// granted. After a 409 it is written over the newest one, unless somebody else has changed the
@@ -145,7 +146,11 @@ pub(crate) async fn set_pod_group(
         if phase.as_ref().is_some_and(|before| *before != seen) {
             return Err(CallError::Overtaken("the phase was changed by someone else"));
         }
+        let stored = object.status.clone();
         fill(&mut object.status, status);
+        if let Some(version) = object.resource_version().filter(|_| object.status == stored) {
+            return Ok(version.into());
+        }
         match put(way, &path, &object).await {
             Err(error) if error.is_conflict() && phase.is_none() => phase = Some(seen),
             answer => {
@@ -240,7 +245,8 @@ fn object_of(value: &mut Value) -> &mut Map<String, Value> {
     value.as_object_mut().expect("it is an object now")
 }
 
-/// PUT of `status.allocated`; the other fields belong to the controller.
+/// PUT of `status.allocated`; the other fields belong to the controller. Nothing is written if it has
+/// this value already.
 pub(crate) async fn set_queue(
     client: &Client,
     queue: &str,
@@ -254,7 +260,10 @@ pub(crate) async fn set_queue(
         let mut object = call(api.get(queue)).await?;
         typed(&mut object, &queue_resource());
         let fields = object_of(&mut object.data["status"]);
-        fields.insert("allocated".into(), wanted.clone().into());
+        let wanted = Value::from(wanted.clone());
+        if fields.insert("allocated".into(), wanted.clone()) == Some(wanted) {
+            return Ok(());
+        }
         match call(api.replace_status(queue, &PostParams::default(), &object)).await {
             Err(error) if error.is_conflict() && !retried => retried = true,
             answer => return answer.map(drop),
@@ -285,7 +294,8 @@ pub(crate) async fn annotate_queue(
     }
 }
 
-/// PUT of the status of our NodeShard; `lastUpdateTime` belongs to others (core.md 4.10).
+/// PUT of the status of our NodeShard; `lastUpdateTime` belongs to others (core.md 4.10). Nothing is
+/// written if it has this status already.
 pub(crate) async fn set_node_shard(
     client: &Client,
     shard: &str,
@@ -296,9 +306,13 @@ pub(crate) async fn set_node_shard(
     loop {
         let mut object = call(api.get(shard)).await?;
         typed(&mut object, &node_shard_resource());
+        let stored = object.data["status"].clone();
         let fields = object_of(&mut object.data["status"]);
         for (name, nodes) in nodes {
             fields.insert(name.into(), nodes.iter().map(|node| json!(&**node)).collect());
+        }
+        if object.data["status"] == stored {
+            return Ok(());
         }
         match call(api.replace_status(shard, &PostParams::default(), &object)).await {
             Err(error) if error.is_conflict() && !retried => retried = true,

@@ -19,6 +19,17 @@ use crate::saved_usage::SavedUsage;
 use crate::selector::Labels;
 use crate::volume::{StorageKind, StorageObject};
 
+/// The write of a pod after which the pod is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReadAfter {
+    /// A bind that failed, or for which the pre-bind functions failed.
+    Bind,
+    /// An eviction that failed.
+    Eviction,
+    /// A nomination that could not be written.
+    Nomination,
+}
+
 /// One event. Events of one object come in the order in which the API server made them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ClusterEvent {
@@ -31,13 +42,15 @@ pub enum ClusterEvent {
         /// Uid of the pod. If it is empty, the event means any pod with this name.
         uid: Arc<str>,
     },
-    /// The answer to a GET after a failed bind or eviction. It replaces whatever state was assumed
-    /// (core.md 4.5: resync).
-    PodResynced(Box<PodRecord>),
-    /// The answer to a GET after a nomination that could not be written. A bind or an eviction that
-    /// was decided since stays.
-    PodRead(Box<PodRecord>),
-    /// A bind failed; the pod stays Binding until `PodResynced` or `PodDeleted`.
+    /// The answer to a GET after a write of which nobody knows how it has ended. It replaces what
+    /// was assumed of that write; what was decided since stays (core.md 4.5: resync).
+    PodRead {
+        /// What the API server says.
+        pod: Box<PodRecord>,
+        /// The write.
+        after: ReadAfter,
+    },
+    /// A bind failed; the pod stays Binding until `PodRead` or `PodDeleted`.
     BindFailed {
         /// Uid of the pod.
         uid: Arc<str>,
@@ -48,7 +61,7 @@ pub enum ClusterEvent {
         /// True if the same write would fail again; it is repeated after a pause (core.md 7.2).
         pauses: bool,
     },
-    /// An eviction was refused. The pod stays Releasing until `PodResynced` or `PodDeleted`. It is
+    /// An eviction was refused. The pod stays Releasing until `PodRead` or `PodDeleted`. It is
     /// evicted again after a pause at the earliest (core.md 7.2).
     EvictFailed {
         /// Uid of the pod.

@@ -63,7 +63,7 @@ pub use device_share::{ContainerDemand, DeviceDemand};
 pub use division::Division;
 pub use domains::{Domains, Links, NodeDomains, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;
-pub use event::ClusterEvent;
+pub use event::{ClusterEvent, ReadAfter};
 pub use hyper_node::{
     HyperNode, HyperNodeId, HyperNodeMember, HyperNodeProblem, HyperNodeRecord, HyperNodeTree,
     HyperNodes, NodePattern,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use vc_model::{
     Cluster, ClusterEvent, ContainerRecord, InclusionPolicy, LabelSelector, Labels, NodeRecord,
     ObjectKey, Operator, PodAffinity, PodGroupPhase, PodGroupRecord, PodGroupStatus, PodPhase,
-    PodRecord, PodSelector, PodTerm, PreferredPodTerm, PriorityClassRecord, QueueRecord,
+    PodRecord, PodSelector, PodTerm, PreferredPodTerm, PriorityClassRecord, QueueRecord, ReadAfter,
     Requirement, ResourceList, Settings, SpreadConstraint, SubGroupPolicy, Taint, TaintEffect,
     TaskStatus, Unsatisfiable,
 };
@@ -215,11 +215,18 @@ prop_compose! {
     }
 }
 
+fn read_after() -> impl Strategy<Value = ReadAfter> {
+    prop_oneof![Just(ReadAfter::Bind), Just(ReadAfter::Eviction), Just(ReadAfter::Nomination)]
+}
+
 fn events() -> impl Strategy<Value = ClusterEvent> {
     let key = |of: &str, n: u8| ObjectKey::new("ns", &format!("{of}{n}"));
     prop_oneof![
         12 => pod().prop_map(|pod| ClusterEvent::PodApplied(Box::new(pod))),
-        1 => pod().prop_map(|pod| ClusterEvent::PodResynced(Box::new(pod))),
+        1 => (pod(), read_after()).prop_map(|(pod, after)| ClusterEvent::PodRead {
+            pod: Box::new(pod),
+            after,
+        }),
         3 => (0..6u8, 0..2u8).prop_map(move |(name, uid)| ClusterEvent::PodDeleted {
             key: key("p-", name),
             uid: format!("{name}/{uid}").into(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 use vc_answers::{AnswerState, Timeline, TimelineStep};
 use vc_engine::{BatchKind, CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
-use vc_model::{Cluster, ClusterEvent, ReservedClaim};
+use vc_model::{Cluster, ClusterEvent, ReadAfter, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
 
 use crate::effects;
@@ -259,7 +259,7 @@ impl Simulation {
                 && let Ok(DecodedEvent { event: ClusterEvent::PodApplied(pod), .. }) =
                     vc_wire::decode(Kind::Pod, object)
             {
-                self.changes.push(ClusterEvent::PodResynced(pod));
+                self.changes.push(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
             }
         }
     }

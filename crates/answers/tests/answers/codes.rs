@@ -2,8 +2,8 @@
 
 use vc_answers::WaitCode;
 use vc_engine::Effect;
-use vc_model::ClusterEvent;
 use vc_model::fixture::events_of;
+use vc_model::{ClusterEvent, ReadAfter};
 
 use crate::support::{Asked, EXAMPLE, conf};
 
@@ -82,7 +82,9 @@ fn ans_01_a_refused_bind() {
     it.cycle(vec![ClusterEvent::BindFailed { uid, node, error, pauses: true }]);
     // The edge reads the pod again and shows it without a node.
     let pods = events_of("job j\n task a cpu=1").into_iter().filter_map(|event| match event {
-        ClusterEvent::PodApplied(pod) => Some(ClusterEvent::PodResynced(pod)),
+        ClusterEvent::PodApplied(pod) => {
+            Some(ClusterEvent::PodRead { pod, after: ReadAfter::Bind })
+        }
         _ => None,
     });
     it.engine.apply(pods.collect());

@@ -2,7 +2,8 @@
 
 use vc_framework::{Effect, EvictReason, Plugin, PluginEntry, Points, SessionView};
 use vc_model::{
-    ClusterEvent, Code, Finding, FitErrors, NodeId, ObjectKey, PodGroupPhase, TaskId, TaskStatus,
+    ClusterEvent, Code, Finding, FitErrors, NodeId, ObjectKey, PodGroupPhase, ReadAfter, TaskId,
+    TaskStatus,
 };
 
 use crate::support::*;
@@ -143,7 +144,7 @@ fn core_79_failed_bind_is_told_and_tried_again() {
         cycle.only(&["pod"]),
         "pod j-a SchedulerError \"failed to bind to node n1: conflict\""
     );
-    world.send(ClusterEvent::PodResynced(Box::new(pod)));
+    world.send(ClusterEvent::PodRead { pod: Box::new(pod), after: ReadAfter::Bind });
     assert_eq!(world.cycle_unanswered().decisions(), "bind j-a n1");
 }
 
@@ -181,7 +182,10 @@ fn core_81_evicted_pod_stays_releasing_until_it_is_seen() {
     };
     let running = Box::new(world.pod("v-a").clone());
     assert_eq!(after(ClusterEvent::PodApplied(running.clone())), Some(TaskStatus::Releasing));
-    assert_eq!(after(ClusterEvent::PodResynced(running)), Some(TaskStatus::Running));
+    assert_eq!(
+        after(ClusterEvent::PodRead { pod: running, after: ReadAfter::Eviction }),
+        Some(TaskStatus::Running)
+    );
     world.edit("v-a", |pod| pod.deleting = true);
     let deleting = Box::new(world.pod("v-a").clone());
     assert_eq!(after(ClusterEvent::PodApplied(deleting.clone())), Some(TaskStatus::Releasing));

@@ -4,7 +4,7 @@
 
 use vc_conf::Config;
 use vc_engine::Effect;
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, ReadAfter};
 
 use crate::support::*;
 
@@ -29,7 +29,7 @@ fn refuse(world: &mut World, pods: &[&str]) -> Cycle {
                 let (uid, error) = (uid.clone(), "refused".to_owned());
                 world.send(ClusterEvent::EvictFailed { uid, error });
                 let pod = Box::new(world.pod(&pod.name).clone());
-                world.send(ClusterEvent::PodResynced(pod));
+                world.send(ClusterEvent::PodRead { pod, after: ReadAfter::Eviction });
             }
             _ => world.store(effect),
         }
@@ -116,7 +116,7 @@ fn a_change_that_comes_with_the_refusal_leaves_no_pause() {
         pauses: true,
     });
     let changed = vc_model::PodRecord { priority: Some(9), ..pod };
-    world.send(ClusterEvent::PodResynced(Box::new(changed)));
+    world.send(ClusterEvent::PodRead { pod: Box::new(changed), after: ReadAfter::Bind });
     let cycle = world.cycle_unanswered();
     assert_eq!(cycle.decisions(), "bind j-a n1");
     assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use vc_engine::{Effect, Nomination};
 use vc_kube::Observer;
-use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus, ReadAfter};
 
 use crate::fake::{Answer, Seen, json_answer, pod};
 use crate::writer::{
@@ -50,7 +50,10 @@ async fn a_bind_that_fails_inside_has_failed_and_its_pod_is_looked_at_until_it_i
         };
         assert_eq!((failed, &*node), (uid(), "n1"));
         assert_eq!(error, "the scheduler has failed inside, its log says where");
-        assert!(matches!(edge.outcome().await, ClusterEvent::PodResynced(_)));
+        assert!(matches!(
+            edge.outcome().await,
+            ClusterEvent::PodRead { after: ReadAfter::Bind, .. }
+        ));
         assert_eq!(*reported.0.lock().unwrap(), kinds);
         // The pod is free for the next write.
         let (log, outcomes) = edge.run(vec![bind()]).await;
@@ -86,7 +89,13 @@ async fn whatever_fails_inside_is_answered_as_if_it_were_refused() {
         let failed = format!("{:?}", edge.outcome().await);
         assert!(failed.starts_with(event), "{text}: {failed}");
         if is_read_again {
-            assert!(matches!(edge.outcome().await, ClusterEvent::PodRead(_)), "{text}");
+            assert!(
+                matches!(
+                    edge.outcome().await,
+                    ClusterEvent::PodRead { after: ReadAfter::Nomination, .. }
+                ),
+                "{text}"
+            );
         }
         let (_, outcomes) = edge.run(Vec::new()).await;
         assert!(outcomes.is_empty(), "{text}: {outcomes:?}");

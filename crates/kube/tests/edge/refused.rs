@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use vc_engine::{About, Effect, EvictReason, Nomination};
 use vc_kube::{Clients, Election, EngineMessage, KindSet, follow, inbox, write};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupPhase};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupPhase, ReadAfter};
 
 use crate::fake::{
     self, Seen, added, end_of_list, json_answer, list, not_found, pod, refusal, watch, watch_then,
@@ -141,7 +141,10 @@ async fn a_refused_eviction_is_told_before_the_pod_is_read_again() {
             let ClusterEvent::EvictFailed { error, .. } = edge.outcome().await else { panic!() };
             assert_eq!(error, "no");
         }
-        assert!(matches!(edge.outcome().await, ClusterEvent::PodResynced(_)));
+        assert!(matches!(
+            edge.outcome().await,
+            ClusterEvent::PodRead { after: ReadAfter::Eviction, .. }
+        ));
     }
 }
 

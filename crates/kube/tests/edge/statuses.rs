@@ -130,3 +130,27 @@ async fn an_annotation_of_a_queue_leaves_everything_else() {
     let (log, _) = edge(move |_| json_answer(200, wanted.clone())).run(vec![effect("125")]).await;
     assert_eq!(log.of("PUT").len(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_stored_already_is_not_written_again() {
+    let Effect::PodGroupStatus { status: wanted, .. } = pod_group_status() else { panic!() };
+    let mut stored = pod_group("Inqueue", "7");
+    stored["status"] = json!({"phase": "Inqueue", "succeeded": 1, "novelty": 1, "conditions": [
+        {"type": "Unschedulable", "status": "True", "transitionID": "s-1",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "NotEnoughResources",
+            "message": "2/2 tasks in gang unschedulable"}]});
+    let (log, outcomes) =
+        edge(move |_| list(&[stored.clone()])).run(vec![pod_group_status()]).await;
+    assert!(log.of("PUT").is_empty());
+    let [ClusterEvent::PodGroupWritten { resource_version, status, .. }] = &outcomes[..] else {
+        panic!()
+    };
+    assert_eq!((&**resource_version, &**status), ("7", &wanted));
+
+    let stored = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "q"}, "status": {"allocated": {"cpu": "2"}}});
+    let allocated = vec![("cpu".to_owned(), "2".to_owned())];
+    let effect = Effect::QueueStatus { queue: "q".into(), allocated };
+    let (log, _) = edge(move |_| json_answer(200, stored.clone())).run(vec![effect]).await;
+    assert_eq!((log.of("GET").len(), log.of("PUT").len()), (1, 0));
+}

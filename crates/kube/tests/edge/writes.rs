@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use vc_engine::{Effect, EvictReason, Nomination};
 use vc_kube::EngineMessage;
-use vc_model::{ClusterEvent, ObjectKey};
+use vc_model::{ClusterEvent, ObjectKey, ReadAfter};
 
 use crate::fake::{Seen, json_answer, not_found, pod, refusal};
 use crate::writer::{POD, bind, condition, edge, event, events, key, success, uid};
@@ -65,7 +65,9 @@ async fn core_79_a_refused_bind_is_reported_and_the_pod_read_again() {
         };
         assert_eq!(pauses, code != 409);
         assert_eq!((&*uid, &*node, &*error), ("uid-p", "n1", message));
-        let ClusterEvent::PodResynced(pod) = edge.outcome().await else { panic!() };
+        let ClusterEvent::PodRead { pod, after: ReadAfter::Bind } = edge.outcome().await else {
+            panic!()
+        };
         assert_eq!(pod.key, key());
         assert_eq!(edge.log.of(&format!("GET {POD}")).len(), 2);
     }
@@ -216,7 +218,10 @@ async fn core_81_the_delete_comes_whatever_the_status_write_does() {
         false => json_answer(200, pod("p")),
     });
     edge.send(evict()).await;
-    assert!(matches!(edge.outcome().await, ClusterEvent::PodResynced(_)));
+    assert!(matches!(
+        edge.outcome().await,
+        ClusterEvent::PodRead { after: ReadAfter::Eviction, .. }
+    ));
     assert_eq!((edge.log.of("PUT").len(), edge.log.of("DELETE").len()), (2, 1));
 }
 
@@ -283,7 +288,12 @@ async fn a_pod_whose_nomination_was_not_written_is_looked_at_again() {
         // has followed.
         tokio::time::sleep(Duration::from_secs(60)).await;
         let again = edge.outcomes.try_recv();
-        let read = |message: &_| matches!(message, EngineMessage::Event(ClusterEvent::PodRead(_)));
+        let read = |message: &_| {
+            matches!(
+                message,
+                EngineMessage::Event(ClusterEvent::PodRead { after: ReadAfter::Nomination, .. })
+            )
+        };
         assert_eq!(again.is_ok_and(|message| read(&message)), is_read_again, "{text}");
     }
 }

@@ -14,8 +14,7 @@ impl Cluster {
         // Heartbeats and echoes of our own writes often bring no news.
         let is_news = match event {
             ClusterEvent::PodApplied(pod) => self.pod_applied(*pod),
-            ClusterEvent::PodResynced(pod) => self.pod_resynced(*pod),
-            ClusterEvent::PodRead(pod) => self.task(&pod.uid).is_some() && self.pod_applied(*pod),
+            ClusterEvent::PodRead { pod, after } => self.pod_read(*pod, after),
             ClusterEvent::NodeApplied(node) => self.node_applied(*node),
             ClusterEvent::NodeLoadsRead(loads) => self.node_loads_read(loads),
             ClusterEvent::DeviceReportsRead(reports) => self.device_reports_read(reports),
@@ -37,8 +36,7 @@ impl Cluster {
     fn apply_news(&mut self, event: ClusterEvent) {
         match event {
             ClusterEvent::PodApplied(_)
-            | ClusterEvent::PodResynced(_)
-            | ClusterEvent::PodRead(_)
+            | ClusterEvent::PodRead { .. }
             | ClusterEvent::NodeApplied(_)
             | ClusterEvent::NodeLoadsRead(_)
             | ClusterEvent::DeviceReportsRead(_)

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
+use crate::event::ReadAfter;
 use crate::ids::{ClassId, JobId, NodeId, TaskId};
 use crate::record::{ObjectKey, PodCondition, PodRecord};
 use crate::status::TaskStatus;
@@ -27,13 +28,21 @@ impl Cluster {
         self.put_pod(pod, id, evicting) | self.keep_place(id, place)
     }
 
-    /// Applies the answer to a GET after a failed bind or eviction. A member of a gang whose bind
-    /// was refused and pauses keeps its place until [`Cluster::give_up_place`]. Returns true if
-    /// something changed.
-    pub(super) fn pod_resynced(&mut self, pod: PodRecord) -> bool {
+    /// Applies the answer to a GET after a write of a pod. What was decided since that write stays.
+    /// A member of a gang whose bind was refused and pauses keeps its place until
+    /// [`Cluster::give_up_place`]. Returns true if something changed.
+    pub(super) fn pod_read(&mut self, pod: PodRecord, after: ReadAfter) -> bool {
         // A pod that the watch has already deleted must not return, as nothing would delete it
         // again.
         let Some(task) = self.task(&pod.uid) else { return false };
+        let decided_since = match after {
+            ReadAfter::Nomination => true,
+            ReadAfter::Bind => self.tasks[task].evicting,
+            ReadAfter::Eviction => false,
+        };
+        if decided_since {
+            return self.pod_applied(pod);
+        }
         let place = self.present_node(task).filter(|_| self.may_keep_place(task));
         self.put_pod(pod, Some(task), false) | self.keep_place(Some(task), place)
     }

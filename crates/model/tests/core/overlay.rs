@@ -1,8 +1,8 @@
 //! Our own decisions stay until the watch shows them: core.md 4.5, 11 (a) and (b).
 
 use vc_model::{
-    Cluster, ClusterEvent, ObjectKey, Pause, PodCondition, PodGroupRecord, PodRecord, Settings,
-    TaskStatus,
+    Cluster, ClusterEvent, ObjectKey, Pause, PodCondition, PodGroupRecord, PodRecord, ReadAfter,
+    Settings, TaskStatus,
 };
 use vc_resource::Dim;
 
@@ -32,6 +32,11 @@ fn evict(cluster: &mut Cluster) {
     cluster.evict_task(task);
     cluster.tasks[task].evicting = true;
     cluster.reveal_task(task);
+}
+
+/// The pod was read again after a write that failed.
+fn read_again(cluster: &mut Cluster, pod: PodRecord, after: ReadAfter) {
+    apply(cluster, ClusterEvent::PodRead { pod: Box::new(pod), after });
 }
 
 fn idle(cluster: &Cluster) -> i64 {
@@ -66,11 +71,11 @@ fn core_64_a_failed_bind_waits_for_the_resync() {
         ClusterEvent::BindFailed { uid, node, error: "conflict".to_owned(), pauses: false },
     );
     assert_eq!(status(&cluster), TaskStatus::Binding);
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    read_again(&mut cluster, waiting(), ReadAfter::Bind);
     assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Pending, 10_000));
     bind(&mut cluster);
     let bound = PodRecord { node_name: Some("n".into()), ..waiting() };
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(bound)));
+    read_again(&mut cluster, bound, ReadAfter::Bind);
     assert_eq!(status(&cluster), TaskStatus::Bound, "the answer was lost, the bind was not");
 }
 
@@ -87,7 +92,7 @@ fn refused_member() -> Cluster {
 #[test]
 fn a_member_of_a_gang_that_pauses_keeps_its_place_until_it_is_given_up() {
     let mut cluster = refused_member();
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    read_again(&mut cluster, waiting(), ReadAfter::Bind);
     assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Binding, 6_000));
     let condition = PodRecord { nominated_node: Some("n".into()), ..waiting() };
     apply_pod(&mut cluster, condition);
@@ -102,11 +107,11 @@ fn a_member_of_a_gang_that_pauses_keeps_its_place_until_it_is_given_up() {
 fn a_kept_place_ends_with_its_node_or_when_the_pod_is_bound_after_all() {
     let mut cluster = refused_member();
     apply(&mut cluster, ClusterEvent::NodeDeleted { name: "n".into() });
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    read_again(&mut cluster, waiting(), ReadAfter::Bind);
     assert_eq!(status(&cluster), TaskStatus::Pending);
 
     let mut cluster = refused_member();
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(waiting())));
+    read_again(&mut cluster, waiting(), ReadAfter::Bind);
     apply_pod(&mut cluster, PodRecord { node_name: Some("n".into()), ..waiting() });
     assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Bound, 6_000));
     assert!(!row(&cluster, "p").keeps_place);
@@ -116,13 +121,13 @@ fn a_kept_place_ends_with_its_node_or_when_the_pod_is_bound_after_all() {
 fn a_read_for_the_nomination_undoes_no_bind_that_was_decided_since() {
     let mut cluster = cluster();
     let nominated = || PodRecord { nominated_node: Some("n".into()), ..waiting() };
-    apply(&mut cluster, ClusterEvent::PodRead(Box::new(nominated())));
+    read_again(&mut cluster, nominated(), ReadAfter::Nomination);
     assert_eq!(row(&cluster, "p").nominated_node.as_deref(), Some("n"));
     bind(&mut cluster);
-    apply(&mut cluster, ClusterEvent::PodRead(Box::new(nominated())));
+    read_again(&mut cluster, nominated(), ReadAfter::Nomination);
     assert_eq!((status(&cluster), idle(&cluster)), (TaskStatus::Binding, 6_000));
     let unknown = PodRecord { uid: "other".into(), ..nominated() };
-    apply(&mut cluster, ClusterEvent::PodRead(Box::new(unknown)));
+    read_again(&mut cluster, unknown, ReadAfter::Nomination);
     assert!(cluster.task("other").is_none(), "the watch has deleted it already");
 }
 
@@ -149,9 +154,26 @@ fn a_failed_eviction_is_undone_by_the_resync() {
     let mut cluster = cluster();
     apply_pod(&mut cluster, running(waiting(), "n"));
     evict(&mut cluster);
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(running(waiting(), "n"))));
+    read_again(&mut cluster, running(waiting(), "n"), ReadAfter::Eviction);
     assert_eq!((status(&cluster), releasing(&cluster)), (TaskStatus::Running, 0));
     assert!(!row(&cluster, "p").evicting);
+}
+
+/// The bind was not answered; the watch showed it, and the pod was evicted, before the read was.
+#[test]
+fn a_read_after_a_bind_undoes_no_eviction_that_was_decided_since() {
+    let mut cluster = cluster();
+    bind(&mut cluster);
+    let bound = || PodRecord { node_name: Some("n".into()), ..waiting() };
+    apply_pod(&mut cluster, bound());
+    evict(&mut cluster);
+    for answer in [waiting(), bound(), running(waiting(), "n")] {
+        read_again(&mut cluster, answer, ReadAfter::Bind);
+        assert_eq!((status(&cluster), releasing(&cluster)), (TaskStatus::Releasing, 4_000));
+        assert!(row(&cluster, "p").evicting);
+    }
+    read_again(&mut cluster, running(waiting(), "n"), ReadAfter::Eviction);
+    assert_eq!((status(&cluster), releasing(&cluster)), (TaskStatus::Running, 0));
 }
 
 #[test]
@@ -210,13 +232,13 @@ fn the_answer_about_a_pod_that_is_gone_by_now_is_forgotten() {
     );
     let terminating = PodRecord { deleting: true, ..running(waiting(), "n") };
     let version = cluster.version();
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(terminating.clone())));
+    read_again(&mut cluster, terminating.clone(), ReadAfter::Eviction);
     assert!(cluster.task("p").is_none());
     assert_eq!((idle(&cluster), releasing(&cluster)), (10_000, 0));
     assert_eq!(cluster.version(), version);
     // Nor does it take the place of a successor of its name.
     let successor = PodRecord { uid: "other".into(), ..waiting() };
     apply_pod(&mut cluster, successor);
-    apply(&mut cluster, ClusterEvent::PodResynced(Box::new(terminating)));
+    read_again(&mut cluster, terminating, ReadAfter::Eviction);
     assert!(cluster.task("other").is_some() && cluster.task("p").is_none());
 }

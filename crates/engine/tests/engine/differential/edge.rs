@@ -332,7 +332,7 @@ fn refuse(world: &mut World, effect: &Effect) {
                 world.send(ClusterEvent::EvictFailed { uid: uid.clone(), error });
             }
             let pod = Box::new(world.pod(&pod.to_string()).clone());
-            world.send(ClusterEvent::PodResynced(pod));
+            world.send(ClusterEvent::PodRead { pod, after: ReadAfter::Eviction });
         }
         Effect::PreBind { uid, .. } => {
             let (pauses, uid) = (may_pause(uid), uid.clone());

@@ -328,7 +328,7 @@ impl World {
         let (uid, node, error) = (uid.clone(), node.clone(), "refused".to_owned());
         self.inbox.push(ClusterEvent::BindFailed { uid, node, error, pauses });
         let pod = Box::new(self.pods[pod].clone());
-        self.inbox.push(ClusterEvent::PodResynced(pod));
+        self.inbox.push(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
     }
 
     /// The status of the PodGroup that was written last was not stored.
@@ -451,7 +451,8 @@ impl World {
             }
             Effect::Resync { pod, .. } => {
                 let pod = self.pods[pod].clone();
-                self.inbox.push(ClusterEvent::PodResynced(Box::new(pod)));
+                self.inbox
+                    .push(ClusterEvent::PodRead { pod: Box::new(pod), after: ReadAfter::Bind });
             }
             // Tests of shards and of volumes bring their own.
             Effect::PreBind { .. }
