@@ -18,6 +18,7 @@ use vc_model::{BindingStage, Cluster, ClusterEvent, Settings};
 
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::idle_cycle::IdleCycle;
+use crate::invariants::broken_invariants;
 use crate::load_source::interval_warning;
 use crate::metric_samples::MetricSamples;
 use crate::overwrites::ConditionOverwrites;
@@ -466,15 +467,9 @@ impl Engine {
         let of_hyper_nodes = self.hyper_node_problems.report(&mut session);
         self.topology_problems.report(&mut session);
         let open = timer.split();
-        let mut actions = Vec::new();
-        for action in &self.actions {
-            action.run(&mut session);
-            actions.push((action.name(), timer.split()));
-        }
-        // The cause "not admitted" matters only if evictions could help (actions.md 3.3).
-        if !self.actions.iter().any(|action| EVICTING.contains(&action.name())) {
-            session.outcome.causes.clear();
-        }
+        let actions = run_actions(&self.actions, &mut session, timer);
+        let effects = &session.outcome.out.effects;
+        let broken_invariants = broken_invariants(&session, &self.config, effects);
         let reported = early.map(|early| {
             let overwrites = &mut self.overwrites;
             let mut early = |effects: Vec<Effect>, cluster: &Cluster| {
@@ -498,6 +493,7 @@ impl Engine {
         let Outbox { effects, warnings, certificates, witnesses, .. } = outbox;
         report.warnings = warnings;
         (report.certificates, report.witnesses) = (certificates, witnesses);
+        report.broken_invariants = broken_invariants;
         let mut all = std::mem::take(&mut self.pending);
         match all.is_empty() {
             true => all = effects,
@@ -514,6 +510,24 @@ impl Engine {
         self.cluster.recycle();
         (all, report, Timings { open, actions, close, ..times })
     }
+}
+
+/// Runs the actions in their order. Returns their names and durations.
+fn run_actions(
+    actions: &[&dyn Action],
+    session: &mut Session<'_>,
+    timer: &mut PhaseTimer,
+) -> Vec<(&'static str, u64)> {
+    let mut times = Vec::new();
+    for action in actions {
+        action.run(session);
+        times.push((action.name(), timer.split()));
+    }
+    // The cause "not admitted" matters only if evictions could help (actions.md 3.3).
+    if !actions.iter().any(|action| EVICTING.contains(&action.name())) {
+        session.outcome.causes.clear();
+    }
+    times
 }
 
 /// Hands out the writes so far, if the close takes long. Returns the numbers of binds and evictions

@@ -7,6 +7,7 @@ mod fork;
 mod hyper_node_problems;
 mod idle_cycle;
 mod input;
+mod invariants;
 mod known;
 mod load_source;
 mod metric_samples;
@@ -34,13 +35,13 @@ pub use known::{KNOWN, caches_off};
 pub use load_source::load_interval_micros;
 pub use vc_conf::{Config, Warning};
 pub use vc_framework::{
-    About, AccountUse, Amounts, CacheStats, Certificate, CertifiedVictim, DeviceUse, Effect,
-    Evaluator, EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer, ExtenderClient,
-    ExtenderError, ExtenderQuery, ExtenderRequest, FairshareUsage, GangState, NodeDevices,
-    NodeLock, Nomination, PendingPods, PendingReason, PipelinedTask, Placement, PluginStage,
-    PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts, QuotaUse,
-    Relation, Report, Sample, SessionInfo, SessionView, SkippedAction, SkippedCause, SkippedCycle,
-    Stopwatch, Timings, Unit, WaitingTask, effect_text, evict_message,
+    About, AccountUse, Amounts, BrokenInvariant, CacheStats, Certificate, CertifiedVictim,
+    DeviceUse, Effect, Evaluator, EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer,
+    ExtenderClient, ExtenderError, ExtenderQuery, ExtenderRequest, FairshareUsage, GangState,
+    NodeDevices, NodeLock, Nomination, PendingPods, PendingReason, PipelinedTask, Placement,
+    PluginStage, PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts,
+    QuotaUse, Relation, Report, Sample, SessionInfo, SessionView, SkippedAction, SkippedCause,
+    SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, effect_text, evict_message,
 };
 pub use vc_plugins::{
     DeviceConfigMap, UsageConfigMap, asks_services, needs_device_reports, with_device_config,

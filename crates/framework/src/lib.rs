@@ -92,8 +92,8 @@ pub use quota::{
 pub use recorder::{check_reads, with_undeclared};
 pub use records::{FailedRoles, LastTransaction, Records};
 pub use report::{
-    AccountUse, PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts, QuotaUse, Report,
-    SkippedAction, SkippedCause, SkippedCycle, Timings, WaitingTask,
+    AccountUse, BrokenInvariant, PipelinedTask, PluginStage, PluginTime, QueueUse, QuotaAmounts,
+    QuotaUse, Report, SkippedAction, SkippedCause, SkippedCycle, Timings, WaitingTask,
 };
 pub use report_log::ReportLog;
 pub use sample::{

@@ -184,6 +184,15 @@ pub struct Timings {
     pub quota_search: u64,
 }
 
+/// An invariant that the decisions of a cycle violate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenInvariant {
+    /// Name of the invariant, such as `I1`.
+    pub name: &'static str,
+    /// What is wrong, with the names of the objects.
+    pub text: String,
+}
+
 /// Report of one cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
@@ -216,6 +225,9 @@ pub struct Report {
     pub usages: Vec<AccountUse>,
     /// Warnings for users, once per cycle: unknown plugins, missing parents, clamped sums.
     pub warnings: Vec<String>,
+    /// The invariants that the decisions of the cycle violate. Always empty unless the scheduler has a
+    /// fault.
+    pub broken_invariants: Vec<BrokenInvariant>,
     /// Certificates, one per transaction that evicts, in order.
     pub certificates: Vec<Certificate>,
     /// The state after the operations of each certificate. Filled only with

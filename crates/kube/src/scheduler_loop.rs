@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
-use vc_engine::{BatchKind, CycleTime, Effect, Engine, Report};
+use vc_engine::{BatchKind, BrokenInvariant, CycleTime, Effect, Engine, Report};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
@@ -17,6 +17,8 @@ use crate::inbox::{CyclePace, EngineMessage, EngineVisit, PauseEnd, TAKEN};
 use crate::observe::Observer;
 use crate::twin_feed::{BatchCopy, TwinFeed};
 use crate::wall_clock::wall_micros;
+
+const REPORT_IT: &str = "hint: this is a fault of the scheduler, please report it";
 
 /// What the thread talks to.
 pub struct SchedulerLoop {
@@ -218,6 +220,10 @@ impl SchedulerLoop {
             tracing::warn!("{warning}");
         }
         self.observer.cycle(&report);
+        for BrokenInvariant { name, text } in &report.broken_invariants {
+            tracing::error!("invariant {name} is violated: {text}\n{REPORT_IT}");
+            self.observer.internal_error(name);
+        }
         *said = report.warnings;
     }
 }
@@ -258,8 +264,7 @@ impl EarlyDecisions {
 pub fn check(cluster: &Cluster, observer: &dyn Observer) {
     if let Err(problem) = cluster.check() {
         tracing::error!(
-            "the sums of the cache do not match: {problem}\n\
-             hint: this is a fault of the scheduler, please report it; a restart computes them anew"
+            "the sums of the cache do not match: {problem}\n{REPORT_IT}; a restart computes them anew"
         );
         observer.internal_error("cluster");
     }

@@ -255,7 +255,7 @@ impl Overlay {
     }
 
     /// Updates the overlay for a record. Our own status is kept while a write is in flight, and
-    /// while the watch shows older versions.
+    /// while the watch shows older versions. A stored one ends with a newer version.
     fn see(mut self, record: &PodGroupRecord) -> Self {
         let written = self.written.as_ref().map(|written| written.version);
         let versions = written.zip(number(&record.resource_version));
@@ -269,6 +269,9 @@ impl Overlay {
         };
         if !self.in_flight && !echo_awaited {
             self.status = None;
+            self.written = None;
+        }
+        if versions.is_some_and(|(ours, seen)| ours < seen) {
             self.written = None;
         }
         self

@@ -81,8 +81,10 @@ impl Cluster {
 
     /// Lets a pod wait again that has kept its place while a refused bind paused.
     pub fn give_up_place(&mut self, task: TaskId) {
+        let node = self.tasks[task].node;
         self.set_task(task, TaskStatus::Pending, None);
         self.tasks[task].keeps_place = false;
+        node.into_iter().for_each(|node| self.drop_unnamed_node(node));
         self.version += 1;
     }
 

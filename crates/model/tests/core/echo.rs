@@ -106,6 +106,21 @@ fn a_status_that_was_not_stored_is_what_the_api_shows() {
     assert_eq!(phase(&cluster), Running);
 }
 
+/// A write without answer was stored after all, and the next one was refused for that.
+#[test]
+fn a_newer_version_counts_more_than_what_was_stored_before_it() {
+    let mut cluster = new_cluster();
+    decide(&mut cluster, Inqueue);
+    written(&mut cluster, 6, Inqueue);
+    decide(&mut cluster, Running);
+    failed(&mut cluster, Running);
+    assert_eq!(phase(&cluster), Inqueue, "nobody has seen it stored");
+    decide(&mut cluster, Pending);
+    shows(&mut cluster, 7, Running);
+    failed(&mut cluster, Pending);
+    assert_eq!(phase(&cluster), Running);
+}
+
 #[test]
 fn a_status_that_was_not_stored_does_not_undo_a_later_one() {
     let mut cluster = new_cluster();

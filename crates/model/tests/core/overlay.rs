@@ -118,6 +118,17 @@ fn a_kept_place_ends_with_its_node_or_when_the_pod_is_bound_after_all() {
 }
 
 #[test]
+fn a_place_that_is_given_up_on_a_node_that_is_gone_leaves_nothing() {
+    let mut cluster = refused_member();
+    read_again(&mut cluster, waiting(), ReadAfter::Bind);
+    apply(&mut cluster, ClusterEvent::NodeDeleted { name: "n".into() });
+    let task = id(&cluster, "p");
+    assert!(cluster.tasks[task].keeps_place);
+    cluster.give_up_place(task);
+    assert_eq!((status(&cluster), cluster.nodes.len()), (TaskStatus::Pending, 0));
+}
+
+#[test]
 fn a_read_for_the_nomination_undoes_no_bind_that_was_decided_since() {
     let mut cluster = cluster();
     let nominated = || PodRecord { nominated_node: Some("n".into()), ..waiting() };

@@ -63,10 +63,20 @@ fn milli(quantity: &str) -> i128 {
 /// (I2), one text each, but for those that others have broken. Pods without a request are placed one by one and count as placed (actions.md 8).
 /// Holds once nothing moves any more: a gang may be short while it is bound.
 pub(super) fn gangs(store: &Store, broken: &BTreeSet<String>) -> Vec<String> {
+    let mut found = half_bound_with_text(store);
+    found.retain(|group, _| !broken.contains(group));
+    found.into_values().collect()
+}
+
+/// Returns the gangs of which some pods have a node, but fewer than are needed, while the others exist.
+pub(super) fn half_bound(store: &Store) -> BTreeSet<String> {
+    half_bound_with_text(store).into_keys().collect()
+}
+
+fn half_bound_with_text(store: &Store) -> BTreeMap<String, String> {
     let pods = store.list(&PODS, None).objects;
-    let mut faults = Vec::new();
-    let groups = store.list(&POD_GROUPS, None).objects;
-    for group in groups.iter().filter(|group| !broken.contains(group.name())) {
+    let mut faults = BTreeMap::new();
+    for group in store.list(&POD_GROUPS, None).objects {
         let min = group.value["spec"]["minMember"].as_u64().unwrap_or(0);
         let members: Vec<&Arc<Object>> =
             pods.iter().filter(|pod| group_of(&pod.value) == group.name()).collect();
@@ -75,10 +85,10 @@ pub(super) fn gangs(store: &Store, broken: &BTreeSet<String>) -> Vec<String> {
         let (placed, waiting) = (count(is_placed), count(is_waiting));
         let without_request = count(|pod| is_waiting(pod) && cpu_milli(pod) == 0);
         if 0 < placed && placed + without_request < min && min <= placed + waiting {
-            faults.push(format!(
-                "I2: {placed} of {min} needed pods of {} have a node, {waiting} wait",
-                group.name()
-            ));
+            let name = group.name();
+            let text =
+                format!("I2: {placed} of {min} needed pods of {name} have a node, {waiting} wait");
+            faults.insert(name.to_owned(), text);
         }
     }
     faults
@@ -142,22 +152,32 @@ fn is_told(pod: &Value) -> bool {
     conditions.iter().any(says)
 }
 
-/// True if every pod of the group that waits says that its queue has no room, or that nodes take no
-/// pods.
+/// True if every pod of the group that waits says that its queue has no room, that nodes take no
+/// pods, or that it waits for such pods of its group.
 pub(super) fn waits_for_others(store: &Store, group: &str) -> bool {
     let pods = store.list(&PODS, None).objects;
     let waits = |pod: &&Arc<Object>| group_of(&pod.value) == group && is_waiting(&pod.value);
-    let mut waiting = pods.iter().filter(waits);
-    waiting.all(|pod| names_queue_or_closed_nodes(&pod.value))
+    let waiting: Vec<&Arc<Object>> = pods.iter().filter(waits).collect();
+    let names_others = |pod: &&Arc<Object>| names_queue_or_closed_nodes(&pod.value);
+    let waits_for_group = |pod: &Arc<Object>| {
+        messages(&pod.value).any(|text| text.contains(", once minAvailable is satisfied"))
+    };
+    waiting.is_empty()
+        || waiting.iter().any(names_others)
+            && waiting.iter().all(|pod| names_others(pod) || waits_for_group(pod))
+}
+
+/// Returns the messages of the conditions of a pod.
+fn messages(pod: &Value) -> impl Iterator<Item = &str> {
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().filter_map(|condition| condition["message"].as_str())
 }
 
 /// True if a condition of the pod says that its queue has no room, or that nodes take no pods.
 fn names_queue_or_closed_nodes(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut messages = conditions.iter().filter_map(|condition| condition["message"].as_str());
     let of_queue = |text: &str| text.contains(" has no room") || text.contains(" is overused");
     let of_nodes = |text: &str| text.contains("were unschedulable") || text.contains(" taint");
-    messages.any(|text| (text.starts_with("queue ") && of_queue(text)) || of_nodes(text))
+    messages(pod).any(|text| (text.starts_with("queue ") && of_queue(text)) || of_nodes(text))
 }
 
 #[cfg(test)]

@@ -24,8 +24,10 @@ impl ConfigFile {
 /// The file as a process follows it.
 pub(super) struct FollowedConfig {
     in_force: ConfigInForce,
-    /// The text that must be in force: the last good one that was read.
-    expected: &'static str,
+    /// What must be in force: the last good file that was read.
+    expected: Config,
+    /// The text that was read last.
+    read_last: &'static str,
 }
 
 impl FollowedConfig {
@@ -35,13 +37,16 @@ impl FollowedConfig {
         let seen = Some(text.to_owned());
         match configs::read(text) {
             Ok(loaded) => {
-                Self { in_force: ConfigInForce::new(seen.clone(), seen, loaded), expected: text }
+                let expected = loaded.config.clone();
+                let in_force = ConfigInForce::new(seen.clone(), seen, loaded);
+                Self { in_force, expected, read_last: text }
             }
             Err(_) => {
                 let built_in =
                     configs::read(vc_conf::BUILT_IN).expect("the built-in configuration is good");
+                let expected = built_in.config.clone();
                 let in_force = ConfigInForce::new(seen, None, built_in);
-                Self { in_force, expected: vc_conf::BUILT_IN }
+                Self { in_force, expected, read_last: text }
             }
         }
     }
@@ -54,9 +59,12 @@ impl FollowedConfig {
     /// Reads the file again. True: it is good and new.
     pub(super) fn read(&mut self, file: &ConfigFile) -> bool {
         let text = file.0.get();
+        if text == std::mem::replace(&mut self.read_last, text) {
+            return false;
+        }
         let means = configs::read(text);
-        if means.is_ok() {
-            self.expected = text;
+        if let Ok(loaded) = &means {
+            self.expected = loaded.config.clone();
         }
         matches!(self.in_force.read(Some(text.to_owned()), means), ConfigChange::Accepted)
     }
@@ -67,8 +75,7 @@ impl FollowedConfig {
 
     /// I9: what is in force is the last good file.
     pub(super) fn faults(&self, process: &str) -> Option<String> {
-        let expected = configs::read(self.expected).ok()?;
-        let is_it = expected.config == *self.in_force();
+        let is_it = self.expected == *self.in_force();
         (!is_it).then(|| format!("I9: {process}: not the last good configuration is in force"))
     }
 }
@@ -87,7 +94,7 @@ mod tests {
         file.write(configs::GOOD[1]);
         assert!(followed.read(&file));
         assert_eq!(followed.faults("a"), None);
-        followed.expected = configs::GOOD[0];
+        followed.expected = configs::read(configs::GOOD[0]).unwrap().config;
         let fault = "I9: a: not the last good configuration is in force";
         assert_eq!(followed.faults("a").as_deref(), Some(fault));
     }

@@ -59,8 +59,10 @@ impl ProcessObserver {
 }
 
 impl Observer for ProcessObserver {
-    fn cycle(&self, _report: &Report) {
+    fn cycle(&self, report: &Report) {
         self.findings.n_cycles.fetch_add(1, Ordering::Relaxed);
+        let broken = report.broken_invariants.iter();
+        self.findings.extend(broken.map(|it| format!("{}: {}: {}", it.name, self.name, it.text)));
     }
 
     /// I3: every certificate of an eviction holds on the state before it.

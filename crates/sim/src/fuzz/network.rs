@@ -159,6 +159,16 @@ impl Network {
         self.state().witness.evicted.clone()
     }
 
+    /// A process begins to lead.
+    pub(super) fn leads(&self) {
+        self.state().witness.leads(&self.0.store);
+    }
+
+    /// Returns the PodGroups that a leader before has left half bound.
+    pub(super) fn half_bound_groups(&self) -> BTreeSet<String> {
+        self.state().witness.half_bound.clone()
+    }
+
     /// Returns the PodGroups of which a bind was refused or lost.
     pub(super) fn unbound_groups(&self) -> BTreeSet<String> {
         self.state().witness.unbound.clone()
@@ -197,13 +207,10 @@ impl Network {
         }
         let method = parts.method.to_string();
         let bytes = body.collect().await?.to_bytes();
-        let sent = SentWrite {
-            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-            process,
-            method,
-            path,
-        };
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        let mut sent = SentWrite { process, method, path, body, pod_group: String::new() };
         if kind == RequestKind::Write {
+            sent.find_pod_group(&self.0.store);
             self.state().witness.sent(&sent, &self.0.store);
         }
         // A task of its own: what was sent arrives, whatever becomes of the sender.
@@ -227,13 +234,13 @@ impl Network {
         sleep(faults.before).await;
         let is_away = self.state().away_until.is_some_and(|until| Instant::now() < until);
         if is_away || faults.fault == Some(FaultKind::LostRequest) {
-            self.state().witness.not_done(&sent, &self.0.store);
+            self.state().witness.not_done(&sent);
             sleep(LOST).await;
             return Err("the connection was lost".into());
         }
         let refused = faults.refusal().or_else(|| self.refusal(&sent));
         if let Some(refusal) = refused {
-            self.state().witness.not_done(&sent, &self.0.store);
+            self.state().witness.not_done(&sent);
             return Ok(answer::refusal(refusal, faults.retry_after));
         }
         let uri = request.uri().clone();

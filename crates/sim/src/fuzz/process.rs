@@ -150,6 +150,7 @@ impl Life {
             Err(why) => return LifeEnd::Failed(why),
         };
         self.setup.trace.say(format_args!("{}: leads", self.name));
+        self.setup.network.leads();
         config.lead(&self.setup.config);
         let mut threads = OneThread::new(&self.setup.ahead_micros);
         let work = match self.begin(&mut threads, &clients, &config) {

@@ -55,6 +55,7 @@ impl Story {
         let store = &self.world.store;
         let mut broken = self.world.broken.clone();
         broken.extend(self.network.evicted_groups());
+        broken.extend(self.network.half_bound_groups());
         // While a bind was repeated, the share of the queue fell, or a node was closed.
         let unbound = self.network.unbound_groups();
         broken.extend(unbound.into_iter().filter(|group| check::waits_for_others(store, group)));

@@ -1,7 +1,7 @@
 //! One story: a script is played to its end, then everything is quiet until nothing moves any more.
 //! After every change of a pod the invariants are checked that always hold, at the end the others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -28,6 +28,8 @@ const DOWN: Duration = Duration::from_secs(3);
 /// How long a process may take to see that the server has begun anew from a backup. Until then it
 /// decides on objects that are gone.
 const UNSEEN: Duration = Duration::from_secs(600);
+/// How long a leader may take to see a bind of the leader before.
+const LATE_BIND_UNSEEN: Duration = Duration::from_secs(60);
 /// Number of scheduler processes, of which one leads.
 const PROCESSES: [&str; 2] = ["a", "b"];
 
@@ -83,7 +85,9 @@ pub(super) struct Story {
     pub(super) pod_changed: Instant,
     /// Until then nodes may be filled by processes that do not know that the server began anew.
     unseen_until: Instant,
-    /// Nodes that were filled so.
+    /// Nodes that got a bind of the leader before, and until when the leader may not know of it.
+    late_binds: BTreeMap<String, Instant>,
+    /// Nodes that were filled by processes that could not know better.
     overfull: BTreeSet<String>,
     pub(super) violations: Vec<String>,
 }
@@ -121,6 +125,7 @@ impl Story {
             pods,
             pod_changed: Instant::now(),
             unseen_until: Instant::now(),
+            late_binds: BTreeMap::new(),
             overfull: BTreeSet::new(),
             violations: Vec::new(),
         }
@@ -252,9 +257,13 @@ impl Story {
     fn check_room(&mut self) {
         let found = check::room(&self.world.store);
         self.overfull.retain(|node| found.contains_key(node));
+        let now = Instant::now();
         let late = self.network.take_late_binds();
-        self.overfull.extend(late.into_iter().filter(|node| found.contains_key(node)));
-        if Instant::now() < self.unseen_until {
+        self.late_binds.extend(late.into_iter().map(|node| (node, now + LATE_BIND_UNSEEN)));
+        self.late_binds.retain(|_, until| now < *until);
+        let late = self.late_binds.keys().filter(|node| found.contains_key(*node));
+        self.overfull.extend(late.cloned());
+        if now < self.unseen_until {
             self.overfull.extend(found.into_keys());
             return;
         }

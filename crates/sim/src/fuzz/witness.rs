@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::check;
 use super::world::group_of;
 use crate::serve::{LEASES, PODS, Store};
 
@@ -16,6 +17,8 @@ use crate::serve::{LEASES, PODS, Store};
 const NOTICED: Duration = Duration::from_secs(12);
 /// How long the Lease is respected after its last renewal.
 const LEASE: Duration = Duration::from_secs(15);
+/// How long the list after a restore may take to come into effect, with what was decided before.
+const UNSURE: Duration = Duration::from_secs(45);
 /// Lists without which nothing may be decided.
 const NEEDED: [&str; 5] = [
     "/api/v1/nodes",
@@ -32,6 +35,8 @@ pub(super) struct SentWrite {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) body: Value,
+    /// The PodGroup of the pod that is bound or evicted. Empty: none.
+    pub(super) pod_group: String,
 }
 
 /// Looks at every request and answer.
@@ -48,6 +53,8 @@ pub(super) struct Witness {
     pub(super) evicted: BTreeSet<String>,
     /// PodGroups of which a bind was refused or lost.
     pub(super) unbound: BTreeSet<String>,
+    /// PodGroups that a leader before has left half bound: with it went what it knew of their places.
+    pub(super) half_bound: BTreeSet<String>,
     /// Nodes that got a bind whose sender no longer held the Lease.
     late_binds: BTreeSet<String>,
     /// Evictions since the last change from outside.
@@ -66,6 +73,18 @@ struct KnownToLife {
     evicted: BTreeSet<String>,
     /// Versions of objects after its last PUT, by path.
     written: BTreeMap<String, String>,
+    /// Collections that it has not listed since the server began anew.
+    unlisted: BTreeSet<&'static str>,
+    /// Until then it may decide by a list that is older than what it has written.
+    unsure_until: Option<Instant>,
+}
+
+impl KnownToLife {
+    /// True if it has not yet come to terms with a server that began anew.
+    fn is_unsure(&self) -> bool {
+        let is_new = self.unsure_until.is_some_and(|until| Instant::now() < until);
+        is_new || !self.unlisted.is_empty()
+    }
 }
 
 impl SentWrite {
@@ -112,6 +131,15 @@ impl SentWrite {
         uid.as_str().unwrap_or_default()
     }
 
+    /// Sets the PodGroup of the pod that is bound or evicted.
+    pub(super) fn find_pod_group(&mut self, store: &Store) {
+        if self.is_bind() || self.is_eviction() {
+            let pod = self.pod().and_then(|(namespace, name)| store.get(&PODS, namespace, name));
+            let pod = pod.filter(|pod| pod.uid() == self.uid());
+            self.pod_group = pod.map(|pod| group_of(&pod.value).to_owned()).unwrap_or_default();
+        }
+    }
+
     /// Namespace and name of the pod of a bind or an eviction.
     fn pod(&self) -> Option<(&str, &str)> {
         let mut parts = self.path.split("/namespaces/").nth(1)?.split('/');
@@ -137,6 +165,7 @@ impl Witness {
             lives: BTreeMap::new(),
             evicted: BTreeSet::new(),
             unbound: BTreeSet::new(),
+            half_bound: BTreeSet::new(),
             late_binds: BTreeSet::new(),
             n_evictions: 0,
             violations: Vec::new(),
@@ -166,13 +195,19 @@ impl Witness {
         self.renewed.1 = Instant::now().checked_sub(LEASE).unwrap_or(self.renewed.1);
         for life in self.lives.values_mut() {
             let listed = std::mem::take(&mut life.listed);
-            *life = KnownToLife { listed, ..KnownToLife::default() };
+            let unlisted = listed.iter().filter_map(|path| NEEDED.iter().find(|it| *it == path));
+            let unlisted = unlisted.copied().collect();
+            *life = KnownToLife { listed, unlisted, ..KnownToLife::default() };
         }
     }
 
     /// A process has read the collection of this path to its end.
     pub(super) fn listed(&mut self, process: &Arc<str>, path: &str) {
-        self.lives.entry(process.clone()).or_default().listed.insert(path.to_owned());
+        let life = self.lives.entry(process.clone()).or_default();
+        life.listed.insert(path.to_owned());
+        if life.unlisted.remove(path) {
+            life.unsure_until = Some(Instant::now() + UNSURE);
+        }
     }
 
     /// Looks at a write on its way to the server.
@@ -244,22 +279,27 @@ impl Witness {
             let path = &write.path;
             self.violations.push(format!("I6: {process} sends {path} without a list of {lacking}"));
         }
+        let is_unsure = life.is_unsure();
         let (known, done) = match write.is_bind() {
             true => (&life.bound, "binds"),
             false => (&life.evicted, "evicts"),
         };
-        if known.contains(write.uid()) {
+        if known.contains(write.uid()) && !is_unsure {
             let path = &write.path;
             self.violations.push(format!("I6: {process} {done} {path} again, which it knows done"));
         }
     }
 
     /// A write was refused, or was lost before the server had it.
-    pub(super) fn not_done(&mut self, write: &SentWrite, store: &Arc<Store>) {
+    pub(super) fn not_done(&mut self, write: &SentWrite) {
         if write.is_bind() {
-            let pod = write.pod().and_then(|(namespace, name)| store.get(&PODS, namespace, name));
-            self.unbound.extend(pod.map(|pod| group_of(&pod.value).to_owned()));
+            self.unbound.insert(write.pod_group.clone());
         }
+    }
+
+    /// A process begins to lead: the gangs that are half bound are not its work.
+    pub(super) fn leads(&mut self, store: &Arc<Store>) {
+        self.half_bound.extend(check::half_bound(store));
     }
 
     /// Looks at what the server has done, before the process knows of it.
@@ -267,16 +307,17 @@ impl Witness {
         let before = (self.holder.0.clone(), self.renewed.1);
         self.look_at_lease(write, before);
         self.look_at_holder(store);
-        if *self.holder.0 != *write.process {
-            self.late_binds.extend(write.chosen_node().map(str::to_owned));
+        if *self.holder.0 != *write.process
+            && let Some(node) = write.chosen_node()
+        {
+            self.late_binds.insert(node.to_owned());
+            self.half_bound.insert(write.pod_group.clone());
         }
         if !write.is_eviction() {
             return;
         }
         self.n_evictions += 1;
-        let pod = write.pod().and_then(|(namespace, name)| store.get(&PODS, namespace, name));
-        let pod = pod.filter(|pod| pod.uid() == write.uid());
-        self.evicted.extend(pod.map(|pod| group_of(&pod.value).to_owned()));
+        self.evicted.insert(write.pod_group.clone());
         let n_pods = u64::try_from(store.list(&PODS, None).objects.len()).unwrap_or(u64::MAX);
         if n_pods.saturating_mul(3).max(30) < self.n_evictions {
             let n_evictions = self.n_evictions;
@@ -293,7 +334,7 @@ impl Witness {
             _ if write.is_eviction() => drop(life.evicted.insert(write.uid().to_owned())),
             Some(version) if write.method == "PUT" => {
                 let before = life.written.insert(write.path.clone(), version.clone());
-                if before == Some(version) {
+                if before == Some(version) && !life.is_unsure() {
                     let SentWrite { process, path, .. } = write;
                     let text = format!("I10: {process} writes {path} again, which changes nothing");
                     self.violations.push(text);

@@ -359,7 +359,7 @@ impl World {
             assert_eq!(differ, None, "engine and twin decide differently");
             assert_eq!(digest(&effects), digest(&twin), "engine and twin decide differently");
         }
-        assert_eq!(self.engine.cluster().check(), Ok(()));
+        assert_eq!((self.engine.cluster().check(), &*report.broken_invariants), (Ok(()), &[][..]));
         assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
         report.witnesses.clear();
         if let Some(mut plain) = plain {
@@ -450,9 +450,8 @@ impl World {
                 self.change(pod, |pod| pod.scheduling_gates.retain(|gate| **gate != *QUEUE_GATE));
             }
             Effect::Resync { pod, .. } => {
-                let pod = self.pods[pod].clone();
-                self.inbox
-                    .push(ClusterEvent::PodRead { pod: Box::new(pod), after: ReadAfter::Bind });
+                let pod = Box::new(self.pods[pod].clone());
+                self.inbox.push(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
             }
             // Tests of shards and of volumes bring their own.
             Effect::PreBind { .. }
