@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use vc_conf::{Config, Switch};
 use vc_framework::{BrokenInvariant, Effect};
-use vc_model::{Cluster, Job, NodeId, Task};
+use vc_model::{Cluster, Job, NodeId, Task, TaskId, TaskStatus};
 use vc_resource::Dim;
 
 /// The amounts that are compared. Others may be managed by others than the scheduler.
@@ -30,7 +30,7 @@ pub(crate) fn broken_invariants(
             broken.extend(overcommitted(cluster, row, node));
         }
         if let Some(job) = row.job.filter(|&job| counts_gangs && jobs.insert(job)) {
-            broken.extend(half_bound(&cluster.jobs[job], row));
+            broken.extend(half_bound(cluster, &cluster.jobs[job], row));
         }
     }
     broken
@@ -63,11 +63,18 @@ fn overcommitted(cluster: &Cluster, row: &Task, id: NodeId) -> Option<BrokenInva
 }
 
 /// I2: a job of which a pod was bound has its minimum. Pods without a request are placed one by one.
-fn half_bound(job: &Job, row: &Task) -> Option<BrokenInvariant> {
-    if row.best_effort || job.counts.is_ready(job.min_available) {
+fn half_bound(cluster: &Cluster, job: &Job, row: &Task) -> Option<BrokenInvariant> {
+    // Such pods count before they have a place, and after a later action has promised them one.
+    let waits = |task: &&TaskId| {
+        let row = &cluster.tasks[**task];
+        row.best_effort && matches!(row.status, TaskStatus::Pending | TaskStatus::Pipelined)
+    };
+    let (n_placed, min) = (job.counts.ready(), job.min_available);
+    let n_waiting = job.tasks.iter().filter(waits).count();
+    let n_counted = usize::try_from(n_placed).unwrap_or(usize::MAX).saturating_add(n_waiting);
+    if row.best_effort || usize::try_from(min).is_ok_and(|min| min <= n_counted) || min < 0 {
         return None;
     }
-    let (n_placed, min) = (job.counts.ready(), job.min_available);
     let text = format!("job {} has {n_placed} of {min} needed pods, with pod {}", job.key, row.key);
     Some(BrokenInvariant { name: "I2", text })
 }
@@ -80,8 +87,8 @@ fn counts_gangs(config: &Config) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use vc_model::Settings;
     use vc_model::fixture::events_of;
-    use vc_model::{Settings, TaskStatus};
 
     use super::*;
 

@@ -35,7 +35,8 @@ struct RefusalRow {
     is_over: bool,
 }
 
-/// A pod that has kept its place while it paused, and the name of the node.
+/// A pod that has the first turn on its place, and the name of the node. It has kept the place while it
+/// paused, or its bind has failed.
 #[derive(Debug)]
 pub(crate) struct KeptPlace {
     pub(crate) task: TaskId,
@@ -157,7 +158,7 @@ impl PodPauses {
 
 /// True if some pods of the gang have a node, or may have one, but fewer than the gang needs. Pods
 /// that keep their places do not count.
-fn is_gang_broken(cluster: &Cluster, task: TaskId) -> bool {
+pub(crate) fn is_gang_broken(cluster: &Cluster, task: TaskId) -> bool {
     let Some(job) = cluster.tasks[task].job.map(|job| &cluster.jobs[job]) else { return false };
     let has_node = |&&task: &&TaskId| {
         let row = &cluster.tasks[task];

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use vc_framework::Effect;
-use vc_model::{Cluster, ClusterEvent, Pause, TaskId};
+use vc_model::{Cluster, ClusterEvent, Pause, ReadAfter, TaskId, TaskStatus};
 
-use crate::pauses::{KeptPlace, PodPauses};
+use crate::pauses::{KeptPlace, PodPauses, is_gang_broken};
 use crate::pre_bind;
 
 /// Refusals that wait for the time of the next cycle, and the pauses of earlier ones.
@@ -16,6 +16,8 @@ use crate::pre_bind;
 pub(crate) struct WriteRefusals {
     news: Vec<WriteRefusal>,
     pauses: PodPauses,
+    /// Pods that were read again after a bind and wait, and the names of the nodes of the binds.
+    unbound: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// A refused write of the pod with this uid.
@@ -63,7 +65,9 @@ impl WriteRefusals {
         };
         let changed_node = changed_node.filter(|_| !self.pauses.is_empty()).cloned();
         let version = cluster.version();
+        let binding = read_after_bind(cluster, &event);
         cluster.apply(event);
+        self.unbound.extend(binding.filter(|(uid, _)| is_pending(cluster, uid)));
         if let Some(name) = changed_node
             && version != cluster.version()
         {
@@ -95,8 +99,14 @@ impl WriteRefusals {
                 WriteRefusal::Eviction { .. } => {}
             }
         }
-        let kept = self.pauses.end(cluster, now_micros);
+        let mut kept = self.pauses.end(cluster, now_micros);
         self.pauses.give_up_places(cluster);
+        // The pause of such a pod was over before the answer to the read, or there was none.
+        for (uid, node) in std::mem::take(&mut self.unbound) {
+            let task = cluster.task(&uid).filter(|_| is_pending(cluster, &uid));
+            let task = task.filter(|&task| is_gang_broken(cluster, task));
+            kept.extend(task.map(|task| KeptPlace { task, node }));
+        }
         (sentences, kept)
     }
 
@@ -130,6 +140,19 @@ impl WriteRefusal {
             Self::Eviction { .. } => None,
         }
     }
+}
+
+/// Returns the uid of a pod that is read again after a bind, and the name of the node of that bind.
+/// Returns `None` for other events, or if the bind is no longer awaited.
+fn read_after_bind(cluster: &Cluster, event: &ClusterEvent) -> Option<(Arc<str>, Arc<str>)> {
+    let ClusterEvent::PodRead { pod, after: ReadAfter::Bind } = event else { return None };
+    let row = cluster.task(&pod.uid).map(|task| &cluster.tasks[task])?;
+    let node = row.node.filter(|_| row.status == TaskStatus::Binding)?;
+    Some((pod.uid.clone(), cluster.nodes[node].name.clone()))
+}
+
+fn is_pending(cluster: &Cluster, uid: &str) -> bool {
+    cluster.task(uid).is_some_and(|task| cluster.tasks[task].status == TaskStatus::Pending)
 }
 
 /// Sets the pause of a pod. With `None` the write may be repeated at once.

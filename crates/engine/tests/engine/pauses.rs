@@ -170,6 +170,31 @@ fn a_member_of_a_broken_gang_keeps_its_place_while_it_pauses_and_gets_the_first_
     assert_eq!(world.cycle().decisions(), "");
 }
 
+/// A conflict has no pause, and a pause may be over before the pod could be read again.
+#[test]
+fn a_member_of_a_broken_gang_that_was_not_bound_gets_the_first_turn() {
+    for pauses in [false, true] {
+        let mut world = World::new(&config(), GANG);
+        for effect in &world.cycle_unanswered().effects {
+            match effect {
+                Effect::Bind { pod, uid, node, .. } if &*pod.name == "j-b" => {
+                    let (uid, node, error) = (uid.clone(), node.clone(), "no".to_owned());
+                    world.send(ClusterEvent::BindFailed { uid, node, error, pauses });
+                }
+                _ => world.store(effect),
+            }
+        }
+        world.add(URGENT);
+        for _ in 0..2 {
+            assert_eq!(world.cycle().decisions(), "", "nobody knows yet whether it is bound");
+            world.tick(2);
+        }
+        let pod = Box::new(world.pod("j-b").clone());
+        world.send(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
+        assert_eq!(world.cycle().decisions(), "bind j-b n1", "{pauses}");
+    }
+}
+
 #[test]
 fn a_place_is_given_up_when_the_bind_was_refused_seven_times() {
     let mut world = World::new(&config(), GANG);

@@ -174,7 +174,7 @@ fn messages(pod: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// True if a condition of the pod says that its queue has no room, or that nodes take no pods.
-fn names_queue_or_closed_nodes(pod: &Value) -> bool {
+pub(super) fn names_queue_or_closed_nodes(pod: &Value) -> bool {
     let of_queue = |text: &str| text.contains(" has no room") || text.contains(" is overused");
     let of_nodes = |text: &str| text.contains("were unschedulable") || text.contains(" taint");
     messages(pod).any(|text| (text.starts_with("queue ") && of_queue(text)) || of_nodes(text))

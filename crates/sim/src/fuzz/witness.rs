@@ -53,7 +53,8 @@ pub(super) struct Witness {
     pub(super) evicted: BTreeSet<String>,
     /// PodGroups of which a bind was refused or lost.
     pub(super) unbound: BTreeSet<String>,
-    /// PodGroups that a leader before has left half bound: with it went what it knew of their places.
+    /// PodGroups that a leader before has left half bound, as with it went what it knew of their places,
+    /// or that were refused room while a bind was repeated.
     pub(super) half_bound: BTreeSet<String>,
     /// Nodes that got a bind whose sender no longer held the Lease.
     late_binds: BTreeSet<String>,
@@ -284,7 +285,9 @@ impl Witness {
             true => (&life.bound, "binds"),
             false => (&life.evicted, "evicts"),
         };
-        if known.contains(write.uid()) && !is_unsure {
+        // The watch may show a pod for a while that is gone: an eviction of it finds nothing.
+        let finds_nothing = write.is_eviction() && write.pod_group.is_empty();
+        if known.contains(write.uid()) && !is_unsure && !finds_nothing {
             let path = &write.path;
             self.violations.push(format!("I6: {process} {done} {path} again, which it knows done"));
         }
@@ -313,6 +316,9 @@ impl Witness {
             self.late_binds.insert(node.to_owned());
             self.half_bound.insert(write.pod_group.clone());
         }
+        if write.method == "PUT" && write.pod().is_some() {
+            self.look_at_reason(&write.body);
+        }
         if !write.is_eviction() {
             return;
         }
@@ -323,6 +329,15 @@ impl Witness {
             let n_evictions = self.n_evictions;
             let text = format!("I4: {n_evictions} evictions since the last change from outside");
             self.violations.push(text);
+        }
+    }
+
+    /// A pod is told why it waits. While a refused bind is repeated, the share of the queue may fall, or
+    /// nodes may be closed, and others take the room.
+    fn look_at_reason(&mut self, pod: &Value) {
+        let group = group_of(pod);
+        if self.unbound.contains(group) && check::names_queue_or_closed_nodes(pod) {
+            self.half_bound.insert(group.to_owned());
         }
     }
 
