@@ -8,7 +8,8 @@ use vc_framework::{BrokenInvariant, Effect};
 use vc_model::{Cluster, Job, NodeId, Task, TaskId, TaskStatus};
 use vc_resource::Dim;
 
-/// The amounts that are compared. Others may be managed by others than the scheduler.
+/// The resources that are compared, with their names. Who serves an extended resource may count it
+/// otherwise than its node says.
 const COMPARED: [(Dim, &str); 2] = [(Dim::CPU, "cpu"), (Dim::MEMORY, "memory")];
 
 /// Returns the invariants that the binds among the effects of a session violate. `cluster`: the state
@@ -64,7 +65,10 @@ fn overcommitted(cluster: &Cluster, row: &Task, id: NodeId) -> Option<BrokenInva
 
 /// I2: a job of which a pod was bound has its minimum. Pods without a request are placed one by one.
 fn half_bound(cluster: &Cluster, job: &Job, row: &Task) -> Option<BrokenInvariant> {
-    // Such pods count before they have a place, and after a later action has promised them one.
+    if row.best_effort || job.counts.is_ready(job.min_available) {
+        return None;
+    }
+    // A best-effort pod counts while it waits. A later action may have pipelined it.
     let waits = |task: &&TaskId| {
         let row = &cluster.tasks[**task];
         row.best_effort && matches!(row.status, TaskStatus::Pending | TaskStatus::Pipelined)
@@ -72,7 +76,7 @@ fn half_bound(cluster: &Cluster, job: &Job, row: &Task) -> Option<BrokenInvarian
     let (n_placed, min) = (job.counts.ready(), job.min_available);
     let n_waiting = job.tasks.iter().filter(waits).count();
     let n_counted = usize::try_from(n_placed).unwrap_or(usize::MAX).saturating_add(n_waiting);
-    if row.best_effort || usize::try_from(min).is_ok_and(|min| min <= n_counted) || min < 0 {
+    if usize::try_from(min).is_ok_and(|min| min <= n_counted) {
         return None;
     }
     let text = format!("job {} has {n_placed} of {min} needed pods, with pod {}", job.key, row.key);

@@ -16,7 +16,8 @@ use crate::pre_bind;
 pub(crate) struct WriteRefusals {
     news: Vec<WriteRefusal>,
     pauses: PodPauses,
-    /// Pods that were read again after a bind and wait, and the names of the nodes of the binds.
+    /// Uids of the waiting pods whose bind, as a read has shown, did not happen, with the names of the
+    /// nodes of these binds.
     unbound: Vec<(Arc<str>, Arc<str>)>,
 }
 

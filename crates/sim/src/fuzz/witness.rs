@@ -76,12 +76,12 @@ struct KnownToLife {
     written: BTreeMap<String, String>,
     /// Collections that it has not listed since the server began anew.
     unlisted: BTreeSet<&'static str>,
-    /// Until then it may decide by a list that is older than what it has written.
+    /// End of the time in which the process may decide by a list that is older than its writes.
     unsure_until: Option<Instant>,
 }
 
 impl KnownToLife {
-    /// True if it has not yet come to terms with a server that began anew.
+    /// True if the process may still decide by what the server was before its restore.
     fn is_unsure(&self) -> bool {
         let is_new = self.unsure_until.is_some_and(|until| Instant::now() < until);
         is_new || !self.unlisted.is_empty()
