@@ -85,11 +85,12 @@ fn refused(audit: &Audit) -> BTreeSet<(String, String)> {
 }
 
 /// Two gangs, one after the other: the second is served when everything of the first is written.
-async fn run_gangs(cluster: &Cluster, release: &Release, audit: &Audit) {
+/// Each release asks for another amount of cpu, or the status of the queue would stay as it is.
+async fn run_gangs(cluster: &Cluster, (release, cpu): (&Release, &str), audit: &Audit) {
     let version = release.version.replace('.', "-");
     for part in ["a", "b"] {
         let gang = format!("v{version}-{part}");
-        cluster.submit(&gang, 3, "1").await;
+        cluster.submit(&gang, 3, cpu).await;
         let pods = cluster.running(&gang, 3).await;
         audit.bound_once(pods.iter().map(crate::objects::name)).await;
     }
@@ -114,7 +115,7 @@ async fn run_gangs(cluster: &Cluster, release: &Release, audit: &Audit) {
 async fn the_image_swap_works_with_the_role_and_the_kinds_of_each_release() {
     let cluster = Cluster::take("upgrade", 2).await;
     let log = cluster.scheduler_log();
-    for release in RELEASES {
+    for (index, release) in RELEASES.iter().enumerate() {
         let version = release.version;
         if release.has_node_shards() {
             // Definitions that an earlier release lacks.
@@ -123,7 +124,7 @@ async fn the_image_swap_works_with_the_role_and_the_kinds_of_each_release() {
         install_release(&cluster.api, release).await;
         let (audit, before) = (cluster.audit_from_now(), fs::metadata(&log).map_or(0, |f| f.len()));
         let scheduler = Scheduler::start_with(&cluster, &ARGS).await;
-        run_gangs(&cluster, release, &audit).await;
+        run_gangs(&cluster, (release, &format!("{}m", 100 * (index + 1))), &audit).await;
         assert!(scheduler.terminate().await.success(), "{version}");
         let text = fs::read_to_string(&log).unwrap();
         let mut found = warnings(&text[usize::try_from(before).unwrap()..]);
