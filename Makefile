@@ -86,9 +86,11 @@ $(GUNGRAUN): Cargo.lock
 		$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)
 	touch $@
 
-# The real kube-apiserver and the real helm; Go 1.26. Minutes the first time, seconds afterwards.
+# The real kube-apiserver, the real helm, and Volcano's own programs; Go 1.26. Minutes the first time,
+# seconds afterwards.
 apiserver:
 	tests/apiserver/build.sh
+	tests/volcano/build.sh
 
 # A browser for the tests of the page. Where it cannot be installed, these tests are left out.
 chromium:

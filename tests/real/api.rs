@@ -91,6 +91,13 @@ impl Api {
         self.patch(&path, "application/apply-patch+yaml", object).await
     }
 
+    /// The same, whatever the schema knows.
+    pub(crate) async fn apply_unchecked(&self, object: &Value) -> kube::Result<Value> {
+        let (path, name) = (self.collection(object).await?, text(&object["metadata"]["name"]));
+        let path = format!("{path}/{name}?fieldManager=test&force=true");
+        self.patch(&path, "application/apply-patch+yaml", object).await
+    }
+
     pub(crate) async fn create(&self, object: &Value) -> kube::Result<Value> {
         self.post(&self.collection(object).await?, object).await
     }

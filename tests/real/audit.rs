@@ -12,6 +12,8 @@ use crate::api::{text, until};
 /// A request of the scheduler.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// Name of the ServiceAccount that asked.
+    pub(crate) account: String,
     pub(crate) verb: String,
     pub(crate) group: String,
     /// With the subresource: `pods/binding`.
@@ -36,7 +38,9 @@ impl Asked {
             "" => part("resource"),
             sub => format!("{}/{sub}", part("resource")),
         };
+        let user = text(&entry["user"]["username"]);
         Some(Self {
+            account: user.rsplit(':').next().unwrap_or_default().to_owned(),
             verb: text(&entry["verb"]).to_owned(),
             group: part("apiGroup"),
             resource,

@@ -22,7 +22,7 @@ const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 /// Of the namespace of the scheduler.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 16] = [
+const TEMPORARY: [&str; 17] = [
     "/apis/resource.k8s.io/v1/resourceslices?labelSelector=",
     "/apis/resource.k8s.io/v1/deviceclasses?labelSelector=",
     "/api/v1/nodes?",
@@ -37,6 +37,7 @@ const TEMPORARY: [&str; 16] = [
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings?",
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies?",
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?",
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?",
     "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas?labelSelector=",
     "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations?labelSelector=",
 ];
@@ -117,7 +118,11 @@ impl Cluster {
 
     /// A token of a ServiceAccount of the test's namespace.
     pub(crate) fn token_of(&mut self, account: &str) -> String {
-        let namespace = self.namespace;
+        self.token_in(self.namespace, account)
+    }
+
+    /// A token of a ServiceAccount.
+    pub(crate) fn token_in(&mut self, namespace: &str, account: &str) -> String {
         block_in_place(|| self.harness().token_of((namespace, account)))
     }
 
@@ -216,8 +221,12 @@ impl Cluster {
 
 /// The shipped manifests, as they are applied: one object after the other.
 pub(crate) fn manifests() -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/manifests");
-    let read = vc_objects::input::read(&[path]).unwrap();
+    read_manifests(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/manifests"))
+}
+
+/// The objects of a file or folder.
+pub(crate) fn read_manifests(path: &Path) -> Vec<Value> {
+    let read = vc_objects::input::read(&[path.to_owned()]).unwrap();
     assert!(read.unreadable.is_empty(), "{:?}", read.unreadable);
     read.objects.into_iter().map(|object| object.value).collect()
 }

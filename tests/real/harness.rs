@@ -9,10 +9,12 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
-/// Only what the scheduler asks for is written down, with what it sent; of its watches the start.
+/// Only what the scheduler, or Volcano's in its place, asks for is written down, with what it sent; of
+/// its watches the start.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
     "omitStages": ["RequestReceived"], "omitManagedFields": true, "rules": [
-    {"level": "Request", "users": ["system:serviceaccount:volcano-system:vc-scheduler"]},
+    {"level": "Request", "users": ["system:serviceaccount:volcano-system:vc-scheduler",
+        "system:serviceaccount:volcano-system:volcano-scheduler"]},
     {"level": "None"}]}"#;
 
 /// How the API server ends.

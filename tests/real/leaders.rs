@@ -19,7 +19,7 @@ const LONG: [&str; 4] = [
 ];
 
 /// Short enough to wait for its end, long enough for a machine that stands still for a while.
-const SHORT: [&str; 4] = [
+pub(crate) const SHORT: [&str; 4] = [
     SOON,
     "--leader-elect-lease-duration=12s",
     "--leader-elect-renew-deadline=10s",
@@ -31,7 +31,7 @@ async fn lease(cluster: &Cluster) -> Value {
 }
 
 /// Waits until somebody else leads; its identity.
-async fn leader_after(cluster: &Cluster, before: &str) -> String {
+pub(crate) async fn leader_after(cluster: &Cluster, before: &str) -> String {
     until("another leader", async || {
         let lease = lease(cluster).await;
         let holder = text(&lease["spec"]["holderIdentity"]).to_owned();

@@ -36,4 +36,5 @@ mod rights;
 mod scenarios;
 mod topology;
 mod upgrade;
+mod volcano;
 mod volumes;
