@@ -44,10 +44,18 @@ pub(super) fn ends_list(piece: &Bytes) -> bool {
     text.contains("k8s.io/initial-events-end") || is_last_page()
 }
 
+/// The lines of a piece, each with its end.
+fn lines(piece: &Bytes) -> Vec<Bytes> {
+    let lines = piece.split_inclusive(|byte| *byte == b'\n');
+    lines.map(|line| piece.slice_ref(line)).collect()
+}
+
 /// How the body of a list or a watch comes.
 pub(super) struct Passing {
     /// It ends after this time.
     pub(super) cut_after: Option<Duration>,
+    /// It ends after so many lines.
+    pub(super) most_lines: Option<usize>,
     /// The connection is lost after so many bytes.
     pub(super) most_bytes: Option<usize>,
     /// Each piece comes so much later.
@@ -61,7 +69,7 @@ pub(super) struct Passing {
 impl Passing {
     /// Returns the answer as it comes.
     pub(super) fn through(self, answer: Response<Body>) -> Response<Body> {
-        let Self { cut_after, most_bytes, lag, cut, mut listed } = self;
+        let Self { cut_after, most_lines, most_bytes, lag, cut, mut listed } = self;
         let (parts, body) = answer.into_parts();
         let time_is_over: Pin<Box<dyn Future<Output = ()> + Send>> = match cut_after {
             Some(after) => Box::pin(sleep_until(Instant::now() + after)),
@@ -72,18 +80,30 @@ impl Passing {
             piece.map_err(BoxError::from)
         });
         let mut left = most_bytes;
+        // Each with whether it came whole.
         let pieces = late.flat_map(move |piece| match (piece, left.as_mut()) {
             (Ok(piece), Some(left)) if *left < piece.len() => {
                 let begin = piece.slice(..*left);
                 *left = 0;
-                stream::iter(vec![Ok(begin), Err("the connection was lost".into())])
+                stream::iter(vec![
+                    (Ok(begin), false),
+                    (Err("the connection was lost".into()), false),
+                ])
             }
             (Ok(piece), left) => {
                 left.into_iter().for_each(|left| *left -= piece.len());
-                listed(&piece);
-                stream::iter(vec![Ok(piece)])
+                let parts = if most_lines.is_some() { lines(&piece) } else { vec![piece] };
+                stream::iter(parts.into_iter().map(|part| (Ok(part), true)).collect::<Vec<_>>())
             }
-            (Err(error), _) => stream::iter(vec![Err(error)]),
+            (Err(error), _) => stream::iter(vec![(Err(error), false)]),
+        });
+        let pieces = pieces.take(most_lines.unwrap_or(usize::MAX)).map(move |(piece, is_whole)| {
+            if let Ok(piece) = piece.as_ref()
+                && is_whole
+            {
+                listed(piece);
+            }
+            piece
         });
         let pieces = pieces.take_until(time_is_over).take_until(cut);
         Response::from_parts(parts, Body::from_stream(pieces))
@@ -103,18 +123,30 @@ mod tests {
         assert!(is_end(r#"{"type":"BOOKMARK","object":{"k8s.io/initial-events-end":"true"}}"#));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_body_can_end_in_the_middle() {
-        let passing = Passing {
+    fn passing(most_lines: Option<usize>, most_bytes: Option<usize>) -> Passing {
+        Passing {
             cut_after: None,
-            most_bytes: Some(5),
+            most_lines,
+            most_bytes,
             lag: Duration::ZERO,
             cut: Box::pin(std::future::pending()),
             listed: Box::new(|_| {}),
-        };
-        let answer = passing.through(Response::new(Body::from("0123456789")));
-        let mut pieces = answer.into_body().into_data_stream();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_can_end_in_the_middle() {
+        let answer = Response::new(Body::from("0123456789"));
+        let mut pieces = passing(None, Some(5)).through(answer).into_body().into_data_stream();
         assert_eq!(pieces.next().await.unwrap().unwrap(), "01234");
         assert!(pieces.next().await.unwrap().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_can_end_between_two_lines_that_come_together() {
+        let answer = Response::new(Body::from("a\nb\nc\n"));
+        let pieces = passing(Some(2), None).through(answer).into_body().into_data_stream();
+        let pieces: Vec<_> = pieces.map(|piece| piece.unwrap()).collect().await;
+        assert_eq!(pieces, ["a\n", "b\n"]);
     }
 }

@@ -20,6 +20,7 @@ use super::fault::FaultKind;
 use super::outside_event::RefusedWrite;
 use super::request_faults::{RequestFaults, RequestKind};
 use super::rng::Rng;
+use super::script::Script;
 use super::trace::Trace;
 use super::witness::{SentWrite, Witness};
 use crate::serve::Store;
@@ -37,6 +38,8 @@ struct Shared {
     trace: Trace,
     /// Counts up when every open watch ends.
     cuts: watch::Sender<u64>,
+    /// Nothing takes the Lease from who leads.
+    keeps_leader: bool,
     state: Mutex<NetworkState>,
 }
 
@@ -95,12 +98,12 @@ impl Refused {
 impl Network {
     pub(super) fn new(
         (router, store): (Router, Arc<Store>),
-        seed: u64,
+        script: &Script,
         faults: BTreeSet<FaultKind>,
         trace: Trace,
     ) -> Self {
         let state = NetworkState {
-            rng: Rng::new(seed),
+            rng: Rng::new(script.seed),
             faults,
             away_until: None,
             refusals: Vec::new(),
@@ -108,7 +111,8 @@ impl Network {
             witness: Witness::new(),
         };
         let (cuts, _) = watch::channel(0);
-        Self(Arc::new(Shared { router, store, trace, cuts, state: Mutex::new(state) }))
+        let (keeps_leader, state) = (script.keeps_leader, Mutex::new(state));
+        Self(Arc::new(Shared { router, store, trace, cuts, keeps_leader, state }))
     }
 
     fn state(&self) -> MutexGuard<'_, NetworkState> {
@@ -192,11 +196,14 @@ impl Network {
         let (mut parts, body) = request.into_parts();
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
-        let faults = {
+        let mut faults = {
             let mut state = self.state();
             let NetworkState { rng, faults, .. } = &mut *state;
             RequestFaults::drawn(rng, faults, kind)
         };
+        if self.0.keeps_leader {
+            faults = faults.that_keep_the_leader(parts.uri.path());
+        }
         if let Some(uri) = faults.changed_query(&parts.uri) {
             parts.uri = uri;
         }
@@ -298,6 +305,7 @@ impl Network {
         let mut cuts = self.0.cuts.subscribe();
         Passing {
             cut_after: faults.cut_after,
+            most_lines: faults.most_lines,
             most_bytes: faults.most_bytes,
             lag: faults.lag,
             cut: Box::pin(async move {

@@ -112,6 +112,8 @@ pub(super) enum RefusedWrite {
 }
 
 /// Resources to which the right can be taken away.
+/// Seconds for which the server or a token may be away where nobody else shall lead.
+const SHORT: u64 = 4;
 const RESOURCES: [&str; 8] =
     ["nodes", "pods", "podgroups", "queues", "priorityclasses", "binding", "status", "leases"];
 
@@ -179,6 +181,20 @@ impl OutsideEvent {
             Self::Outage { .. } | Self::Restore { .. } | Self::TokenExpires { .. } => true,
             Self::RightTaken { resource, .. } => *resource == "leases",
             _ => false,
+        }
+    }
+
+    /// The event as it may happen where nobody else shall lead: shorter, or not at all.
+    pub(super) fn that_keeps_the_leader(self) -> Option<Self> {
+        let short = |seconds: u64| seconds.min(SHORT);
+        match self {
+            Self::Outage { seconds } => Some(Self::Outage { seconds: short(seconds) }),
+            Self::Restore { seconds } => Some(Self::Restore { seconds: short(seconds) }),
+            Self::TokenExpires { process, seconds } => {
+                Some(Self::TokenExpires { process, seconds: short(seconds) })
+            }
+            Self::SetClock { .. } => None,
+            event => Some(event).filter(|event| !event.changes_the_leader()),
         }
     }
 

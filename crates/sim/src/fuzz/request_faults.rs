@@ -13,6 +13,9 @@ use super::rng::Rng;
 /// Objects of a page of a list that is cut in pages.
 const PAGE: &str = "limit=3";
 
+/// A watch that is cut after some lines has this many at most.
+const MOST_LINES: u128 = 24;
+
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
@@ -49,6 +52,8 @@ pub(super) struct RequestFaults {
     pub(super) fault: Option<FaultKind>,
     /// A watch ends after this time.
     pub(super) cut_after: Option<Duration>,
+    /// A watch ends after so many lines.
+    pub(super) most_lines: Option<usize>,
     /// A list ends after so many bytes.
     pub(super) most_bytes: Option<usize>,
     /// The events of a watch come so much later.
@@ -86,6 +91,7 @@ impl RequestFaults {
             // A watch that is lost is one that is cut.
             fault: fault.filter(|_| !is_watch || !may(FaultKind::WatchCut)),
             cut_after: is_cut.then(|| Duration::from_millis(cut)),
+            most_lines: None,
             most_bytes: (cuts_lists && lists && short).then_some(most_bytes),
             lag: Duration::from_millis(if lags { lag } else { 0 }),
             retry_after,
@@ -95,6 +101,21 @@ impl RequestFaults {
             has_small_pages: cuts_lists && matches!(kind, RequestKind::List { .. }),
             is_expired: cuts_lists && expired && kind == RequestKind::List { is_continued: true },
         }
+    }
+
+    /// The same where nobody else shall lead: no request of the Lease is struck, and half of the cuts come
+    /// between two lines, of which the second is on its way.
+    pub(super) fn that_keep_the_leader(mut self, path: &str) -> Self {
+        if path.contains("/leases") {
+            self.fault = None;
+            self.before = self.before.min(self.after);
+        }
+        let cut = self.cut_after.map_or(1, |cut| cut.as_millis());
+        if cut.is_multiple_of(2) {
+            self.most_lines = usize::try_from(cut / 2 % MOST_LINES + 1).ok();
+            self.cut_after = None;
+        }
+        self
     }
 
     /// The address with smaller pages. `None`: it stays.

@@ -15,6 +15,8 @@ use super::rng::Rng;
 pub struct Script {
     /// Of the network.
     pub(super) seed: u64,
+    /// Nothing takes the Lease from who leads: what it has missed must have time to show.
+    pub(super) keeps_leader: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -48,6 +50,9 @@ pub(super) struct JobSpec {
     pub(super) is_urgent: bool,
 }
 
+/// One story in so many keeps its leader.
+const KEEPS_LEADER: u64 = 5;
+
 /// Queues of every story.
 pub(super) const QUEUES: [&str; 3] = ["default", "q1", "q2"];
 
@@ -65,6 +70,7 @@ impl Script {
     /// The script of a seed: so many minutes, with faults of these kinds.
     pub fn of(seed: u64, minutes: u64, faults: &BTreeSet<FaultKind>) -> Self {
         let mut rng = Rng::new(seed);
+        let keeps_leader = seed.is_multiple_of(KEEPS_LEADER);
         let config = rng.of(&GOOD);
         let nodes = (0..rng.between(2, 6)).map(|_| NodeSize::drawn(&mut rng)).collect();
         let (mut steps, mut at) = (Vec::new(), 0);
@@ -75,13 +81,18 @@ impl Script {
                 break;
             }
             let event = OutsideEvent::drawn(&mut rng, number);
-            // A new leader reads everything anew: what the last one has forgotten must have time to show.
-            let is_late = end - end / 3 < at && event.changes_the_leader();
-            if event.fault().is_none_or(|fault| faults.contains(&fault)) && !is_late {
+            let event = match keeps_leader {
+                true => event.that_keeps_the_leader(),
+                // A new leader reads everything anew: what the last one has forgotten must have time to
+                // show.
+                false => Some(event).filter(|it| at <= end - end / 3 || !it.changes_the_leader()),
+            };
+            let may = |event: &OutsideEvent| event.fault().is_none_or(|it| faults.contains(&it));
+            if let Some(event) = event.filter(may) {
                 steps.push(Step { at: Duration::from_millis(at), event });
             }
         }
-        Self { seed: rng.below(u64::MAX), config, nodes, steps }
+        Self { seed: rng.below(u64::MAX), keeps_leader, config, nodes, steps }
     }
 }
 

@@ -98,7 +98,7 @@ impl Story {
         let trace = Trace::new();
         let (router, store) = in_process(script.seed);
         let server = (router, store.clone());
-        let network = Network::new(server, script.seed, options.faults.clone(), trace.clone());
+        let network = Network::new(server, script, options.faults.clone(), trace.clone());
         let findings = Arc::new(Findings::default());
         let has_old_version =
             options.faults.contains(&FaultKind::OldVersion) && script.seed.is_multiple_of(4);
