@@ -168,7 +168,13 @@ impl Network {
         self.state().witness.leads(&self.0.store);
     }
 
-    /// Returns the PodGroups that a leader before has left half bound.
+    /// A process has a new configuration.
+    pub(super) fn has_new_configuration(&self) {
+        self.state().witness.has_new_configuration();
+    }
+
+    /// Returns the PodGroups that a leader before has left half bound, and others that it could not
+    /// complete.
     pub(super) fn half_bound_groups(&self) -> BTreeSet<String> {
         self.state().witness.half_bound.clone()
     }

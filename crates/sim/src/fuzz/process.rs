@@ -229,6 +229,7 @@ impl Life {
                 continue;
             }
             self.setup.trace.say(format_args!("{}: has a new configuration", self.name));
+            self.setup.network.has_new_configuration();
             let loaded = config.in_force().clone();
             let commands = vec![EngineCommand::Configure(Box::new(loaded))];
             let visit = EngineVisit::change(commands, |_warnings| {});

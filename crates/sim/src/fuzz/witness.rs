@@ -305,6 +305,12 @@ impl Witness {
         self.half_bound.extend(check::half_bound(store));
     }
 
+    /// A process has a new configuration: the share of the queue of a gang whose bind is repeated may be
+    /// another one now.
+    pub(super) fn has_new_configuration(&mut self) {
+        self.half_bound.extend(self.unbound.iter().cloned());
+    }
+
     /// Looks at what the server has done, before the process knows of it.
     pub(super) fn done(&mut self, write: &SentWrite, store: &Arc<Store>) {
         let before = (self.holder.0.clone(), self.renewed.1);
