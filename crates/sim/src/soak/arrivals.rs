@@ -1,0 +1,150 @@
+//! The jobs of a soak and when they arrive: evenly, with a burst at regular distances that does not fit
+//! at once, so that a backlog comes and goes.
+
+use std::time::Duration;
+
+use super::{SoakError, SoakOptions};
+use crate::rng::Rng;
+
+/// Cpu of a node.
+pub(super) const NODE_CPUS: u64 = 32;
+/// Queues with their weights.
+pub(super) const QUEUES: [(&str, u64); 4] = [("default", 1), ("q1", 2), ("q2", 3), ("q3", 4)];
+
+/// Mean part of the cpu that is in use.
+const FILL: f64 = 0.86;
+/// Part of the pods that arrives in bursts.
+const BURST: f64 = 0.25;
+/// Mean times of a pod between two bursts, at least.
+const BURST_DISTANCE: f64 = 1.5;
+/// Shortest mean time of a pod in seconds. A shorter one is mostly spent on starting and ending.
+const LEAST_SECONDS: f64 = 5.0;
+/// Numbers of pods of a gang.
+const SIZES: [u64; 8] = [1, 1, 2, 3, 4, 8, 16, 32];
+/// Cpu of a pod in thousandths.
+const CPU_MILLI: [u64; 4] = [500, 1_000, 1_000, 2_000];
+/// Mean of [`CPU_MILLI`].
+const MEAN_CPU_MILLI: f64 = 1_125.0;
+
+/// A job of equal pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SoakJob {
+    pub(super) name: String,
+    pub(super) queue: &'static str,
+    pub(super) pods: u64,
+    pub(super) min: u64,
+    pub(super) cpu_milli: u64,
+    pub(super) run_millis: u64,
+    pub(super) is_urgent: bool,
+}
+
+/// When how many pods arrive, and of what jobs.
+#[derive(Debug)]
+pub(super) struct ArrivalPlan {
+    rng: Rng,
+    mean_run: f64,
+    /// Seconds from burst to burst. A whole number of them fits between two samples, so that each sample
+    /// is taken at the same point of the load.
+    period: f64,
+    pods_per_period: f64,
+    n_jobs: u64,
+    n_pods: u64,
+}
+
+impl ArrivalPlan {
+    pub(super) fn new(options: &SoakOptions) -> Result<Self, SoakError> {
+        let &SoakOptions { nodes, time, pods, seed, samples } = options;
+        let seconds = time.as_secs_f64();
+        let capacity = f64::from(nodes) * NODE_CPUS as f64 * 1_000.0 / MEAN_CPU_MILLI;
+        let mean_run = FILL * capacity * seconds / pods as f64;
+        if mean_run < LEAST_SECONDS {
+            let hours = seconds / 3_600.0;
+            return Err(SoakError::ShortRuns {
+                pods,
+                hours,
+                nodes,
+                seconds: mean_run,
+                least: LEAST_SECONDS,
+            });
+        }
+        let distance = seconds / f64::from(samples);
+        let period = distance / (distance / (BURST_DISTANCE * mean_run)).floor().max(1.0);
+        let pods_per_period = pods as f64 * period / seconds;
+        let rng = Rng::new(seed);
+        Ok(Self { rng, mean_run, period, pods_per_period, n_jobs: 0, n_pods: 0 })
+    }
+
+    /// Returns the number of pods that have arrived after this time.
+    fn planned(&self, passed: Duration) -> f64 {
+        let periods = passed.as_secs_f64() / self.period;
+        let part = BURST + (1.0 - BURST) * periods.fract();
+        self.pods_per_period * (periods.floor() + part)
+    }
+
+    /// Returns the jobs that arrive at this time, with at most about so many pods.
+    pub(super) fn due(&mut self, passed: Duration, most_pods: u64) -> Vec<SoakJob> {
+        let planned = self.planned(passed);
+        let end = self.n_pods + most_pods;
+        let mut jobs = Vec::new();
+        while (self.n_pods as f64) < planned && self.n_pods < end {
+            let job = self.draw();
+            self.n_pods += job.pods;
+            jobs.push(job);
+        }
+        jobs
+    }
+
+    fn draw(&mut self) -> SoakJob {
+        self.n_jobs += 1;
+        let rng = &mut self.rng;
+        let pods = rng.of(&SIZES);
+        let is_elastic = 1 < pods && rng.happens(250);
+        // From half to one and a half of the mean.
+        let mean_millis = self.mean_run * 1_000.0;
+        let run_millis = mean_millis * (0.5 + rng.below(1_001) as f64 / 1_000.0);
+        SoakJob {
+            name: format!("job-{}", self.n_jobs),
+            queue: rng.of(&QUEUES).0,
+            pods,
+            min: if is_elastic { pods / 2 } else { pods },
+            cpu_milli: rng.of(&CPU_MILLI),
+            run_millis: run_millis as u64,
+            is_urgent: rng.happens(100),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options() -> SoakOptions {
+        let time = Duration::from_secs(7_200);
+        SoakOptions { nodes: 50, time, pods: 20_000, seed: 1, samples: 20 }
+    }
+
+    #[test]
+    fn all_pods_arrive_and_a_burst_begins_each_period() {
+        let mut plan = ArrivalPlan::new(&options()).unwrap();
+        let burst: u64 = plan.due(Duration::ZERO, u64::MAX).iter().map(|job| job.pods).sum();
+        let wanted = plan.pods_per_period * BURST;
+        assert!((wanted..wanted + 32.0).contains(&(burst as f64)), "{burst} of {wanted}");
+        let end = options().time - Duration::from_secs(1);
+        let rest: u64 = plan.due(end, u64::MAX).iter().map(|job| job.pods).sum();
+        assert!((19_900..20_050).contains(&(burst + rest)), "{}", burst + rest);
+    }
+
+    #[test]
+    fn few_pods_arrive_at_once() {
+        let mut plan = ArrivalPlan::new(&options()).unwrap();
+        let first: u64 = plan.due(Duration::ZERO, 10).iter().map(|job| job.pods).sum();
+        assert!((10..10 + 32).contains(&first), "{first}");
+    }
+
+    #[test]
+    fn runs_that_are_too_short_are_refused() {
+        let options = SoakOptions { pods: 10_000_000, ..options() };
+        let error = ArrivalPlan::new(&options).unwrap_err().to_string();
+        assert!(error.contains("on 50 nodes would run 0."), "{error}");
+    }
+}
