@@ -11,11 +11,11 @@ pub(super) const NODE_CPUS: u64 = 32;
 /// Queues with their weights.
 pub(super) const QUEUES: [(&str, u64); 4] = [("default", 1), ("q1", 2), ("q2", 3), ("q3", 4)];
 
-/// Mean part of the cpu that is in use.
-const FILL: f64 = 0.86;
-/// Part of the pods that arrives in bursts.
-const BURST: f64 = 0.25;
-/// Mean times of a pod between two bursts, at least.
+/// Mean part of the cpu that is in use, without pods that run again after an eviction.
+const FILL: f64 = 0.82;
+/// Cpu that is asked for at the height of a burst, as a part of all.
+const PEAK: f64 = 1.02;
+/// Mean times of a pod between two bursts, at least: when one begins, the pods of the last are gone.
 const BURST_DISTANCE: f64 = 1.5;
 /// Shortest mean time of a pod in seconds. A shorter one is mostly spent on starting and ending.
 const LEAST_SECONDS: f64 = 5.0;
@@ -43,10 +43,12 @@ pub(super) struct SoakJob {
 pub(super) struct ArrivalPlan {
     rng: Rng,
     mean_run: f64,
-    /// Seconds from burst to burst. A whole number of them fits between two samples, so that each sample
-    /// is taken at the same point of the load.
+    /// Seconds from burst to burst. A whole number of them fits between two samples, or the other way
+    /// round, so that samples are taken at the same points of the load.
     period: f64,
     pods_per_period: f64,
+    /// Part of the pods that arrives in bursts.
+    burst: f64,
     n_jobs: u64,
     n_pods: u64,
 }
@@ -68,16 +70,23 @@ impl ArrivalPlan {
             });
         }
         let distance = seconds / f64::from(samples);
-        let period = distance / (distance / (BURST_DISTANCE * mean_run)).floor().max(1.0);
+        let least = BURST_DISTANCE * mean_run;
+        let period = match distance < least {
+            true => distance * (least / distance).ceil(),
+            false => distance / (distance / least).floor(),
+        };
         let pods_per_period = pods as f64 * period / seconds;
+        // Between bursts the load is that of the other pods: of all, less those of bursts on average.
+        let of_burst = (PEAK - FILL) / (1.0 - mean_run / period);
+        let burst = of_burst * capacity / pods_per_period;
         let rng = Rng::new(seed);
-        Ok(Self { rng, mean_run, period, pods_per_period, n_jobs: 0, n_pods: 0 })
+        Ok(Self { rng, mean_run, period, pods_per_period, burst, n_jobs: 0, n_pods: 0 })
     }
 
     /// Returns the number of pods that have arrived after this time.
     fn planned(&self, passed: Duration) -> f64 {
         let periods = passed.as_secs_f64() / self.period;
-        let part = BURST + (1.0 - BURST) * periods.fract();
+        let part = self.burst + (1.0 - self.burst) * periods.fract();
         self.pods_per_period * (periods.floor() + part)
     }
 
@@ -104,14 +113,25 @@ impl ArrivalPlan {
         let run_millis = mean_millis * (0.5 + rng.below(1_001) as f64 / 1_000.0);
         SoakJob {
             name: format!("job-{}", self.n_jobs),
-            queue: rng.of(&QUEUES).0,
+            queue: queue_at(rng.below(QUEUES.iter().map(|(_, weight)| weight).sum())),
             pods,
             min: if is_elastic { pods / 2 } else { pods },
             cpu_milli: rng.of(&CPU_MILLI),
             run_millis: run_millis as u64,
-            is_urgent: rng.happens(100),
+            is_urgent: rng.happens(20),
         }
     }
+}
+
+/// Returns the queue at a place among as many places as the weights together. Each queue has as much load
+/// as its weight says, so that few pods are reclaimed.
+fn queue_at(place: u64) -> &'static str {
+    let mut first = 0;
+    let is_it = |(_, weight): &&(&str, u64)| {
+        first += weight;
+        place < first
+    };
+    QUEUES.iter().find(is_it).map_or(QUEUES[0].0, |(name, _)| name)
 }
 
 #[cfg(test)]
@@ -127,7 +147,7 @@ mod tests {
     fn all_pods_arrive_and_a_burst_begins_each_period() {
         let mut plan = ArrivalPlan::new(&options()).unwrap();
         let burst: u64 = plan.due(Duration::ZERO, u64::MAX).iter().map(|job| job.pods).sum();
-        let wanted = plan.pods_per_period * BURST;
+        let wanted = plan.pods_per_period * plan.burst;
         assert!((wanted..wanted + 32.0).contains(&(burst as f64)), "{burst} of {wanted}");
         let end = options().time - Duration::from_secs(1);
         let rest: u64 = plan.due(end, u64::MAX).iter().map(|job| job.pods).sum();
@@ -139,6 +159,12 @@ mod tests {
         let mut plan = ArrivalPlan::new(&options()).unwrap();
         let first: u64 = plan.due(Duration::ZERO, 10).iter().map(|job| job.pods).sum();
         assert!((10..10 + 32).contains(&first), "{first}");
+    }
+
+    #[test]
+    fn queues_have_load_by_their_weights() {
+        let count = |name| (0..10).filter(|place| queue_at(*place) == name).count() as u64;
+        assert_eq!(QUEUES.map(|(name, _)| count(name)), QUEUES.map(|(_, weight)| weight));
     }
 
     #[test]

@@ -63,7 +63,9 @@ impl SoakCluster {
         let urgent = json!({ "metadata": { "name": "urgent" }, "value": 1_000 });
         store.create(&PRIORITY_CLASSES, &urgent)?;
         for (name, weight) in &QUEUES[1..] {
-            let queue = json!({ "metadata": { "name": name }, "spec": { "weight": weight } });
+            // Pods are reclaimed of the default queue alone, so that few have to run again.
+            let spec = json!({ "weight": weight, "reclaimable": false });
+            let queue = json!({ "metadata": { "name": name }, "spec": spec });
             store.create(&QUEUE_KIND, &queue)?;
         }
         for number in 0..n_nodes {

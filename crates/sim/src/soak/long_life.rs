@@ -12,9 +12,12 @@ use super::scheduler::SoakScheduler;
 use super::{SoakError, SoakOptions};
 use crate::serve::{EVENTS, PODS, Refused, Subscription, in_process};
 
-/// Events of a kind that the server keeps for watches. Nobody is further behind, as nothing waits for a
-/// network.
-const LOG_CAPACITY: usize = 8_192;
+/// One event of so many pods is kept by the server for watches, of each kind: the log is full long before
+/// the first tenth is over. Nobody is far behind, as nothing waits for a network.
+const PODS_PER_LOG_ENTRY: u64 = 40;
+/// Fewest and most events that are kept.
+const LEAST_LOG: u64 = 1_024;
+const MOST_LOG: u64 = 8_192;
 /// How often jobs arrive and old ones are deleted.
 const TICK: Duration = Duration::from_secs(1);
 /// In a burst, so many times the mean number of pods arrives in a tick, at most.
@@ -36,7 +39,9 @@ pub(super) struct LongLife {
 
 impl LongLife {
     pub(super) async fn begin(options: &SoakOptions, plan: ArrivalPlan) -> Result<Self, SoakError> {
-        let (router, store) = in_process(options.seed, LOG_CAPACITY);
+        let log_capacity = (options.pods / PODS_PER_LOG_ENTRY).clamp(LEAST_LOG, MOST_LOG);
+        let (router, store) =
+            in_process(options.seed, usize::try_from(log_capacity).unwrap_or(usize::MAX));
         let (pods, events) = (store.subscribe(&PODS), store.subscribe(&EVENTS));
         let begin = Instant::now();
         let at = |number| begin + options.time.mul_f64(number);

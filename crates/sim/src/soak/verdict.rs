@@ -14,7 +14,12 @@ struct GrowthLimit {
 }
 
 /// Of tables, in values. The load varies, so that a table varies with the pods that wait.
-const TABLES: GrowthLimit = GrowthLimit { part: 0.10, amount: 500.0 };
+const TABLES: GrowthLimit = GrowthLimit { part: 0.10, amount: 1_000.0 };
+/// Of caches in entries. What nobody uses any more stays until there is much of it; such a bound is reached
+/// after some ten thousand pods.
+const CACHES: GrowthLimit = GrowthLimit { part: 0.10, amount: 20_000.0 };
+/// Of caches in bytes, for the same reason.
+const CACHE_BYTES: GrowthLimit = GrowthLimit { part: 0.10, amount: 2_097_152.0 };
 /// Of durations of cycles, in microseconds. The machine has other things to do.
 const CYCLES: GrowthLimit = GrowthLimit { part: 0.25, amount: 200.0 };
 /// Of waiting times, in microseconds of the simulation.
@@ -60,7 +65,7 @@ impl Verdict {
         let n_tables = names.len();
         let size = |name: &String, it: &SoakSample| it.tables.get(name).map_or(0.0, |&n| n as f64);
         let tables = names.into_iter().map(|name| compared(name, &|it| size(name, it)));
-        growths.extend(tables.filter(|growth| TABLES.is_exceeded(growth)));
+        growths.extend(tables.filter(|growth| limit_of(&growth.name).is_exceeded(growth)));
         let cycles = compared("median cycle", &|it| it.cycles.median_micros as f64);
         growths.extend(Some(cycles).filter(|growth| CYCLES.is_exceeded(growth)));
         let waits = compared("median wait of pods", &|it| it.waits.median_micros as f64);
@@ -77,6 +82,14 @@ impl Verdict {
 impl GrowthLimit {
     fn is_exceeded(&self, growth: &Growth) -> bool {
         growth.before * (1.0 + self.part) + self.amount < growth.after
+    }
+}
+
+fn limit_of(table: &str) -> GrowthLimit {
+    match table {
+        _ if !table.starts_with("cache.") => TABLES,
+        _ if table.ends_with("_bytes") => CACHE_BYTES,
+        _ => CACHES,
     }
 }
 
@@ -127,7 +140,8 @@ mod tests {
         assert_eq!(grown(|n, it| it.resident_kib += n as u64 * 13), ["resident memory"]);
         let table = |n: usize, it: &mut SoakSample| {
             it.tables.insert("cluster.tasks".to_owned(), 40_000 + n * 60);
-            it.tables.insert("cache.new".to_owned(), n * 8);
+            it.tables.insert("cache.full".to_owned(), n * 100);
+            it.tables.insert("cache.new".to_owned(), n * 300);
         };
         assert_eq!(grown(table), ["cache.new", "cluster.tasks"]);
         assert_eq!(grown(|n, it| it.cycles.median_micros = more(n, 900)), ["median cycle"]);
