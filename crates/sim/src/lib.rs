@@ -5,6 +5,7 @@ mod controllers;
 pub mod demo;
 mod effects;
 pub mod fuzz;
+mod live_bytes;
 pub mod load;
 mod node_metrics;
 mod one_thread;
@@ -22,4 +23,5 @@ pub mod what_if;
 pub mod why;
 
 pub use controllers::Controllers;
+pub use live_bytes::CountingAllocator;
 pub use simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: vc_sim::CountingAllocator = vc_sim::CountingAllocator;
 
 /// The scheduler without a cluster.
 #[derive(Parser)]

@@ -28,7 +28,7 @@ pub(crate) struct SoakArgs {
     /// Simulated hours.
     #[arg(long, value_name = "H", default_value_t = 72.0, value_parser = hours)]
     hours: f64,
-    /// Pods that arrive in this time. They run for as long as keeps the nodes 86 % full.
+    /// Pods that arrive in this time. They run for as long as keeps the nodes 82 % full.
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pods: u64,
     /// Seed of the jobs.
@@ -37,6 +37,10 @@ pub(crate) struct SoakArgs {
     /// Samples at even distances; ten at least.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(10..=10_000))]
     samples: u32,
+    /// Growth of the memory after the first tenth from which on it is too much, in percent. A short soak
+    /// needs more.
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    memory_limit: f64,
     /// Write the samples to FILE.csv and the curves to FILE.svg.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -50,7 +54,7 @@ fn hours(text: &str) -> Result<f64, String> {
 
 impl SoakArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let Self { nodes, hours, pods, seed, samples, output } = self;
+        let Self { nodes, hours, pods, seed, samples, memory_limit, output } = self;
         let time = Duration::from_secs_f64(hours * 3_600.0);
         let options = SoakOptions { nodes, time, pods, seed, samples };
         let start = Instant::now();
@@ -59,7 +63,8 @@ impl SoakArgs {
             Err(error) => return fail(&error),
         };
         let seconds = start.elapsed().as_secs_f64();
-        print(&table(&samples));
+        let verdict = Verdict::of(&samples, memory_limit);
+        print(&table(&samples, &verdict));
         let n_lived = samples.last().map_or(0, |it| it.n_lived);
         let rate = n_lived as f64 / seconds;
         print(&format!("{n_lived} pods lived in {seconds:.0} s, {rate:.0} in a second\n"));
@@ -68,7 +73,7 @@ impl SoakArgs {
         {
             return fail(&error);
         }
-        match Verdict::of(&samples).is_clean() {
+        match verdict.is_clean() {
             true => ExitCode::SUCCESS,
             false => ExitCode::from(1),
         }

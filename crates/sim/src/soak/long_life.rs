@@ -10,6 +10,7 @@ use super::memory::resident_kib;
 use super::sample::{Latency, SoakSample};
 use super::scheduler::SoakScheduler;
 use super::{SoakError, SoakOptions};
+use crate::live_bytes::live_bytes;
 use crate::serve::{EVENTS, PODS, Refused, Subscription, in_process};
 
 /// One event of so many pods is kept by the server for watches, of each kind: the log is full long before
@@ -115,6 +116,7 @@ impl LongLife {
 
     async fn sample(&mut self) -> Result<SoakSample, SoakError> {
         let resident_kib = resident_kib().map_err(SoakError::Memory)?;
+        let allocated_kib = live_bytes() / 1_024;
         let counts = self.cluster.take_counts();
         let mut tables = self.scheduler.look(vc_engine::Engine::table_sizes).await?;
         let tables = tables.as_mut().map_err(|why| SoakError::Scheduler(why.clone()))?;
@@ -127,6 +129,7 @@ impl LongLife {
             n_evicted: last.map_or(0, |it| it.n_evicted) + counts.n_evicted,
             n_waiting: self.cluster.n_waiting(),
             resident_kib,
+            allocated_kib,
             cycles: Latency::of(self.scheduler.take_cycles()),
             waits: Latency::of(counts.waits_micros),
             tables: std::mem::take(tables),

@@ -19,7 +19,7 @@ use long_life::LongLife;
 pub use picture::svg;
 pub use sample::{Latency, SoakSample};
 pub use text::{csv, table};
-pub use verdict::{Growth, MEMORY_LIMIT_PERCENT, Verdict};
+pub use verdict::{Growth, Verdict};
 
 use crate::one_thread::simulate;
 

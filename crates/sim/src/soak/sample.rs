@@ -38,6 +38,8 @@ pub struct SoakSample {
     pub n_waiting: usize,
     /// Resident memory of the process in KiB.
     pub resident_kib: u64,
+    /// Of that, what is allocated, in KiB.
+    pub allocated_kib: u64,
     /// Cycles, by the clock of the machine.
     pub cycles: Latency,
     /// From creation to bind of pods, in simulated time.

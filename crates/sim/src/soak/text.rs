@@ -4,20 +4,21 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::sample::SoakSample;
-use super::verdict::{MEMORY_LIMIT_PERCENT, Verdict};
+use super::verdict::Verdict;
 
 /// Rows of the table: tenths of the time.
 const ROWS: usize = 10;
 
 /// Returns a table with a row for each tenth of the time, and the verdict.
-pub fn table(samples: &[SoakSample]) -> String {
+pub fn table(samples: &[SoakSample], found: &Verdict) -> String {
     let mut out = format!(
-        "{:>7} {:>10} {:>8} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
+        "{:>7} {:>10} {:>8} {:>8} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}\n",
         "HOUR",
         "LIVED",
         "EVICTED",
         "WAITING",
         "MEMORY",
+        "ALLOCATED",
         "VALUES",
         "CYCLES",
         "MEDIAN",
@@ -32,12 +33,13 @@ pub fn table(samples: &[SoakSample]) -> String {
         // Writing into a string cannot fail.
         let _ = writeln!(
             out,
-            "{:>7.2} {:>10} {:>8} {:>8} {:>6} MiB {n_values:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "{:>7.2} {:>10} {:>8} {:>8} {:>6} MiB {:>5} MiB {n_values:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
             it.hour,
             it.n_lived,
             it.n_evicted,
             it.n_waiting,
             it.resident_kib / 1_024,
+            it.allocated_kib / 1_024,
             cycles.count,
             duration(cycles.median_micros),
             duration(cycles.p99_micros),
@@ -45,13 +47,14 @@ pub fn table(samples: &[SoakSample]) -> String {
             duration(waits.p99_micros),
         );
     }
-    out + &verdict(&Verdict::of(samples))
+    out + &verdict(found)
 }
 
 fn verdict(verdict: &Verdict) -> String {
-    let Verdict { memory_percent, n_tables, growths } = verdict;
+    let Verdict { memory_percent, allocated_percent, memory_limit, n_tables, growths } = verdict;
     let mut out = format!(
-        "memory {memory_percent:+.2} % after the first tenth (limit {MEMORY_LIMIT_PERCENT} %), {n_tables} tables: {}\n",
+        "after the first tenth: memory {memory_percent:+.2} % (limit {memory_limit} %), \
+         allocated {allocated_percent:+.2} %; {n_tables} tables: {}\n",
         if growths.is_empty() { "nothing grows" } else { "this grows" }
     );
     for growth in growths {
@@ -71,8 +74,8 @@ fn duration(micros: u64) -> String {
 /// Returns all samples as CSV with a header: a column for each measure and each table.
 pub fn csv(samples: &[SoakSample]) -> String {
     let tables: BTreeSet<&String> = samples.iter().flat_map(|it| it.tables.keys()).collect();
-    let mut out = "hour,pods_lived,pods_evicted,pods_waiting,resident_kib,cycles,cycle_median_us,\
-                   cycle_p99_us,pods_bound,wait_median_us,wait_p99_us"
+    let mut out = "hour,pods_lived,pods_evicted,pods_waiting,resident_kib,allocated_kib,cycles,\
+                   cycle_median_us,cycle_p99_us,pods_bound,wait_median_us,wait_p99_us"
         .to_owned();
     for name in &tables {
         let _ = write!(out, ",{name}");
@@ -82,12 +85,13 @@ pub fn csv(samples: &[SoakSample]) -> String {
         let (cycles, waits) = (&it.cycles, &it.waits);
         let _ = write!(
             out,
-            "{:.4},{},{},{},{},{},{},{},{},{},{}",
+            "{:.4},{},{},{},{},{},{},{},{},{},{},{}",
             it.hour,
             it.n_lived,
             it.n_evicted,
             it.n_waiting,
             it.resident_kib,
+            it.allocated_kib,
             cycles.count,
             cycles.median_micros,
             cycles.p99_micros,
@@ -121,13 +125,13 @@ mod tests {
     #[test]
     fn the_table_has_a_row_for_each_tenth_and_names_what_grows() {
         let samples: Vec<SoakSample> = (1..=40).map(sample).collect();
-        let text = table(&samples);
+        let text = table(&samples, &Verdict::of(&samples, 1.0));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 1 + 10 + 2, "{text}");
         assert!(lines[1].starts_with("   4.00 ") && lines[10].starts_with("  40.00 "), "{text}");
         assert_eq!(
             lines[11],
-            "memory +29.80 % after the first tenth (limit 1 %), 1 tables: this grows"
+            "after the first tenth: memory +28.70 % (limit 1 %), allocated +0.00 %; 1 tables: this grows"
         );
         assert_eq!(lines[12], "  resident memory: 10940 -> 14140");
     }
@@ -137,7 +141,7 @@ mod tests {
         let text = csv(&[sample(1)]);
         let [head, row] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
         assert!(head.starts_with("hour,pods_lived,") && head.ends_with(",rows.pods"), "{head}");
-        assert_eq!(row, "1.0000,0,0,0,10340,0,0,0,0,0,0,7");
+        assert_eq!(row, "1.0000,0,0,0,10340,0,0,0,0,0,0,0,7");
         assert_eq!(head.split(',').count(), row.split(',').count());
     }
 }

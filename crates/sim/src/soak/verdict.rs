@@ -4,9 +4,6 @@ use std::collections::BTreeSet;
 
 use super::sample::SoakSample;
 
-/// Growth of the resident memory that is too much, in percent.
-pub const MEMORY_LIMIT_PERCENT: f64 = 1.0;
-
 /// What may grow by how much: a part of what was there before, and an amount beside it for what is small.
 struct GrowthLimit {
     part: f64,
@@ -41,6 +38,10 @@ pub struct Growth {
 pub struct Verdict {
     /// Growth of the resident memory after the first tenth in percent. Negative: it has shrunk.
     pub memory_percent: f64,
+    /// The same for what is allocated of it. It follows the number of pods.
+    pub allocated_percent: f64,
+    /// Growth of the resident memory from which on it is too much, in percent.
+    pub memory_limit: f64,
     /// Number of tables that were compared.
     pub n_tables: usize,
     /// What has grown too much, memory first.
@@ -49,7 +50,8 @@ pub struct Verdict {
 
 impl Verdict {
     /// Compares the second tenth of the samples with the last. There must be ten samples at least.
-    pub fn of(samples: &[SoakSample]) -> Self {
+    /// `memory_limit`: growth of the resident memory from which on it is too much, in percent.
+    pub fn of(samples: &[SoakSample], memory_limit: f64) -> Self {
         let tenth = (samples.len() / 10).max(1);
         let second = samples.get(tenth..2 * tenth).unwrap_or_default();
         let last = samples.get(samples.len().saturating_sub(tenth)..).unwrap_or_default();
@@ -58,9 +60,10 @@ impl Verdict {
             Growth { name: name.to_owned(), before, after }
         };
         let memory = compared("resident memory", &|it| it.resident_kib as f64);
-        let memory_percent = (memory.after / memory.before.max(1.0) - 1.0) * 100.0;
+        let allocated = compared("allocated memory", &|it| it.allocated_kib as f64);
+        let [memory_percent, allocated_percent] = [&memory, &allocated].map(Growth::percent);
         let mut growths = Vec::new();
-        growths.extend((MEMORY_LIMIT_PERCENT <= memory_percent).then_some(memory));
+        growths.extend((memory_limit <= memory_percent).then_some(memory));
         let names: BTreeSet<&String> = last.iter().flat_map(|it| it.tables.keys()).collect();
         let n_tables = names.len();
         let size = |name: &String, it: &SoakSample| it.tables.get(name).map_or(0.0, |&n| n as f64);
@@ -70,12 +73,19 @@ impl Verdict {
         growths.extend(Some(cycles).filter(|growth| CYCLES.is_exceeded(growth)));
         let waits = compared("median wait of pods", &|it| it.waits.median_micros as f64);
         growths.extend(Some(waits).filter(|growth| WAITS.is_exceeded(growth)));
-        Self { memory_percent, n_tables, growths }
+        Self { memory_percent, allocated_percent, memory_limit, n_tables, growths }
     }
 
     /// True if nothing has grown too much.
     pub fn is_clean(&self) -> bool {
         self.growths.is_empty()
+    }
+}
+
+impl Growth {
+    /// Returns the growth in percent. 0 if there was nothing.
+    fn percent(&self) -> f64 {
+        if self.before == 0.0 { 0.0 } else { (self.after / self.before - 1.0) * 100.0 }
     }
 }
 
@@ -124,12 +134,12 @@ mod tests {
     }
 
     fn grown(change: impl Fn(usize, &mut SoakSample)) -> Vec<String> {
-        Verdict::of(&samples(change)).growths.into_iter().map(|growth| growth.name).collect()
+        Verdict::of(&samples(change), 1.0).growths.into_iter().map(|growth| growth.name).collect()
     }
 
     #[test]
     fn a_steady_life_is_clean_and_its_first_tenth_does_not_count() {
-        let verdict = Verdict::of(&samples(|_, _| {}));
+        let verdict = Verdict::of(&samples(|_, _| {}), 1.0);
         assert!(verdict.is_clean(), "{verdict:?}");
         assert!(verdict.memory_percent.abs() < 0.1, "{verdict:?}");
     }
