@@ -34,7 +34,8 @@ pub(super) struct SoakJob {
     pub(super) pods: u64,
     pub(super) min: u64,
     pub(super) cpu_milli: u64,
-    pub(super) run_millis: u64,
+    /// Whole seconds, as jobs arrive at whole seconds too: what ends at once is seen in one cycle.
+    pub(super) run_seconds: u64,
     pub(super) is_urgent: bool,
 }
 
@@ -109,15 +110,14 @@ impl ArrivalPlan {
         let pods = rng.of(&SIZES);
         let is_elastic = 1 < pods && rng.happens(250);
         // From half to one and a half of the mean.
-        let mean_millis = self.mean_run * 1_000.0;
-        let run_millis = mean_millis * (0.5 + rng.below(1_001) as f64 / 1_000.0);
+        let run_seconds = self.mean_run * (0.5 + rng.below(1_001) as f64 / 1_000.0);
         SoakJob {
             name: format!("job-{}", self.n_jobs),
             queue: queue_at(rng.below(QUEUES.iter().map(|(_, weight)| weight).sum())),
             pods,
             min: if is_elastic { pods / 2 } else { pods },
             cpu_milli: rng.of(&CPU_MILLI),
-            run_millis: run_millis as u64,
+            run_seconds: run_seconds.round() as u64,
             is_urgent: rng.happens(20),
         }
     }

@@ -215,7 +215,6 @@ fn node(name: &str) -> Value {
 }
 
 fn pod(job: &SoakJob, name: &str) -> Value {
-    let run_seconds = (job.run_millis as f64 / 1_000.0).to_string();
     let requests = json!({ "cpu": format!("{}m", job.cpu_milli), "memory": "256Mi" });
     let mut spec = json!({
         "schedulerName": "volcano",
@@ -227,7 +226,7 @@ fn pod(job: &SoakJob, name: &str) -> Value {
     }
     let metadata = json!({
         "name": name, "namespace": NAMESPACE, "labels": { JOB_LABEL: job.name },
-        "annotations": { GROUP: job.name, RUN_SECONDS: run_seconds },
+        "annotations": { GROUP: job.name, RUN_SECONDS: job.run_seconds.to_string() },
     });
     json!({ "metadata": metadata, "spec": spec })
 }

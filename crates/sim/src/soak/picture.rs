@@ -21,10 +21,7 @@ struct SoakCurve {
 
 const CURVES: [SoakCurve; 4] = [
     SoakCurve { title: "resident memory, MiB", value: |it| it.resident_kib as f64 / 1_024.0 },
-    SoakCurve {
-        title: "values in tables, thousands",
-        value: |it| it.tables.values().sum::<usize>() as f64 / 1_000.0,
-    },
+    SoakCurve { title: "values in tables, thousands", value: |it| it.n_values() as f64 / 1_000.0 },
     SoakCurve {
         title: "median duration of a cycle, ms",
         value: |it| it.cycles.median_micros as f64 / 1_000.0,

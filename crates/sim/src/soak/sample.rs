@@ -48,6 +48,14 @@ pub struct SoakSample {
     pub tables: BTreeMap<String, usize>,
 }
 
+impl SoakSample {
+    /// Returns the number of values in all tables, without those that are counted in bytes.
+    pub fn n_values(&self) -> usize {
+        let tables = self.tables.iter().filter(|(name, _)| !name.ends_with("_bytes"));
+        tables.map(|(_, size)| size).sum()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

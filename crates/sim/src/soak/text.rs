@@ -29,17 +29,17 @@ pub fn table(samples: &[SoakSample], found: &Verdict) -> String {
     let rows = (1..=ROWS).filter_map(|row| samples.get((row * samples.len() / ROWS).max(1) - 1));
     for it in rows {
         let (cycles, waits) = (&it.cycles, &it.waits);
-        let n_values: usize = it.tables.values().sum();
         // Writing into a string cannot fail.
         let _ = writeln!(
             out,
-            "{:>7.2} {:>10} {:>8} {:>8} {:>6} MiB {:>5} MiB {n_values:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            "{:>7.2} {:>10} {:>8} {:>8} {:>6} MiB {:>5} MiB {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
             it.hour,
             it.n_lived,
             it.n_evicted,
             it.n_waiting,
             it.resident_kib / 1_024,
             it.allocated_kib / 1_024,
+            it.n_values(),
             cycles.count,
             duration(cycles.median_micros),
             duration(cycles.p99_micros),
