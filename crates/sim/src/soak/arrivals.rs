@@ -19,7 +19,7 @@ const PEAK: f64 = 1.02;
 const BURST_DISTANCE: f64 = 1.5;
 /// Shortest mean time of a pod in seconds. A shorter one is mostly spent on starting and ending.
 const LEAST_SECONDS: f64 = 5.0;
-/// Numbers of pods of a gang.
+/// Numbers of pods of a gang, as far as the cluster has as many nodes.
 const SIZES: [u64; 8] = [1, 1, 2, 3, 4, 8, 16, 32];
 /// Cpu of a pod in thousandths.
 const CPU_MILLI: [u64; 4] = [500, 1_000, 1_000, 2_000];
@@ -43,6 +43,8 @@ pub(super) struct SoakJob {
 #[derive(Debug)]
 pub(super) struct ArrivalPlan {
     rng: Rng,
+    /// Those of [`SIZES`] that gangs have.
+    sizes: Vec<u64>,
     mean_run: f64,
     /// Seconds from burst to burst. A whole number of them fits between two samples, or the other way
     /// round, so that samples are taken at the same points of the load.
@@ -81,7 +83,8 @@ impl ArrivalPlan {
         let of_burst = (PEAK - FILL) / (1.0 - mean_run / period);
         let burst = of_burst * capacity / pods_per_period;
         let rng = Rng::new(seed);
-        Ok(Self { rng, mean_run, period, pods_per_period, burst, n_jobs: 0, n_pods: 0 })
+        let sizes = SIZES.into_iter().filter(|&pods| pods <= u64::from(nodes)).collect();
+        Ok(Self { rng, sizes, mean_run, period, pods_per_period, burst, n_jobs: 0, n_pods: 0 })
     }
 
     /// Returns the number of pods that have arrived after this time.
@@ -107,7 +110,7 @@ impl ArrivalPlan {
     fn draw(&mut self) -> SoakJob {
         self.n_jobs += 1;
         let rng = &mut self.rng;
-        let pods = rng.of(&SIZES);
+        let pods = rng.of(&self.sizes);
         let is_elastic = 1 < pods && rng.happens(250);
         // From half to one and a half of the mean.
         let run_seconds = self.mean_run * (0.5 + rng.below(1_001) as f64 / 1_000.0);

@@ -17,7 +17,7 @@ use crate::serve::{EVENTS, PODS, Refused, Subscription, in_process};
 /// the first tenth is over. Nobody is far behind, as nothing waits for a network.
 const PODS_PER_LOG_ENTRY: u64 = 40;
 /// Fewest and most events that are kept.
-const LEAST_LOG: u64 = 1_024;
+const LEAST_LOG: u64 = 512;
 const MOST_LOG: u64 = 8_192;
 /// How often jobs arrive and old ones are deleted.
 const TICK: Duration = Duration::from_secs(1);

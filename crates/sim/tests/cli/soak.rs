@@ -6,7 +6,7 @@ use crate::common::*;
 fn nothing_grows_in_a_short_soak() {
     let output = folder("soak").join("short");
     // A heap finds its size within minutes, of which a short soak has few.
-    let flags = "--nodes 10 --hours 0.5 --pods 3000 --samples 20 --memory-limit 25 --output";
+    let flags = "--nodes 20 --hours 0.5 --pods 4000 --samples 20 --memory-limit 40 --output";
     let mut arguments = vec!["soak"];
     arguments.extend(flags.split(' ').chain(output.to_str()));
     let Called { code, stdout: out, stderr: err } = vcsim(&arguments);
@@ -21,7 +21,7 @@ fn nothing_grows_in_a_short_soak() {
     // Pods live and are evicted all the time.
     let (lived, evicted) = (column(1), column(2));
     assert!(lived.windows(2).all(|pair| pair[0] + 100 < pair[1]), "{out}");
-    assert!(2_600 < lived[9] && 10 < evicted[9] && evicted[9] < 1_500, "{out}");
+    assert!(3_300 < lived[9] && 10 < evicted[9] && evicted[9] < 1_500, "{out}");
 
     let csv = std::fs::read_to_string(output.with_extension("csv")).unwrap();
     assert_eq!(csv.lines().count(), 21, "{csv}");
