@@ -34,8 +34,8 @@ pub(crate) struct SoakArgs {
     /// Seed of the jobs.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Samples at even distances; ten at least.
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(10..=10_000))]
+    /// Samples at even distances, a multiple of ten.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = samples)]
     samples: u32,
     /// Growth of the memory after the first tenth from which on it is too much, in percent. A short soak
     /// needs more.
@@ -50,6 +50,12 @@ fn hours(text: &str) -> Result<f64, String> {
     let hours: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     let is_good = (0.01..=10_000.0).contains(&hours);
     if is_good { Ok(hours) } else { Err("must be from 0.01 to 10000".to_owned()) }
+}
+
+fn samples(text: &str) -> Result<u32, String> {
+    let samples: u32 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let is_good = (10..=10_000).contains(&samples) && samples.is_multiple_of(10);
+    if is_good { Ok(samples) } else { Err("must be a multiple of ten up to 10000".to_owned()) }
 }
 
 impl SoakArgs {

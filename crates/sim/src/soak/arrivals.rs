@@ -46,11 +46,11 @@ pub(super) struct ArrivalPlan {
     /// Those of [`SIZES`] that gangs have.
     sizes: Vec<u64>,
     mean_run: f64,
-    /// Seconds from burst to burst. A whole number of them fits between two samples, or the other way
-    /// round, so that samples are taken at the same points of the load.
+    /// Seconds from burst to burst. A whole number of them fits into a tenth of the time, so that the load
+    /// is that of the same moment of another tenth.
     period: f64,
     pods_per_period: f64,
-    /// Part of the pods that arrives in bursts.
+    /// Part of the pods that arrives in bursts. 0 if a tenth of the time is too short for one.
     burst: f64,
     n_jobs: u64,
     n_pods: u64,
@@ -58,7 +58,7 @@ pub(super) struct ArrivalPlan {
 
 impl ArrivalPlan {
     pub(super) fn new(options: &SoakOptions) -> Result<Self, SoakError> {
-        let &SoakOptions { nodes, time, pods, seed, samples } = options;
+        let &SoakOptions { nodes, time, pods, seed, .. } = options;
         let seconds = time.as_secs_f64();
         let capacity = f64::from(nodes) * NODE_CPUS as f64 * 1_000.0 / MEAN_CPU_MILLI;
         let mean_run = FILL * capacity * seconds / pods as f64;
@@ -72,16 +72,13 @@ impl ArrivalPlan {
                 least: LEAST_SECONDS,
             });
         }
-        let distance = seconds / f64::from(samples);
-        let least = BURST_DISTANCE * mean_run;
-        let period = match distance < least {
-            true => distance * (least / distance).ceil(),
-            false => distance / (distance / least).floor(),
-        };
+        let tenth = seconds / 10.0;
+        let n_periods = (tenth / (BURST_DISTANCE * mean_run)).floor();
+        let period = tenth / n_periods.max(1.0);
         let pods_per_period = pods as f64 * period / seconds;
         // Between bursts the load is that of the other pods: of all, less those of bursts on average.
         let of_burst = (PEAK - FILL) / (1.0 - mean_run / period);
-        let burst = of_burst * capacity / pods_per_period;
+        let burst = if 1.0 <= n_periods { of_burst * capacity / pods_per_period } else { 0.0 };
         let rng = Rng::new(seed);
         let sizes = SIZES.into_iter().filter(|&pods| pods <= u64::from(nodes)).collect();
         Ok(Self { rng, sizes, mean_run, period, pods_per_period, burst, n_jobs: 0, n_pods: 0 })

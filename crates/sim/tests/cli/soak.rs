@@ -6,7 +6,7 @@ use crate::common::*;
 fn nothing_grows_in_a_short_soak() {
     let output = folder("soak").join("short");
     // A heap finds its size within minutes, of which a short soak has few.
-    let flags = "--nodes 20 --hours 0.5 --pods 4000 --samples 20 --memory-limit 40 --output";
+    let flags = "--nodes 10 --hours 0.5 --pods 4000 --samples 20 --memory-limit 40 --output";
     let mut arguments = vec!["soak"];
     arguments.extend(flags.split(' ').chain(output.to_str()));
     let Called { code, stdout: out, stderr: err } = vcsim(&arguments);
