@@ -16,6 +16,8 @@ mod real;
 mod scheduler;
 #[path = "wire/server.rs"]
 mod server;
+#[path = "wire/soak.rs"]
+mod soak;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,6 +59,9 @@ struct Arguments {
     /// Seconds for which a cluster without changes is watched
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     quiet: u64,
+    /// Minutes of the soak, which runs only when it is named
+    #[arg(long, value_name = "MINUTES", default_value_t = 30)]
+    soak: u64,
     /// Seconds for which a large cluster is served after its case, to be looked at
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     hold: u64,
@@ -73,6 +78,7 @@ struct Context {
     in_flight: usize,
     part: u32,
     quiet: Duration,
+    soak: Duration,
     hold: Duration,
 }
 
@@ -99,6 +105,7 @@ fn main() -> anyhow::Result<()> {
         in_flight: arguments.in_flight,
         part: arguments.part,
         quiet: Duration::from_secs(arguments.quiet),
+        soak: Duration::from_secs(60 * arguments.soak),
         hold: Duration::from_secs(arguments.hold),
     };
     let runtime = tokio::runtime::Runtime::new()?;
@@ -107,7 +114,9 @@ fn main() -> anyhow::Result<()> {
     }
     println!("| Case | Figure | Value | Target | Holds |\n|---|---|---|---|---|");
     let fits = |case: &&Case| {
-        case.name.starts_with(&arguments.prefix) && (case.on_real || context.kind != Kind::Real)
+        case.name.starts_with(&arguments.prefix)
+            && (case.on_real || context.kind != Kind::Real)
+            && (case.name != "soak" || arguments.prefix == "soak")
     };
     for case in CASES.iter().filter(fits) {
         for Figure { name, value, target, holds } in runtime.block_on(case.run(&context))? {

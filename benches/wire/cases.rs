@@ -10,7 +10,7 @@ use vc_sim::load::{
 
 use crate::scheduler::Scheduler;
 use crate::server::{Kind, Server};
-use crate::{Context, Figure, large};
+use crate::{Context, Figure, large, soak};
 
 /// For binds, in one case.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -44,6 +44,8 @@ enum What {
     },
     Start(large::Size),
     Memory(large::Size),
+    /// The same load for half an hour.
+    Soak,
 }
 
 const fn case(name: &'static str, what: What) -> Case {
@@ -74,6 +76,7 @@ pub(crate) const CASES: &[Case] = &[
         "idle/5k",
         What::Arriving { gangs: 300, size: 1, nodes: 5000, rate: Some(15.0), idle: true },
     ),
+    case("soak", What::Soak),
     case("quiet/400x20", What::Quiet { gangs: 400, size: 20 }),
     embedded("start/5k-150k", What::Start(large::START)),
     embedded("memory/10k-200k", What::Memory(large::MEMORY)),
@@ -91,6 +94,7 @@ impl Case {
             What::Quiet { gangs, size } => quiet(context, gangs, size).await,
             What::Start(size) => large::start(context, &size).await,
             What::Memory(size) => large::memory(context, &size).await,
+            What::Soak => soak::soak(context, context.soak).await,
         }
     }
 

@@ -66,6 +66,11 @@ impl Scheduler {
         Ok(WriteCounts::scrape(&self.metrics).await?)
     }
 
+    /// Returns the text of its metrics.
+    pub(crate) async fn metrics(&self) -> anyhow::Result<String> {
+        Ok(vc_sim::load::metrics(&self.metrics).await?)
+    }
+
     /// Waits until the first lists are in and it listens.
     pub(crate) async fn ready(&self) -> anyhow::Result<()> {
         while self.writes().await.is_err() {

@@ -3,6 +3,7 @@
 
 mod checkpoint;
 mod copies;
+mod table_sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -11,6 +11,7 @@ mod invariants;
 mod known;
 mod load_source;
 mod metric_samples;
+mod n_values;
 mod overwrites;
 mod pauses;
 mod phase_timer;

@@ -70,6 +70,11 @@ impl ActiveJobs {
         Self { is_kept: true, ..Self::default() }
     }
 
+    /// Returns the number of rows, with empty ones. A row is used again once its job is gone.
+    pub fn n_rows(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Returns the jobs, by key, that are not part of the session, because they have no PodGroup or
     /// no queue.
     pub fn outside(&self) -> &[JobId] {

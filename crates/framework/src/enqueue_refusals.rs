@@ -83,6 +83,12 @@ struct AdmissionClass {
 }
 
 impl EnqueueRefusals {
+    /// Returns the sizes of the parts: entries, with empty places, and what they refer to.
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
+        let parts = [self.places.len(), self.kinds.len(), self.numbers.len(), self.texts.len()];
+        [("enqueue_refusals", self.entries.len()), ("enqueue_refusal_parts", parts.iter().sum())]
+    }
+
     /// Begins a session. Drops all entries if a queue changed.
     pub(crate) fn begin(&mut self, cluster: &Cluster) {
         self.session += 1;

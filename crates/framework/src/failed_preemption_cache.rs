@@ -117,6 +117,14 @@ pub(crate) struct FailedPreemptionCache {
 }
 
 impl FailedPreemptionCache {
+    /// Returns the bytes of the parts.
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
+        [
+            ("failed_preemption_bytes", self.by_key.n_bytes()),
+            ("victim_vote_bytes", self.by_voter.n_bytes()),
+        ]
+    }
+
     /// Begins a session. Drops everything if the results are out of date.
     pub(crate) fn begin(&mut self, now_micros: i64) {
         self.session += 1;

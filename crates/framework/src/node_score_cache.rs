@@ -119,6 +119,14 @@ impl SessionState<'_> {
 }
 
 impl NodeScoreCache {
+    /// Returns the bytes of the parts.
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
+        [
+            ("class_score_bytes", self.by_class.n_bytes()),
+            ("node_column_bytes", self.column_cache.n_bytes()),
+        ]
+    }
+
     /// Returns how often each way was taken.
     pub fn paths(&self) -> EvaluatorPaths {
         self.paths

@@ -123,6 +123,15 @@ struct AttemptStamp {
 }
 
 impl UnschedulableCache {
+    /// Returns the sizes of the parts.
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 3] {
+        [
+            ("unschedulable_jobs", self.jobs.len()),
+            ("signature_failures", self.kinds.len()),
+            ("gang_outcomes", self.gang_outcomes.len()),
+        ]
+    }
+
     /// Begins a session. Drops the failures of changed jobs.
     pub(crate) fn begin(&mut self, cluster: &Cluster) {
         self.session += 1;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: vc_sim::CountingAllocator = vc_sim::CountingAllocator;
 
 /// The scheduler without a cluster.
 #[derive(Parser)]
@@ -30,6 +30,7 @@ enum Command {
     Demo(vc_sim::demo::DemoArgs),
     Load(cli::load::LoadArgs),
     Fuzz(cli::fuzz::FuzzArgs),
+    Soak(cli::soak::SoakArgs),
 }
 
 fn main() -> ExitCode {
@@ -44,5 +45,6 @@ fn main() -> ExitCode {
         Command::Demo(demo) => demo.run(),
         Command::Load(load) => load.execute(),
         Command::Fuzz(fuzz) => fuzz.execute(),
+        Command::Soak(soak) => soak.execute(),
     }
 }

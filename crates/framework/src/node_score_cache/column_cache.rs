@@ -137,6 +137,11 @@ pub(super) struct FieldColumn {
 }
 
 impl ColumnCache {
+    /// Returns the bytes of all columns.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
     pub(super) fn column(&self, slot: usize) -> &FieldColumn {
         &self.columns[slot]
     }

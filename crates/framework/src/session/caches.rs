@@ -40,6 +40,15 @@ impl Caches {
         self.score_cache.as_ref()
     }
 
+    /// Returns the sizes of the caches by name: entries, or bytes where the name says so.
+    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let mut sizes = self.unschedulable.sizes().to_vec();
+        sizes.extend(self.refusals.sizes());
+        sizes.extend(self.failed_preemptions.sizes());
+        sizes.extend(self.score_cache.iter().flat_map(NodeScoreCache::sizes));
+        sizes
+    }
+
     /// Begins a session: drops what changes since the last one have ended.
     pub(super) fn begin(&mut self, cluster: &Cluster, now_micros: i64) {
         self.stats = CacheStats::default();

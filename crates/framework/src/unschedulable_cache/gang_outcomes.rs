@@ -81,6 +81,11 @@ impl GangAttempt {
 }
 
 impl GangOutcomes {
+    /// Returns the number of gang shapes and of their members.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() + self.shapes.len() + self.n_members
+    }
+
     /// Begins a session.
     pub(super) fn begin(&mut self) {
         self.n_sessions += 1;

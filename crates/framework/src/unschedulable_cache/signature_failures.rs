@@ -42,6 +42,11 @@ struct SignatureStamp {
 }
 
 impl SignatureFailures {
+    /// Returns the number of signatures and of shapes that are told apart.
+    pub(super) fn len(&self) -> usize {
+        self.places.len() + self.kinds.len() + self.shapes.len()
+    }
+
     /// Begins a session.
     pub(super) fn begin(&mut self) {
         self.n_sessions += 1;

@@ -7,6 +7,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod soak;
 pub(crate) mod test;
 pub(crate) mod what_if;
 pub(crate) mod why;

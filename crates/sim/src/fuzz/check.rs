@@ -186,11 +186,11 @@ mod tests {
     use crate::fuzz::outside_event::OutsideEvent;
     use crate::fuzz::script::{JobSpec, NodeSize};
     use crate::fuzz::world::World;
-    use crate::serve::{Key, in_process};
+    use crate::serve::{Key, LOG_CAPACITY, in_process};
 
     /// A cluster of one node with 2 cpu, and a gang of two pods of 1 cpu each.
     fn gang_of_two() -> World {
-        let (_router, store) = in_process(1);
+        let (_router, store) = in_process(1, LOG_CAPACITY);
         let mut world = World::new(store);
         world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
         let job = JobSpec { pods: 2, min: 2, cpu_milli: 1_000, ..JobSpec::lone("j") };

@@ -11,7 +11,8 @@ pub(super) const BAD: [&str; 4] = [
     "",
 ];
 
-const EVICTING: &str = r#"actions: "enqueue, allocate, preempt, reclaim, backfill"
+/// The chart's plugins, with the actions that evict.
+pub(crate) const EVICTING: &str = r#"actions: "enqueue, allocate, preempt, reclaim, backfill"
 tiers:
 - plugins:
   - name: priority
@@ -52,7 +53,7 @@ tiers:
 ///
 /// # Errors
 /// The file must not come into force.
-pub(super) fn read(text: &str) -> Result<vc_conf::LoadedConfig, String> {
+pub(crate) fn read(text: &str) -> Result<vc_conf::LoadedConfig, String> {
     let name = "volcano-scheduler.conf";
     let loaded = vc_conf::parse(name, text, &vc_engine::KNOWN).map_err(|it| it.to_string())?;
     loaded.admit(name, &vc_conf::AllowMissing::default()).map_err(|it| it.to_string())

@@ -5,7 +5,7 @@
 mod answer;
 mod check;
 mod config_file;
-mod configs;
+pub(crate) mod configs;
 mod fault;
 mod findings;
 mod network;
@@ -13,7 +13,6 @@ mod outside_event;
 mod process;
 mod request_faults;
 mod rest;
-mod rng;
 mod script;
 mod shrink;
 mod story;

@@ -19,10 +19,10 @@ use super::answer::{self, Passing};
 use super::fault::FaultKind;
 use super::outside_event::RefusedWrite;
 use super::request_faults::{RequestFaults, RequestKind};
-use super::rng::Rng;
 use super::script::Script;
 use super::trace::Trace;
 use super::witness::{SentWrite, Witness};
+use crate::rng::Rng;
 use crate::serve::Store;
 
 /// Time until a client notices that its connection is lost.

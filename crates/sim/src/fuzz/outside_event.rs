@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::configs::{BAD, GOOD};
 use super::fault::FaultKind;
-use super::rng::Rng;
 use super::script::{JobSpec, NodeSize};
+use crate::rng::Rng;
 
 /// A change from outside the scheduler. A number `nth` picks one of what exists then.
 #[derive(Clone, Debug)]

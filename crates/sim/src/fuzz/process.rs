@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use vc_engine::{Engine, EngineCommand, EngineOptions, Evaluator};
 use vc_kube::{
-    ClientError, Clients, CyclePace, Election, EngineMessage, EngineVisit, Feeds, KindSet,
-    LeaderFailure, LeaderSetup, LeaderThreads, LeaderWork, Leadership, Observer, ScheduleTrigger,
-    SchedulerLoop,
+    ClientError, Clients, CyclePace, Election, EngineMessage, EngineVisit, KindSet, LeaderFailure,
+    LeaderSetup, LeaderWork, Leadership, Observer, ScheduleTrigger,
 };
 
 use super::config_file::{ConfigFile, FollowedConfig};
 use super::findings::{Findings, ProcessObserver};
 use super::network::Network;
 use super::trace::Trace;
+use crate::one_thread::OneThread;
 
 /// How long it takes until a process that has ended by itself is started again.
 const RESTART: Duration = Duration::from_secs(2);
@@ -236,54 +236,5 @@ impl Life {
             // The engine has ended only when the process ends.
             let _ended = inbox.send(EngineMessage::Visit(visit)).await;
         }
-    }
-}
-
-/// All parts of a leader on the thread of the simulation. They end with this value.
-struct OneThread {
-    parts: JoinSet<()>,
-    ahead_micros: Arc<AtomicI64>,
-}
-
-impl OneThread {
-    fn new(ahead_micros: &Arc<AtomicI64>) -> Self {
-        Self { parts: JoinSet::new(), ahead_micros: ahead_micros.clone() }
-    }
-
-    fn run(&mut self, part: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
-        let (guard, ended) = oneshot::channel();
-        let part = vc_kube::with_clock_ahead(self.ahead_micros.clone(), part);
-        self.parts.spawn_local(async move {
-            let _guard: oneshot::Sender<()> = guard;
-            part.await;
-        });
-        ended
-    }
-}
-
-impl LeaderThreads for OneThread {
-    type Error = ClientError;
-
-    fn read(
-        &mut self,
-        follow: impl FnOnce() -> Result<Feeds, ClientError>,
-    ) -> Result<Feeds, ClientError> {
-        follow()
-    }
-
-    fn write<W: Future<Output = ()> + Send + 'static>(
-        &mut self,
-        writer: impl FnOnce() -> Result<W, ClientError>,
-    ) -> Result<oneshot::Receiver<()>, ClientError> {
-        let writer = writer()?;
-        Ok(self.run(writer))
-    }
-
-    fn decide(
-        &mut self,
-        scheduler_loop: SchedulerLoop,
-        engine: Engine,
-    ) -> Result<oneshot::Receiver<()>, ClientError> {
-        Ok(self.run(scheduler_loop.drive(engine)))
     }
 }

@@ -8,7 +8,7 @@ use axum::http::{Method, Uri};
 
 use super::answer;
 use super::fault::{self, FaultKind};
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// Objects of a page of a list that is cut in pages.
 const PAGE: &str = "limit=3";

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::configs::GOOD;
 use super::fault::FaultKind;
 use super::outside_event::OutsideEvent;
-use super::rng::Rng;
+use crate::rng::Rng;
 
 /// The script of a story.
 #[derive(Clone, Debug)]

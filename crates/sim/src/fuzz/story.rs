@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::task::LocalSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::check;
@@ -19,10 +18,9 @@ use super::process::{ProcessSetup, SchedulerProcess};
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, was_evicted};
-use crate::serve::{Change, Event, PODS, Subscription, in_process};
+use crate::one_thread::simulate;
+use crate::serve::{Change, Event, LOG_CAPACITY, PODS, Subscription, in_process};
 
-/// The time of day when a story begins: 2027-01-15T08:00:00Z.
-const BEGIN_MICROS: i64 = 1_800_000_000_000_000;
 /// How long it takes until a killed process is started again.
 const DOWN: Duration = Duration::from_secs(3);
 /// How long a process may take to see that the server has begun anew from a backup. Until then it
@@ -57,11 +55,7 @@ pub struct StoryEnd {
 /// # Errors
 /// There is no runtime.
 pub fn play(script: &Script, options: &StoryOptions) -> std::io::Result<StoryEnd> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
-    let local = LocalSet::new();
-    Ok(runtime
-        .block_on(local.run_until(async { Story::begin(script, options).play(script).await })))
+    simulate(async || Story::begin(script, options).play(script).await)
 }
 
 /// Something that is to be done to a process later.
@@ -94,9 +88,8 @@ pub(super) struct Story {
 
 impl Story {
     fn begin(script: &Script, options: &StoryOptions) -> Self {
-        vc_kube::simulate_wall_clock(BEGIN_MICROS);
         let trace = Trace::new();
-        let (router, store) = in_process(script.seed);
+        let (router, store) = in_process(script.seed, LOG_CAPACITY);
         let server = (router, store.clone());
         let network = Network::new(server, script, options.faults.clone(), trace.clone());
         let findings = Arc::new(Findings::default());

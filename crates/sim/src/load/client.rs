@@ -124,6 +124,19 @@ impl ApiConnection {
         }
     }
 
+    /// Deletes the object at a path at once. One that is gone already is no failure.
+    ///
+    /// # Errors
+    /// The server is gone, or refuses it.
+    pub async fn delete(&mut self, path: &str) -> Result<(), LoadError> {
+        let body = Bytes::from_static(br#"{"gracePeriodSeconds": 0}"#);
+        let (code, answer) = self.call(&Method::DELETE, path, body).await?;
+        if code.is_success() || code == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        Err(refused(path, code, &answer))
+    }
+
     /// Reads what is at a path without keeping it, and says how many bytes that was.
     ///
     /// # Errors

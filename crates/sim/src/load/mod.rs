@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 pub use access::LoadAccess;
 pub use client::{ApiConnection, Client};
-pub use process::{SchedulerProcess, WriteCounts};
+pub use process::{SchedulerProcess, WriteCounts, metrics};
 pub use report::{LoadReport, PodRate};
 pub use send::{RequestRate, bind_all, create, create_gangs, create_nodes};
 pub use shapes::{LoadObject, Workload};

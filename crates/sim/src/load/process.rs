@@ -27,6 +27,11 @@ impl SchedulerProcess {
         Some((user + kernel) / TICKS_PER_SECOND)
     }
 
+    /// Resident memory in KiB; absent when there is no such process.
+    pub fn resident_kib(self) -> Option<u64> {
+        crate::soak::resident_kib(&self.pid.to_string()).ok()
+    }
+
     /// Peak resident memory in MiB; absent when there is no such process.
     pub fn peak_mib(self) -> Option<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
@@ -34,6 +39,18 @@ impl SchedulerProcess {
         let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
         Some(kib / 1024.0)
     }
+}
+
+/// Returns the text at a URL like `http://127.0.0.1:8080/metrics`.
+///
+/// # Errors
+/// Nobody answers there.
+pub async fn metrics(url: &str) -> Result<String, LoadError> {
+    let wrong = || LoadError::Address(url.to_owned());
+    let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, "metrics"));
+    let access = LoadAccess::plain(&format!("http://{authority}"))?;
+    Client::new(access).connection().text(&format!("/{path}")).await
 }
 
 /// Answered writes of a scheduler by resource, from its `/metrics`.
@@ -49,13 +66,7 @@ impl WriteCounts {
     /// # Errors
     /// Nobody answers there.
     pub async fn scrape(url: &str) -> Result<WriteCounts, LoadError> {
-        let wrong = || LoadError::Address(url.to_owned());
-        let rest = url.strip_prefix("http://").ok_or_else(wrong)?;
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, "metrics"));
-        let access = LoadAccess::plain(&format!("http://{authority}"))?;
-        let path = format!("/{path}");
-        let text = Client::new(access).connection().text(&path).await?;
-        Ok(WriteCounts::of(&text))
+        metrics(url).await.map(|text| WriteCounts::of(&text))
     }
 
     /// Reads the text of the metrics.

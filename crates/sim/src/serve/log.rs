@@ -84,6 +84,11 @@ impl EventLog {
         Ok(self.entries.range(start..).take(limit).cloned().collect())
     }
 
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The version of the newest dropped event; 0 while nothing was dropped.
     pub(super) fn compacted(&self) -> u64 {
         self.compacted

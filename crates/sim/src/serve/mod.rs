@@ -56,6 +56,7 @@ pub use kubelet::RUN_SECONDS;
 pub use log::{Change, Event, Subscription};
 pub use object::{Key, Object};
 pub use refused::Refused;
+pub(crate) use store::LOG_CAPACITY;
 pub use store::{Listing, Store};
 pub(crate) use validate::refusal_of_new;
 pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
@@ -197,9 +198,10 @@ pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
 }
 
 /// A server without sockets inside the current tokio runtime: what answers requests, and its objects.
-/// It ends with the runtime. Its uids and generated names follow from the seed.
-pub(crate) fn in_process(seed: u64) -> (axum::Router, Arc<Store>) {
-    let store = Arc::new(Store::seeded(None, seed));
+/// It ends with the runtime. Its uids and generated names follow from the seed. It keeps at most
+/// `log_capacity` events of a kind for watches.
+pub(crate) fn in_process(seed: u64, log_capacity: usize) -> (axum::Router, Arc<Store>) {
+    let store = Arc::new(Store::seeded(None, seed, log_capacity));
     // Objects of every cluster, which this very server does not refuse.
     let _refused = store.load(defaults::initial_objects());
     let (stop, stopped) = watch::channel(false);

@@ -22,7 +22,7 @@ use super::{
 };
 
 /// Events kept per kind; older ones are compacted away.
-const LOG_CAPACITY: usize = 50_000;
+pub(crate) const LOG_CAPACITY: usize = 50_000;
 /// Events handed to a reader at once: a watch whose client does not read holds one such piece.
 const READ_LIMIT: usize = 32;
 
@@ -71,14 +71,18 @@ pub(super) struct Collection {
 impl Store {
     /// An empty store.
     pub fn new(expander: Option<Arc<dyn Expander>>) -> Store {
-        Store::seeded(expander, clock::unix_micros())
+        Store::seeded(expander, clock::unix_micros(), LOG_CAPACITY)
     }
 
     /// An empty store whose uids and generated names follow from a seed.
-    pub(super) fn seeded(expander: Option<Arc<dyn Expander>>, seed: u64) -> Store {
+    pub(super) fn seeded(
+        expander: Option<Arc<dyn Expander>>,
+        seed: u64,
+        log_capacity: usize,
+    ) -> Store {
         let collection = || Collection {
             objects: BTreeMap::new(),
-            log: EventLog::new(LOG_CAPACITY),
+            log: EventLog::new(log_capacity),
             changed: Arc::default(),
         };
         let state = StoreState {
@@ -112,6 +116,13 @@ impl Store {
     pub fn subscribe(self: &Arc<Self>, kind: &'static ServedKind) -> Subscription {
         let revision = self.lock().revision;
         self.subscribe_after(kind, revision)
+    }
+
+    /// Returns the numbers of objects and of kept events over all kinds.
+    pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
+        let state = self.lock();
+        let sum = |of: fn(&Collection) -> usize| state.collections.values().map(of).sum();
+        [("objects", sum(|it| it.objects.len())), ("events", sum(|it| it.log.len()))]
     }
 
     /// Forgets every event: a reader that has not seen them all, and a watch from an older

@@ -11,6 +11,7 @@ mod quota;
 mod replay;
 mod run;
 mod scenario;
+mod soak;
 mod usage;
 mod what_if;
 mod why;

@@ -2,10 +2,10 @@
 
 /// A source of numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -17,22 +17,22 @@ impl Rng {
     }
 
     /// A number below the bound, which must be above 0.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// A number from `low` to `high`, both included.
-    pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
+    pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
     /// True in so many of a thousand cases.
-    pub(super) fn happens(&mut self, per_thousand: u64) -> bool {
+    pub(crate) fn happens(&mut self, per_thousand: u64) -> bool {
         self.below(1_000) < per_thousand
     }
 
     /// One of the items. There must be some.
-    pub(super) fn of<T: Copy>(&mut self, items: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, items: &[T]) -> T {
         let last = items.len() as u64;
         items[usize::try_from(self.below(last)).unwrap_or_default()]
     }
