@@ -7,7 +7,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use crate::scenario::{ScenarioNames, scenario_text};
+use crate::scenario::{ScenarioNames, ScenarioTitle, scenario_text};
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
@@ -213,7 +213,13 @@ fn write_scenario(
     let mut before = engine.copy();
     before.apply(batch.events);
     let now_micros = batch.now.unix_micros;
-    let scenario = scenario_text(&before, &step.effects, now_micros, names).map_err(failed)?;
+    let cycle = before.n_cycles() + 1;
+    let title = ScenarioTitle {
+        name: format!("incident/cycle-{cycle}"),
+        about: format!("What was decided in cycle {cycle}, out of a bundle."),
+    };
+    let scenario =
+        scenario_text(title, &before, &step.effects, now_micros, names).map_err(failed)?;
     let mut file = File::create_new(path).map_err(|error| failed(error.to_string()))?;
     io::Write::write_all(&mut file, scenario.text.as_bytes())
         .map_err(|error| failed(error.to_string()))?;

@@ -165,6 +165,9 @@ impl FuzzArgs {
                     if faults.is_empty() { "none".to_owned() } else { faults.join(", ") },
                     end.timeline
                 ));
+                if let Some(scenario) = end.scenario {
+                    print(&format!("\nthe cluster then, for `vcsim test`:\n\n{scenario}"));
+                }
                 ExitCode::from(1)
             }
         }

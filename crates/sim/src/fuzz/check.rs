@@ -106,17 +106,7 @@ fn is_waiting(pod: &Value) -> bool {
 /// Returns what the plain evaluator would still bind or evict (I4, I11), and the pods that wait
 /// without a condition, one text each. Holds once nothing moves any more.
 pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<String> {
-    let source = Source { file: "the API server".into(), line: 0 };
-    let kinds = KINDS.iter().filter(|kind| is_watched(kind));
-    let objects = kinds.flat_map(|kind| store.list(kind, None).objects);
-    let objects = objects
-        .map(|object| InputObject { value: object.value.clone(), source: source.clone() })
-        .collect();
-    let options =
-        EngineOptions { evaluator: vc_engine::Evaluator::Plain, ..EngineOptions::default() };
-    let kubelet = KubeletMode::None;
-    let setup = Setup { options, config, objects, now_micros, kubelet };
-    let (mut simulation, _findings, _warnings) = Simulation::new(setup);
+    let mut simulation = plain_simulation(store, config, now_micros);
     let mut faults = Vec::new();
     // The first cycle may admit, and the second one place.
     for _ in 0..2 {
@@ -138,6 +128,22 @@ pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<St
     let placed = pods.iter().filter(|pod| is_placed(&pod.value) && is_told(&pod.value));
     faults.extend(placed.map(|pod| format!("I11: pod {} has a node, and waits", pod.name())));
     faults
+}
+
+/// Returns the plain evaluator with all that the scheduler reads.
+pub(super) fn plain_simulation(store: &Store, config: &Config, now_micros: i64) -> Simulation {
+    let source = Source { file: "the API server".into(), line: 0 };
+    let kinds = KINDS.iter().filter(|kind| is_watched(kind));
+    let objects = kinds.flat_map(|kind| store.list(kind, None).objects);
+    let objects = objects
+        .map(|object| InputObject { value: object.value.clone(), source: source.clone() })
+        .collect();
+    let options =
+        EngineOptions { evaluator: vc_engine::Evaluator::Plain, ..EngineOptions::default() };
+    let kubelet = KubeletMode::None;
+    let setup = Setup { options, config, objects, now_micros, kubelet };
+    let (simulation, _findings, _warnings) = Simulation::new(setup);
+    simulation
 }
 
 fn is_watched(kind: &ServedKind) -> bool {

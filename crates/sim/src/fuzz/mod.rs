@@ -18,6 +18,7 @@ mod shrink;
 mod story;
 mod trace;
 mod view;
+mod violated;
 mod witness;
 mod world;
 

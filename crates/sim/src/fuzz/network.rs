@@ -202,14 +202,15 @@ impl Network {
         let (mut parts, body) = request.into_parts();
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
-        let mut faults = {
+        let faults = {
             let mut state = self.state();
             let NetworkState { rng, faults, .. } = &mut *state;
-            RequestFaults::drawn(rng, faults, kind)
+            let drawn = RequestFaults::drawn(rng, faults, kind);
+            match self.0.keeps_leader {
+                true => drawn.that_keep_the_leader(faults, (&parts.method, parts.uri.path())),
+                false => drawn,
+            }
         };
-        if self.0.keeps_leader {
-            faults = faults.that_keep_the_leader(parts.uri.path());
-        }
         if let Some(uri) = faults.changed_query(&parts.uri) {
             parts.uri = uri;
         }

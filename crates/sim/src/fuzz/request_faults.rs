@@ -103,12 +103,21 @@ impl RequestFaults {
         }
     }
 
-    /// The same where nobody else shall lead: no request of the Lease is struck, and half of the cuts come
-    /// between two lines, of which the second is on its way.
-    pub(super) fn that_keep_the_leader(mut self, path: &str) -> Self {
+    /// The same where nobody else shall lead: no request of the Lease is struck, one in nine evictions is
+    /// lost, for there are few, and half of the cuts come between two lines, of which the second is on its
+    /// way.
+    pub(super) fn that_keep_the_leader(
+        mut self,
+        faults: &BTreeSet<FaultKind>,
+        (method, path): (&Method, &str),
+    ) -> Self {
         if path.contains("/leases") {
             self.fault = None;
             self.before = self.before.min(self.after);
+        }
+        let is_eviction = method == Method::DELETE && path.contains("/pods/");
+        if is_eviction && self.before.as_millis() <= 1 && faults.contains(&FaultKind::LostRequest) {
+            self.fault = Some(FaultKind::LostRequest);
         }
         let cut = self.cut_after.map_or(1, |cut| cut.as_millis());
         if cut.is_multiple_of(2) {

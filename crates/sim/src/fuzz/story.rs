@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use super::check;
 use super::config_file::ConfigFile;
 use super::fault::FaultKind;
 use super::findings::Findings;
@@ -18,6 +17,7 @@ use super::process::{ProcessSetup, SchedulerProcess};
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, was_evicted};
+use super::{check, configs, violated};
 use crate::one_thread::simulate;
 use crate::serve::{Change, Event, LOG_CAPACITY, PODS, Subscription, in_process};
 
@@ -43,6 +43,8 @@ pub struct StoryOptions {
 pub struct StoryEnd {
     /// The invariants that were violated, one text each.
     pub violations: Vec<String>,
+    /// The cluster at the end of a story that violates something, as a scenario for `vcsim test`.
+    pub scenario: Option<String>,
     pub timeline: Timeline,
     /// Time of the story.
     pub lasted: Duration,
@@ -131,7 +133,7 @@ impl Story {
         self.processes.iter_mut().for_each(SchedulerProcess::start);
         for step in &script.steps {
             if !self.until(self.begin + step.at).await {
-                return self.end();
+                return self.end(script.config);
             }
             self.trace.say(format_args!("- {}", step.event));
             self.happen(&step.event);
@@ -144,7 +146,7 @@ impl Story {
         if self.rest().await {
             self.check_rest(script.config).await;
         }
-        self.end()
+        self.end(script.config)
     }
 
     /// Lets the event happen, to the server, a process or the objects.
@@ -276,12 +278,18 @@ impl Story {
         }
     }
 
-    fn end(self) -> StoryEnd {
+    fn end(self, config: &str) -> StoryEnd {
         for violation in &self.violations {
             self.trace.say(format_args!("VIOLATED {violation}"));
         }
+        let scenario = configs::read(config).ok().filter(|_| !self.violations.is_empty());
+        let scenario = scenario.and_then(|loaded| {
+            let (store, now) = (&self.world.store, vc_kube::wall_micros());
+            violated::scenario(store, &loaded.config, now, &self.violations).ok()
+        });
         StoryEnd {
             violations: self.violations,
+            scenario,
             timeline: self.trace.timeline(),
             lasted: self.begin.elapsed(),
             n_cycles: self.findings.n_cycles.load(Ordering::Relaxed),

@@ -16,4 +16,4 @@ pub use outcome::{GroupState, ScenarioOutcome};
 pub use suite::{
     EvaluatorChoice, ScenarioSuite, ScenarioVerdict, SuiteReport, TestedScenario, Write, run,
 };
-pub use written::{ScenarioNames, ScenarioText, scenario_text};
+pub use written::{ScenarioNames, ScenarioText, ScenarioTitle, scenario_text};

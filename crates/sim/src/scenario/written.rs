@@ -49,18 +49,27 @@ pub enum ScenarioNames {
     Anonymous,
 }
 
+/// Name of a scenario, and what it is about.
+#[derive(Clone, Debug)]
+pub struct ScenarioTitle {
+    /// `area/case`.
+    pub name: String,
+    /// A sentence or two.
+    pub about: String,
+}
+
 /// Writes a cycle. The engine is in the state before it, with all events applied; the effects are what
 /// the cycle decided at that time, in microseconds since 1970.
 ///
 /// # Errors
 /// The configuration or an object cannot be written.
 pub fn scenario_text(
+    title: ScenarioTitle,
     engine: &Engine,
     effects: &[Effect],
     now_micros: i64,
     names: ScenarioNames,
 ) -> Result<ScenarioText, String> {
-    let cycle = engine.n_cycles() + 1;
     let WrittenObjects { mut objects, left_out } = written_objects(engine.cluster());
     let (mut flags, is_complete) = flags(&engine.cluster().settings);
     let mut outcome = ScenarioOutcome::default();
@@ -79,8 +88,8 @@ pub fn scenario_text(
         left_out.push("flags about feature gates, shards, divisions and volumes".to_owned());
     }
     let file = WrittenScenario {
-        name: format!("incident/cycle-{cycle}"),
-        about: format!("What was decided in cycle {cycle}, out of a bundle."),
+        name: title.name,
+        about: title.about,
         scheduler_conf,
         flags,
         now: time_text(now_micros),
@@ -164,7 +173,8 @@ mod tests {
         let (mut simulation, ..) = Simulation::new(setup);
         let before = simulation.engine_after_cycle().copy();
         let cycle = simulation.cycle();
-        scenario_text(&before, &cycle.effects, scenario.now_micros, names).unwrap()
+        let title = ScenarioTitle { name: "area/case".to_owned(), about: "A cycle.".to_owned() };
+        scenario_text(title, &before, &cycle.effects, scenario.now_micros, names).unwrap()
     }
 
     /// Writes the first cycle of every scenario of the project, each of which must decide the same.
