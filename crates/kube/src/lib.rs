@@ -44,6 +44,7 @@ mod qps;
 mod queues;
 mod raw_object;
 mod restart;
+mod restored;
 mod retry_after;
 mod review;
 mod scheduler_loop;

@@ -14,13 +14,14 @@ use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
 
 use crate::lines::{LineBuffer, LineChunk};
+use crate::restored::{SeenObject, is_restored};
 use crate::slim::{DecodedObject, Slim, collection};
 
 /// The server ends a watch after so many seconds.
@@ -136,6 +137,8 @@ struct SeenVersion {
     version: String,
     /// The watch before has ended before its time: the server may have been restored from a backup.
     is_suspect: bool,
+    /// The object that was seen last, if a watch has shown one.
+    last: Option<SeenObject>,
 }
 
 /// An open watch.
@@ -149,6 +152,8 @@ struct OpenWatch {
     opened: Instant,
     /// Nothing has come.
     silent: bool,
+    /// The object that was seen last, after the list.
+    last: Option<SeenObject>,
 }
 
 impl<S: Slim> ObjectSource<S> {
@@ -208,12 +213,14 @@ impl<S: Slim> ObjectSource<S> {
             WatchState::Resume(seen) => {
                 // An answer that does not come is asked for again.
                 self.state = WatchState::Resume(seen.clone());
-                if seen.is_suspect && is_ahead::<S>(&self.client, &seen.version).await? {
+                let SeenVersion { version, is_suspect, last } = seen;
+                if is_suspect && is_restored::<S>(&self.client, &version, last.as_ref()).await? {
                     tracing::warn!("{}: the API server was restored from a backup", S::NAME);
                     (self.state, self.is_restored) = (WatchState::Start, true);
                     return Ok(());
                 }
-                let watch = watch::<S>(&self.client, &self.bulk, seen.version).await?;
+                let mut watch = watch::<S>(&self.client, &self.bulk, version).await?;
+                watch.last = last;
                 self.state = WatchState::Open(watch);
             }
             WatchState::Open(mut watch) => {
@@ -255,7 +262,7 @@ impl<S: Slim> ObjectSource<S> {
                 let missing = || serde::de::Error::custom("a list without resourceVersion");
                 let seen = seen.ok_or_else(|| SourceError::Unreadable(missing()))?;
                 changes.push(ObjectChange::Listed);
-                WatchState::Resume(SeenVersion { version: seen, is_suspect: false })
+                WatchState::Resume(SeenVersion { version: seen, is_suspect: false, last: None })
             }
         };
         Ok(())
@@ -263,22 +270,13 @@ impl<S: Slim> ObjectSource<S> {
 }
 
 /// A page of the kind's list. `T` stands for the objects.
-async fn list<S: Slim, T: DeserializeOwned>(
+pub(crate) async fn list<S: Slim, T: DeserializeOwned>(
     client: &Client,
     query: &str,
 ) -> Result<ListPage<T>, SourceError> {
     let body = get::<S>(client, query).await?;
     let bytes = timeout(START, body.collect()).await.map_err(|_| SourceError::TimedOut)??;
     Ok(serde_json::from_slice(&bytes.to_bytes())?)
-}
-
-/// True if the server has not reached this version: it was restored from a backup. A watch from there
-/// would be silent until it does, and then miss everything before.
-async fn is_ahead<S: Slim>(client: &Client, version: &str) -> Result<bool, SourceError> {
-    let page: ListPage<IgnoredAny> = list::<S, _>(client, "limit=1").await?;
-    let newest = page.metadata.resource_version.unwrap_or_default();
-    let number = |text: &str| text.parse::<u64>().ok();
-    Ok(number(version).zip(number(&newest)).is_some_and(|(seen, newest)| newest < seen))
 }
 
 /// A watch from this version on; from none: a streaming list first.
@@ -298,7 +296,14 @@ async fn watch<S: Slim>(
     );
     let pieces = get::<S>(client, &query).await?.into_data_stream();
     let chunks = Box::pin(decoded::<S>(pieces, bulk.clone()));
-    Ok(Box::new(OpenWatch { chunks, version, listing, opened: Instant::now(), silent: true }))
+    Ok(Box::new(OpenWatch {
+        chunks,
+        version,
+        listing,
+        opened: Instant::now(),
+        silent: true,
+        last: None,
+    }))
 }
 
 /// The lines of a body as they come, decoded.
@@ -358,15 +363,15 @@ async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError>
 /// A page of a list.
 #[derive(Deserialize)]
 #[serde(bound = "S: DeserializeOwned")]
-struct ListPage<S> {
-    metadata: ListMetadata,
-    items: Option<Vec<S>>,
+pub(crate) struct ListPage<S> {
+    pub(crate) metadata: ListMetadata,
+    pub(crate) items: Option<Vec<S>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ListMetadata {
-    resource_version: Option<String>,
+pub(crate) struct ListMetadata {
+    pub(crate) resource_version: Option<String>,
     #[serde(rename = "continue")]
     token: Option<String>,
 }
@@ -379,7 +384,11 @@ impl OpenWatch {
         loop {
             let Some(lines) = chunk.transpose()? else { return self.ended() };
             self.silent &= lines.is_empty();
-            self.take(lines, changes)?;
+            let taken = self.take(lines, changes);
+            if !self.listing {
+                self.last = changes.last().and_then(SeenObject::of).or(self.last.take());
+            }
+            taken?;
             if BATCH <= changes.len() {
                 return Ok(true);
             }
@@ -456,7 +465,10 @@ impl OpenWatch {
         let is_suspect = self.opened.elapsed() < Duration::from_secs(WATCH_SECONDS);
         match self.listing {
             true => WatchState::Start,
-            false => WatchState::Resume(SeenVersion { version: self.version, is_suspect }),
+            false => {
+                let (version, last) = (self.version, self.last);
+                WatchState::Resume(SeenVersion { version, is_suspect, last })
+            }
         }
     }
 }
@@ -507,7 +519,7 @@ fn parts(line: &str) -> Option<(&str, &str)> {
 }
 
 /// A token of a list as it may stand in a query.
-fn escaped(token: &str) -> String {
+pub(crate) fn escaped(token: &str) -> String {
     let mut text = String::with_capacity(token.len());
     for byte in token.bytes() {
         match byte {

@@ -77,8 +77,8 @@ pub(crate) fn client(
         async move {
             let (parts, body) = request.into_parts();
             let body = body.collect_bytes().await.unwrap();
-            if parts.uri.query() == Some("limit=1") {
-                return Ok(newest());
+            if let Some(query) = parts.uri.query().filter(|query| is_for_newest(query)) {
+                return Ok(newest(query));
             }
             match handle(&log.add(&parts, &body)) {
                 Some(answer) => Ok::<_, Infallible>(answer),
@@ -92,10 +92,20 @@ pub(crate) fn client(
 /// The newest version of the server, which is asked for where a watch has ended before its time.
 pub(crate) const NEWEST: u64 = 100_000;
 
-fn newest() -> Answer {
-    let metadata = json!({"resourceVersion": NEWEST.to_string()});
-    json_answer(200, json!({"metadata": metadata, "items": []})).unwrap()
+fn is_for_newest(query: &str) -> bool {
+    query == "limit=1" || query.starts_with("limit=1&")
 }
+
+/// Of the object that was seen last, which is asked for by name, it has nothing but [`OLDER`].
+fn newest(query: &str) -> Answer {
+    let metadata = json!({"resourceVersion": NEWEST.to_string()});
+    let older = json!({"metadata": {"resourceVersion": "1"}});
+    let items = if query.contains(OLDER) { vec![older] } else { Vec::new() };
+    json_answer(200, json!({"metadata": metadata, "items": items})).unwrap()
+}
+
+/// Name of an object that has gone back to version 1.
+pub(crate) const OLDER: &str = "gone-back";
 
 /// Nobody counts.
 pub(crate) fn unobserved() -> Arc<dyn Observer> {

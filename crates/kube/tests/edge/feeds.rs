@@ -210,6 +210,27 @@ async fn a_silent_watch_is_gone_on_with_elsewhere() {
     assert!(again.query.ends_with("resourceVersion=5") && !again.is_streaming_list());
 }
 
+/// It has given out its version again already, so that only the object shows it that was seen last.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_has_gone_back_shows_that_the_server_was_restored() {
+    let mut bound = pod(fake::OLDER);
+    bound["spec"]["nodeName"] = "n".into();
+    let (texts, log) = messages(6, move |seen| {
+        let [before, after] = [added(&pod(fake::OLDER)), added(&bound)];
+        let answer = match seen.before {
+            0 => fake::ended(vec![before, end_of_list("6"), after]),
+            _ => watch(vec![before, end_of_list("9")]),
+        };
+        is_pods(seen).then_some(answer)
+    })
+    .await;
+    let pod = format!("pod {}", fake::OLDER);
+    let gone = format!("gone {0} uid-{0}", fake::OLDER);
+    assert_eq!(texts[..3], [&*pod, "synced", &*pod]);
+    assert_eq!(texts[3..5], [gone, pod]);
+    assert!(log.of(PODS)[1].is_streaming_list());
+}
+
 /// A watch from a version of the future is silent, and then misses what was before it.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_restored_from_a_backup_is_listed_again() {
