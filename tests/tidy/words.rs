@@ -83,7 +83,7 @@ const ONE_NAME: &[&str] = &[
 
 /// Names of associated types, which their traits prescribe.
 const ASSOCIATED: &[&str] =
-    &["Err", "Error", "Exact", "Future", "Item", "Output", "Response", "Target"];
+    &["Err", "Error", "Exact", "Future", "Item", "Ok", "Output", "Response", "Target"];
 
 /// The words of an identifier in lower case: split at underscores and where a capital begins.
 fn words_of(identifier: &str) -> String {

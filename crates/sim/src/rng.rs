@@ -36,4 +36,12 @@ impl Rng {
         let last = items.len() as u64;
         items[usize::try_from(self.below(last)).unwrap_or_default()]
     }
+
+    /// Puts items in another order.
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let other = self.below(last as u64 + 1);
+            items.swap(last, usize::try_from(other).unwrap_or_default());
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) struct SoakArgs {
     /// Simulated hours.
     #[arg(long, value_name = "H", default_value_t = 72.0, value_parser = hours)]
     hours: f64,
-    /// Pods that arrive in this time. They run for as long as keeps the nodes 82 % full.
+    /// Pods that arrive in this time. They run for as long as keeps the nodes 80 % full.
     #[arg(long, value_name = "N", default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pods: u64,
     /// Seed of the jobs.

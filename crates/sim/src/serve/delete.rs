@@ -126,6 +126,9 @@ impl StoreState {
     ) -> Arc<Object> {
         let key = Key::of(&object.value);
         let grace_seconds = if *kind == PODS { grace_of(&object.value, grace_seconds) } else { 0 };
+        if grace_seconds == 0 && items(&object.value, "/metadata/finalizers").is_empty() {
+            return self.remove(kind, &key).expect("the caller has found it under this lock");
+        }
         let mut value = object.value.clone();
         mark(&mut value, grace_seconds);
         if is_over(&value) {

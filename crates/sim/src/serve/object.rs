@@ -65,14 +65,20 @@ impl Object {
     }
 }
 
-/// The string at a JSON pointer, empty when there is none.
-pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+/// The value at a path of field names such as `/metadata/name`. `None`: there is none. As
+/// [`Value::pointer`], without its escapes, which take a new string for each name.
+fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('/').skip(1).try_fold(value, |value, name| value.get(name))
 }
 
-/// The array at a JSON pointer, empty when there is none.
-pub(super) fn items<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
-    value.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+/// The string at such a path, empty when there is none.
+pub(super) fn text<'a>(value: &'a Value, path: &str) -> &'a str {
+    at(value, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The array at such a path, empty when there is none.
+pub(super) fn items<'a>(value: &'a Value, path: &str) -> &'a [Value] {
+    at(value, path).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn name(value: &Value) -> &str {
@@ -85,7 +91,7 @@ pub(super) fn namespace(value: &Value) -> &str {
 
 /// Whether a DELETE has been asked for and the object waits for its kubelet or finalizers.
 pub(super) fn is_terminating(value: &Value) -> bool {
-    value.pointer("/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
+    at(value, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null())
 }
 
 /// Replaces the condition of the same type in `status.conditions`, or appends it.

@@ -12,15 +12,17 @@ pub(super) const NODE_CPUS: u64 = 32;
 pub(super) const QUEUES: [(&str, u64); 4] = [("default", 1), ("q1", 2), ("q2", 3), ("q3", 4)];
 
 /// Mean part of the cpu that is in use, without pods that run again after an eviction.
-const FILL: f64 = 0.82;
+const FILL: f64 = 0.80;
 /// Cpu that is asked for at the height of a burst, as a part of all.
-const PEAK: f64 = 1.02;
+const PEAK: f64 = 1.0;
 /// Mean times of a pod between two bursts, at least: when one begins, the pods of the last are gone.
 const BURST_DISTANCE: f64 = 1.5;
 /// Shortest mean time of a pod in seconds. A shorter one is mostly spent on starting and ending.
 const LEAST_SECONDS: f64 = 5.0;
 /// Numbers of pods of a gang, as far as the cluster has as many nodes.
 const SIZES: [u64; 8] = [1, 1, 2, 3, 4, 8, 16, 32];
+/// One of so many jobs is urgent.
+const URGENT_EVERY: u64 = 50;
 /// Cpu of a pod in thousandths.
 const CPU_MILLI: [u64; 4] = [500, 1_000, 1_000, 2_000];
 /// Mean of [`CPU_MILLI`].
@@ -45,6 +47,9 @@ pub(super) struct ArrivalPlan {
     rng: Rng,
     /// Those of [`SIZES`] that gangs have.
     sizes: Vec<u64>,
+    /// Kinds of jobs in the order in which they come, the next one last. Empty: each kind has come, and they
+    /// are shuffled anew.
+    upcoming: Vec<JobKind>,
     mean_run: f64,
     /// Seconds from burst to burst. A whole number of them fits into a tenth of the time, so that the load
     /// is that of the same moment of another tenth.
@@ -81,7 +86,17 @@ impl ArrivalPlan {
         let burst = if 1.0 <= n_periods { of_burst * capacity / pods_per_period } else { 0.0 };
         let rng = Rng::new(seed);
         let sizes = SIZES.into_iter().filter(|&pods| pods <= u64::from(nodes)).collect();
-        Ok(Self { rng, sizes, mean_run, period, pods_per_period, burst, n_jobs: 0, n_pods: 0 })
+        Ok(Self {
+            rng,
+            sizes,
+            upcoming: Vec::new(),
+            mean_run,
+            period,
+            pods_per_period,
+            burst,
+            n_jobs: 0,
+            n_pods: 0,
+        })
     }
 
     /// Returns the number of pods that have arrived after this time.
@@ -104,23 +119,41 @@ impl ArrivalPlan {
         jobs
     }
 
+    /// Returns the next job. Each kind of job comes equally often, so that the load varies little.
     fn draw(&mut self) -> SoakJob {
+        if self.upcoming.is_empty() {
+            self.upcoming = job_kinds(&self.sizes);
+            self.rng.shuffle(&mut self.upcoming);
+        }
+        let (pods, cpu_milli, queue) =
+            self.upcoming.pop().unwrap_or((1, CPU_MILLI[0], QUEUES[0].0));
         self.n_jobs += 1;
-        let rng = &mut self.rng;
-        let pods = rng.of(&self.sizes);
-        let is_elastic = 1 < pods && rng.happens(250);
-        // From half to one and a half of the mean.
-        let run_seconds = self.mean_run * (0.5 + rng.below(1_001) as f64 / 1_000.0);
+        let is_elastic = 1 < pods && self.rng.happens(250);
+        // From half to one and a half of the mean, in equal parts (multiples of the golden ratio).
+        let part = (self.n_jobs as f64 * 0.618_033_988_749_894_9).fract();
         SoakJob {
             name: format!("job-{}", self.n_jobs),
-            queue: queue_at(rng.below(QUEUES.iter().map(|(_, weight)| weight).sum())),
+            queue,
             pods,
             min: if is_elastic { pods / 2 } else { pods },
-            cpu_milli: rng.of(&CPU_MILLI),
-            run_seconds: run_seconds.round() as u64,
-            is_urgent: rng.happens(20),
+            cpu_milli,
+            run_seconds: (self.mean_run * (0.5 + part)).round() as u64,
+            is_urgent: self.n_jobs.is_multiple_of(URGENT_EVERY),
         }
     }
+}
+
+/// Pods, cpu of each, and queue of a job.
+type JobKind = (u64, u64, &'static str);
+
+/// Returns each kind of job, in queues with larger weights more often.
+fn job_kinds(sizes: &[u64]) -> Vec<JobKind> {
+    let n_places: u64 = QUEUES.iter().map(|(_, weight)| weight).sum();
+    let of_size = |&pods: &u64| {
+        let of_cpu = move |cpu| (0..n_places).map(move |place| (pods, cpu, queue_at(place)));
+        CPU_MILLI.into_iter().flat_map(of_cpu)
+    };
+    sizes.iter().flat_map(of_size).collect()
 }
 
 /// Returns the queue at a place among as many places as the weights together. Each queue has as much load
@@ -165,6 +198,16 @@ mod tests {
     fn queues_have_load_by_their_weights() {
         let count = |name| (0..10).filter(|place| queue_at(*place) == name).count() as u64;
         assert_eq!(QUEUES.map(|(name, _)| count(name)), QUEUES.map(|(_, weight)| weight));
+    }
+
+    #[test]
+    fn each_kind_of_job_comes_equally_often() {
+        let mut plan = ArrivalPlan::new(&options()).unwrap();
+        let jobs: Vec<SoakJob> = (0..2 * 320).map(|_| plan.draw()).collect();
+        let of = |jobs: &[SoakJob]| jobs.iter().map(|it| it.pods * it.cpu_milli).sum::<u64>();
+        assert_eq!(of(&jobs[..320]), of(&jobs[320..]));
+        let n_urgent = jobs.iter().filter(|job| job.is_urgent).count();
+        assert_eq!(n_urgent, 640 / 50);
     }
 
     #[test]
