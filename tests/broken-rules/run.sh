@@ -18,9 +18,9 @@ build() {
         ${CARGO:-cargo} build --quiet --locked -p vc-sim --bin vcsim)
 }
 
-# A story has some 1,700 cycles.
+# A story has some 1,900 cycles. Those of seeds that 5 divides keep their leader: what is forgotten has time to show.
 search() {
-    "$work/target/debug/vcsim" fuzz --first --seeds 1..58
+    "$work/target/debug/vcsim" fuzz --first --seeds "1..20,$(seq -s , 25 5 175)"
 }
 
 # Prints the row of a patch. False: it is not found.

@@ -17,6 +17,8 @@ const FILL: f64 = 0.80;
 const PEAK: f64 = 1.0;
 /// Mean times of a pod between two bursts, at least: when one begins, the pods of the last are gone.
 const BURST_DISTANCE: f64 = 1.5;
+/// Bursts in a tenth of the time, at most. A cycle with a backlog costs several times one without.
+const MOST_BURSTS: f64 = 5.0;
 /// Shortest mean time of a pod in seconds. A shorter one is mostly spent on starting and ending.
 const LEAST_SECONDS: f64 = 5.0;
 /// Numbers of pods of a gang, as far as the cluster has as many nodes.
@@ -78,7 +80,7 @@ impl ArrivalPlan {
             });
         }
         let tenth = seconds / 10.0;
-        let n_periods = (tenth / (BURST_DISTANCE * mean_run)).floor();
+        let n_periods = (tenth / (BURST_DISTANCE * mean_run)).floor().min(MOST_BURSTS);
         let period = tenth / n_periods.max(1.0);
         let pods_per_period = pods as f64 * period / seconds;
         // Between bursts the load is that of the other pods: of all, less those of bursts on average.
@@ -109,7 +111,7 @@ impl ArrivalPlan {
     /// Returns the jobs that arrive at this time, with at most about so many pods.
     pub(super) fn due(&mut self, passed: Duration, most_pods: u64) -> Vec<SoakJob> {
         let planned = self.planned(passed);
-        let end = self.n_pods + most_pods;
+        let end = self.n_pods.saturating_add(most_pods);
         let mut jobs = Vec::new();
         while (self.n_pods as f64) < planned && self.n_pods < end {
             let job = self.draw();

@@ -34,7 +34,7 @@ pub(super) struct SoakCluster {
     /// Jobs that have ended, with the time of their deletion.
     ended: VecDeque<(Instant, String)>,
     /// Events, with the time of their deletion and the version for which it holds.
-    old_events: VecDeque<(Instant, Key, u64)>,
+    old_events: VecDeque<(Instant, (Key, u64))>,
     n_created_again: u64,
     counts: PodCounts,
 }
@@ -132,7 +132,7 @@ impl SoakCluster {
     pub(super) fn see_event(&mut self, event: &Event) {
         if event.change != Change::Deleted {
             let until = Instant::now() + EVENT_TTL;
-            self.old_events.push_back((until, event.key(), event.object.revision));
+            self.old_events.push_back((until, (event.key(), event.object.revision)));
         }
     }
 
@@ -145,17 +145,13 @@ impl SoakCluster {
                 Err(Refused::NotFound { .. } | Refused::Conflict { .. }) | Ok(_) => Ok(()),
                 Err(refused) => Err(refused),
             };
-        while self.ended.front().is_some_and(|(at, _)| *at <= now)
-            && let Some((_, name)) = self.ended.pop_front()
-        {
+        while let Some(name) = pop_due(&mut self.ended, now) {
             for pod in self.jobs.remove(&name).into_iter().flat_map(|job| job.pods) {
                 delete(&PODS, &Key::new(NAMESPACE, &pod), &DeleteOptions::default())?;
             }
             delete(&POD_GROUPS, &Key::new(NAMESPACE, &name), &DeleteOptions::default())?;
         }
-        while self.old_events.front().is_some_and(|(at, ..)| *at <= now)
-            && let Some((_, key, revision)) = self.old_events.pop_front()
-        {
+        while let Some((key, revision)) = pop_due(&mut self.old_events, now) {
             let resource_version = Some(revision.to_string());
             delete(&EVENTS, &key, &DeleteOptions { resource_version, ..DeleteOptions::default() })?;
         }
@@ -199,6 +195,12 @@ impl SoakCluster {
         self.waiting.insert(new, Instant::now());
         Ok(())
     }
+}
+
+/// Returns the first item if its time has come.
+fn pop_due<T>(items: &mut VecDeque<(Instant, T)>, now: Instant) -> Option<T> {
+    let (at, _) = items.front()?;
+    if now < *at { None } else { items.pop_front().map(|(_, item)| item) }
 }
 
 fn has_ended(pod: &Value) -> bool {

@@ -131,7 +131,7 @@ mod tests {
         assert!(lines[1].starts_with("   4.00 ") && lines[10].starts_with("  40.00 "), "{text}");
         assert_eq!(
             lines[11],
-            "after the first tenth: memory +28.70 % (limit 1 %), allocated +0.00 %; 1 tables: this grows"
+            "after the first tenth: memory +29.25 % (limit 1 %), allocated +0.00 %; 1 tables: this grows"
         );
         assert_eq!(lines[12], "  resident memory: 10940 -> 14140");
     }

@@ -149,7 +149,7 @@ mod tests {
         let more = |number: usize, of: u64| of + of * number as u64 / 100;
         assert_eq!(grown(|n, it| it.resident_kib += n as u64 * 13), ["resident memory"]);
         let table = |n: usize, it: &mut SoakSample| {
-            it.tables.insert("cluster.tasks".to_owned(), 40_000 + n * 60);
+            it.tables.insert("cluster.tasks".to_owned(), 40_000 + n * 80);
             it.tables.insert("cache.full".to_owned(), n * 100);
             it.tables.insert("cache.new".to_owned(), n * 300);
         };
