@@ -10,12 +10,16 @@ use crate::feed::feed;
 use crate::inbox::EngineMessage;
 use crate::kinds::KindSet;
 use crate::observe::Observer;
+use crate::restored::RestoreNotices;
 use crate::slim::Slim;
 use crate::source::ObjectSource;
 
 /// The running watches; they end when this is dropped.
 #[derive(Default)]
-pub struct Feeds(JoinSet<()>);
+pub struct Feeds {
+    tasks: JoinSet<()>,
+    restores: RestoreNotices,
+}
 
 /// Starts to follow the kinds of [`KindSet::Core`] and those of the other sets.
 pub fn follow(
@@ -43,26 +47,26 @@ impl Feeds {
             true => &clients.volcano,
             false => &clients.core,
         };
-        let source = ObjectSource::<S>::new(client.clone(), clients.bulk.clone());
+        let source = ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &self.restores);
         let pod_group_cache = S::WRITTEN_WHOLE.then(|| clients.pod_group_cache.clone());
         let to = (observer.clone(), clients.failures.clone());
-        self.0.spawn(feed(source, pod_group_cache, inbox.clone(), to));
+        self.tasks.spawn(feed(source, pod_group_cache, inbox.clone(), to));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.
     pub async fn ended(&mut self) {
-        if self.0.join_next().await.is_none() {
+        if self.tasks.join_next().await.is_none() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Kinds that are followed: as many `Synced` messages come.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.tasks.len()
     }
 
     /// Whether nothing is followed.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tasks.is_empty()
     }
 }

@@ -4,10 +4,64 @@
 
 use kube::Client;
 use serde::Deserialize;
+use tokio::sync::watch;
 use vc_model::ObjectKey;
 
 use crate::slim::Slim;
 use crate::source::{ListPage, ObjectChange, SourceError, escaped, list};
+
+/// Tells the sources of all kinds what one of them has noticed: the server was restored. A kind whose own
+/// watch shows nothing of it has to be listed again, too, for writes that came after the backup are lost.
+#[derive(Clone, Debug)]
+pub(crate) struct RestoreNotices(watch::Sender<()>);
+
+impl Default for RestoreNotices {
+    fn default() -> Self {
+        Self(watch::channel(()).0)
+    }
+}
+
+/// What one source knows of a restored server.
+pub(crate) struct RestoreNotice {
+    others: RestoreNotices,
+    from_others: watch::Receiver<()>,
+    /// The server was restored from a backup, and is to be listed again.
+    is_restored: bool,
+}
+
+impl RestoreNotice {
+    pub(crate) fn new(others: &RestoreNotices) -> Self {
+        Self { others: others.clone(), from_others: others.0.subscribe(), is_restored: false }
+    }
+
+    /// This source has noticed it.
+    pub(crate) fn noticed(&mut self) {
+        self.others.0.send_replace(());
+        self.from_others.mark_unchanged();
+        self.is_restored = true;
+    }
+
+    /// True, once, if another source has noticed it.
+    pub(crate) fn is_noticed_by_others(&mut self) -> bool {
+        let is_new = self.from_others.has_changed().unwrap_or(false);
+        self.from_others.mark_unchanged();
+        self.is_restored |= is_new;
+        is_new
+    }
+
+    /// Returns when another source has noticed it, which the next look shows.
+    pub(crate) async fn by_others(&mut self) {
+        if self.from_others.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        self.from_others.mark_changed();
+    }
+
+    /// A list begins. True if what was written after a backup is to be forgotten with it.
+    pub(crate) fn take(&mut self) -> bool {
+        std::mem::take(&mut self.is_restored)
+    }
+}
 
 /// The object that a watch has shown last, with its version.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
 
 use crate::lines::{LineBuffer, LineChunk};
-use crate::restored::{SeenObject, is_restored};
+use crate::restored::{RestoreNotice, RestoreNotices, SeenObject, is_restored};
 use crate::slim::{DecodedObject, Slim, collection};
 
 /// The server ends a watch after so many seconds.
@@ -116,8 +116,7 @@ pub(crate) struct ObjectSource<S> {
     /// The server has streaming lists, as far as we know (K-07).
     streaming: bool,
     state: WatchState,
-    /// The server was restored from a backup, and is to be listed again.
-    is_restored: bool,
+    restore: RestoreNotice,
     slim: PhantomData<fn() -> S>,
 }
 
@@ -157,9 +156,9 @@ struct OpenWatch {
 }
 
 impl<S: Slim> ObjectSource<S> {
-    pub(crate) fn new(client: Client, bulk: Handle) -> Self {
-        let (state, is_restored) = (WatchState::Start, false);
-        Self { client, bulk, streaming: true, state, is_restored, slim: PhantomData }
+    pub(crate) fn new(client: Client, bulk: Handle, restores: &RestoreNotices) -> Self {
+        let (state, restore) = (WatchState::Start, RestoreNotice::new(restores));
+        Self { client, bulk, streaming: true, state, restore, slim: PhantomData }
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -199,7 +198,11 @@ impl<S: Slim> ObjectSource<S> {
         &mut self,
         changes: &mut Vec<ObjectChange>,
     ) -> Result<(), SourceError> {
-        match std::mem::replace(&mut self.state, WatchState::Start) {
+        let state = std::mem::replace(&mut self.state, WatchState::Start);
+        if self.restore.is_noticed_by_others() {
+            return Ok(());
+        }
+        match state {
             WatchState::Start if self.streaming => {
                 let watch = watch::<S>(&self.client, &self.bulk, String::new()).await?;
                 changes.push(self.begun());
@@ -216,7 +219,8 @@ impl<S: Slim> ObjectSource<S> {
                 let SeenVersion { version, is_suspect, last } = seen;
                 if is_suspect && is_restored::<S>(&self.client, &version, last.as_ref()).await? {
                     tracing::warn!("{}: the API server was restored from a backup", S::NAME);
-                    (self.state, self.is_restored) = (WatchState::Start, true);
+                    self.restore.noticed();
+                    self.state = WatchState::Start;
                     return Ok(());
                 }
                 let mut watch = watch::<S>(&self.client, &self.bulk, version).await?;
@@ -224,7 +228,11 @@ impl<S: Slim> ObjectSource<S> {
                 self.state = WatchState::Open(watch);
             }
             WatchState::Open(mut watch) => {
-                let outcome = watch.next(changes).await;
+                let outcome = tokio::select! {
+                    biased;
+                    outcome = watch.next(changes) => outcome,
+                    () = self.restore.by_others() => Ok(true),
+                };
                 self.state = match &outcome {
                     Ok(true) | Err(SourceError::Unreadable(_)) => WatchState::Open(watch),
                     Err(SourceError::ErrorEvent { code: 410, .. }) => WatchState::Start,
@@ -237,7 +245,7 @@ impl<S: Slim> ObjectSource<S> {
     }
 
     fn begun(&mut self) -> ObjectChange {
-        ObjectChange::Begun { is_restored: std::mem::take(&mut self.is_restored) }
+        ObjectChange::Begun { is_restored: self.restore.take() }
     }
 
     /// One page of the list.

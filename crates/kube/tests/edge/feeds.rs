@@ -231,6 +231,27 @@ async fn an_object_that_has_gone_back_shows_that_the_server_was_restored() {
     assert!(log.of(PODS)[1].is_streaming_list());
 }
 
+/// What a bind has written may be lost without a trace in the watch of the pods.
+#[tokio::test(start_paused = true)]
+async fn all_kinds_are_listed_again_when_one_has_noticed_a_restored_server() {
+    let (texts, log) = messages(7, move |seen| {
+        let group = json!({"kind": "PodGroup", "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "metadata": {"name": fake::OLDER, "namespace": "ns", "uid": "u",
+                "resourceVersion": "7"}, "spec": {"minMember": 1}});
+        match seen.line.as_str() {
+            PODS => Some(watch(vec![added(&pod("a")), end_of_list("6")])),
+            POD_GROUPS if seen.before == 0 => {
+                Some(fake::ended(vec![end_of_list("6"), added(&group)]))
+            }
+            _ => None,
+        }
+    })
+    .await;
+    let of_pods: Vec<&String> = texts.iter().filter(|text| !text.starts_with("group")).collect();
+    assert_eq!(of_pods[..4], ["pod a", "synced", "gone a uid-a", "pod a"]);
+    assert!(log.of(PODS)[1].is_streaming_list());
+}
+
 /// A watch from a version of the future is silent, and then misses what was before it.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_restored_from_a_backup_is_listed_again() {
