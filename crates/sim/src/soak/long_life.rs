@@ -14,11 +14,14 @@ use crate::live_bytes::live_bytes;
 use crate::serve::{EVENTS, PODS, Refused, Subscription, in_process};
 
 /// One event of so many pods is kept by the server for watches, of each kind: the log is full long before
-/// the first tenth is over. Nobody is far behind, as nothing waits for a network.
-const PODS_PER_LOG_ENTRY: u64 = 40;
+/// the first tenth is over.
+const PODS_PER_LOG_ENTRY: u64 = 100;
 /// Fewest and most events that are kept.
 const LEAST_LOG: u64 = 512;
-const MOST_LOG: u64 = 8_192;
+const MOST_LOG: u64 = 4_096;
+/// Events that are kept for each pod that can arrive in a tick. Nobody is further behind, as nothing waits
+/// for a network.
+const PER_ARRIVAL: u64 = 3;
 /// How often jobs arrive and old ones are deleted.
 const TICK: Duration = Duration::from_secs(1);
 /// In a burst, so many times the mean number of pods arrives in a tick, at most.
@@ -40,7 +43,10 @@ pub(super) struct LongLife {
 
 impl LongLife {
     pub(super) async fn begin(options: &SoakOptions, plan: ArrivalPlan) -> Result<Self, SoakError> {
+        let per_tick = options.pods as f64 * TICK.as_secs_f64() / options.time.as_secs_f64();
+        let most_pods = (per_tick.ceil() as u64).saturating_mul(BURST_RATE);
         let log_capacity = (options.pods / PODS_PER_LOG_ENTRY).clamp(LEAST_LOG, MOST_LOG);
+        let log_capacity = log_capacity.max(PER_ARRIVAL.saturating_mul(most_pods));
         let (router, store) =
             in_process(options.seed, usize::try_from(log_capacity).unwrap_or(usize::MAX));
         let (pods, events) = (store.subscribe(&PODS), store.subscribe(&EVENTS));
@@ -48,11 +54,10 @@ impl LongLife {
         let at = |number| begin + options.time.mul_f64(number);
         let n_samples = f64::from(options.samples);
         let sample_times = (1..=options.samples).rev().map(|it| at(f64::from(it) / n_samples));
-        let per_tick = options.pods as f64 * TICK.as_secs_f64() / options.time.as_secs_f64();
         Ok(Self {
             begin,
             plan,
-            most_pods: (per_tick.ceil() as u64).saturating_mul(BURST_RATE),
+            most_pods,
             cluster: SoakCluster::begin(store, options.nodes).map_err(refused)?,
             scheduler: SoakScheduler::start(router).await?,
             pods,

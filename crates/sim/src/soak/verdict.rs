@@ -18,7 +18,7 @@ const CACHES: GrowthLimit = GrowthLimit { part: 0.10, amount: 20_000.0 };
 /// Of caches in bytes, for the same reason.
 const CACHE_BYTES: GrowthLimit = GrowthLimit { part: 0.10, amount: 2_097_152.0 };
 /// Of durations of cycles, in microseconds. The machine has other things to do.
-const CYCLES: GrowthLimit = GrowthLimit { part: 0.25, amount: 200.0 };
+const CYCLES: GrowthLimit = GrowthLimit { part: 0.5, amount: 500.0 };
 /// Of waiting times, in microseconds of the simulation.
 const WAITS: GrowthLimit = GrowthLimit { part: 0.25, amount: 500_000.0 };
 
@@ -154,7 +154,7 @@ mod tests {
             it.tables.insert("cache.new".to_owned(), n * 300);
         };
         assert_eq!(grown(table), ["cache.new", "cluster.tasks"]);
-        assert_eq!(grown(|n, it| it.cycles.median_micros = more(n, 900)), ["median cycle"]);
+        assert_eq!(grown(|n, it| it.cycles.median_micros = more(n, 3_000)), ["median cycle"]);
         assert_eq!(
             grown(|n, it| it.waits.median_micros = more(n, 2_000_000)),
             ["median wait of pods"]
