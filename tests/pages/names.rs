@@ -15,8 +15,8 @@ pub(crate) struct Known {
     makefile: String,
 }
 
-const SUBCOMMANDS: [&str; 10] =
-    ["run", "why", "what-if", "report", "replay", "fuzz", "test", "serve", "load", "demo"];
+const SUBCOMMANDS: [&str; 11] =
+    ["run", "why", "what-if", "report", "replay", "fuzz", "soak", "test", "serve", "load", "demo"];
 
 impl Known {
     pub(crate) fn ask() -> Known {

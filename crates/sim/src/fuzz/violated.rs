@@ -38,8 +38,8 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::serve::{LOG_CAPACITY, in_process};
 
-    #[test]
-    fn what_a_new_scheduler_decides_is_expected() {
+    #[tokio::test]
+    async fn what_a_new_scheduler_decides_is_expected() {
         let (_router, store) = in_process(1, LOG_CAPACITY);
         let mut world = World::new(store);
         world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
