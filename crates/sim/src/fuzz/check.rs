@@ -196,7 +196,7 @@ mod tests {
 
     /// A cluster of one node with 2 cpu, and a gang of two pods of 1 cpu each.
     fn gang_of_two() -> World {
-        let (_router, store) = in_process(1, LOG_CAPACITY);
+        let (_router, store) = in_process(1, |_| LOG_CAPACITY);
         let mut world = World::new(store);
         world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
         let job = JobSpec { pods: 2, min: 2, cpu_milli: 1_000, ..JobSpec::lone("j") };

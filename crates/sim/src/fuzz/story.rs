@@ -91,7 +91,7 @@ pub(super) struct Story {
 impl Story {
     fn begin(script: &Script, options: &StoryOptions) -> Self {
         let trace = Trace::new();
-        let (router, store) = in_process(script.seed, LOG_CAPACITY);
+        let (router, store) = in_process(script.seed, |_| LOG_CAPACITY);
         let server = (router, store.clone());
         let network = Network::new(server, script, options.faults.clone(), trace.clone());
         let findings = Arc::new(Findings::default());

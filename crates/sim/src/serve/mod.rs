@@ -199,8 +199,11 @@ pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
 
 /// A server without sockets inside the current tokio runtime: what answers requests, and its objects.
 /// It ends with the runtime. Its uids and generated names follow from the seed. It keeps at most
-/// `log_capacity` events of a kind for watches.
-pub(crate) fn in_process(seed: u64, log_capacity: usize) -> (axum::Router, Arc<Store>) {
+/// `log_capacity` events of each kind for watches.
+pub(crate) fn in_process(
+    seed: u64,
+    log_capacity: impl Fn(&ServedKind) -> usize,
+) -> (axum::Router, Arc<Store>) {
     let store = Arc::new(Store::seeded(None, seed, log_capacity));
     // Objects of every cluster, which this very server does not refuse.
     let _refused = store.load(defaults::initial_objects());

@@ -71,18 +71,18 @@ pub(super) struct Collection {
 impl Store {
     /// An empty store.
     pub fn new(expander: Option<Arc<dyn Expander>>) -> Store {
-        Store::seeded(expander, clock::unix_micros(), LOG_CAPACITY)
+        Store::seeded(expander, clock::unix_micros(), |_| LOG_CAPACITY)
     }
 
     /// An empty store whose uids and generated names follow from a seed.
     pub(super) fn seeded(
         expander: Option<Arc<dyn Expander>>,
         seed: u64,
-        log_capacity: usize,
+        log_capacity: impl Fn(&ServedKind) -> usize,
     ) -> Store {
-        let collection = || Collection {
+        let collection = |kind| Collection {
             objects: BTreeMap::new(),
-            log: EventLog::new(log_capacity),
+            log: EventLog::new(log_capacity(kind)),
             changed: Arc::default(),
         };
         let state = StoreState {
@@ -90,7 +90,7 @@ impl Store {
             revision: 1,
             n_restores: 0,
             identities: Identities::new(seed),
-            collections: KINDS.iter().map(|kind| (kind, collection())).collect(),
+            collections: KINDS.iter().map(|kind| (kind, collection(kind))).collect(),
             owned: BTreeMap::new(),
         };
         Store { state: Mutex::new(state), expander }

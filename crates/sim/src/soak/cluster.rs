@@ -119,10 +119,7 @@ impl SoakCluster {
             }
             Change::Deleted => {
                 self.counts.n_lived += 1;
-                if !has_ended(pod) {
-                    self.counts.n_evicted += 1;
-                    self.create_again(pod, event.object.name())?;
-                }
+                self.create_again(pod, event.object.name())?;
             }
         }
         Ok(())
@@ -183,10 +180,16 @@ impl SoakCluster {
         }
     }
 
+    /// Creates a pod again that was evicted, also one that has ended in its grace period: a gang needs as
+    /// many pods as it had. What is deleted with its job is not created again.
     fn create_again(&mut self, evicted: &Value, name: &str) -> Result<(), Refused> {
         self.waiting.remove(name);
         let group = group_of(evicted);
-        let Some(job) = self.jobs.get_mut(group) else { return Ok(()) };
+        let Some(job) = self.jobs.get_mut(group).filter(|job| 0 < job.n_left) else {
+            return Ok(());
+        };
+        job.n_left += u64::from(has_ended(evicted));
+        self.counts.n_evicted += 1;
         self.n_created_again += 1;
         let new = format!("{group}-again-{}", self.n_created_again);
         self.store.create(&PODS, &anew(evicted, &new))?;

@@ -11,10 +11,10 @@ use super::sample::{Latency, SoakSample};
 use super::scheduler::SoakScheduler;
 use super::{SoakError, SoakOptions};
 use crate::live_bytes::live_bytes;
-use crate::serve::{EVENTS, PODS, Refused, Subscription, in_process};
+use crate::serve::{EVENTS, POD_GROUPS, PODS, Refused, Subscription, in_process};
 
-/// One event of so many pods is kept by the server for watches, of each kind: the log is full long before
-/// the first tenth is over.
+/// One event of so many pods is kept by the server for watches, of pods, PodGroups and events: the logs are
+/// full long before the first tenth is over.
 const PODS_PER_LOG_ENTRY: u64 = 100;
 /// Fewest and most events that are kept.
 const LEAST_LOG: u64 = 512;
@@ -22,6 +22,8 @@ const MOST_LOG: u64 = 4_096;
 /// Events that are kept for each pod that can arrive in a tick. Nobody is further behind, as nothing waits
 /// for a network.
 const PER_ARRIVAL: u64 = 3;
+/// Events of each other kind that are kept. Those of queues come slowly.
+const OTHER_LOG: usize = 128;
 /// How often jobs arrive and old ones are deleted.
 const TICK: Duration = Duration::from_secs(1);
 /// In a burst, so many times the mean number of pods arrives in a tick, at most.
@@ -47,8 +49,10 @@ impl LongLife {
         let most_pods = (per_tick.ceil() as u64).saturating_mul(BURST_RATE);
         let log_capacity = (options.pods / PODS_PER_LOG_ENTRY).clamp(LEAST_LOG, MOST_LOG);
         let log_capacity = log_capacity.max(PER_ARRIVAL.saturating_mul(most_pods));
-        let (router, store) =
-            in_process(options.seed, usize::try_from(log_capacity).unwrap_or(usize::MAX));
+        let log_capacity = usize::try_from(log_capacity).unwrap_or(usize::MAX);
+        let is_of_pods = |kind: &_| [PODS, POD_GROUPS, EVENTS].contains(kind);
+        let capacity_of = |kind: &_| if is_of_pods(kind) { log_capacity } else { OTHER_LOG };
+        let (router, store) = in_process(options.seed, capacity_of);
         let (pods, events) = (store.subscribe(&PODS), store.subscribe(&EVENTS));
         let begin = Instant::now();
         let at = |number| begin + options.time.mul_f64(number);
