@@ -24,15 +24,22 @@ pub(crate) fn broken_invariants(
     let counts_gangs = counts_gangs(config);
     // A job that lost a pod to an eviction of this session need not have its minimum any more.
     let mut jobs: BTreeSet<_> = effects.iter().filter_map(evicted).filter_map(job_of).collect();
-    let mut nodes = BTreeSet::new();
+    let (mut nodes, mut last_job) = (BTreeSet::new(), None);
     let mut broken = Vec::new();
     for row in effects.iter().filter_map(bound).filter_map(row_of) {
-        if let Some(node) = row.node.filter(|&node| nodes.insert(node)) {
-            broken.extend(overcommitted(cluster, row, node));
+        if let Some(node) = row.node
+            && let Some(found) = overcommitted(cluster, row, node)
+            && nodes.insert(node)
+        {
+            broken.push(found);
         }
-        if let Some(job) = row.job.filter(|&job| counts_gangs && jobs.insert(job)) {
+        // The pods of a job come one after the other.
+        if let Some(job) = row.job.filter(|_| counts_gangs && last_job != row.job)
+            && jobs.insert(job)
+        {
             broken.extend(half_bound(cluster, &cluster.jobs[job], row));
         }
+        last_job = row.job;
     }
     broken
 }
