@@ -40,7 +40,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_new_scheduler_decides_is_expected() {
-        let (_router, store) = in_process(1, LOG_CAPACITY);
+        let (_router, store) = in_process(1, |_| LOG_CAPACITY);
         let mut world = World::new(store);
         world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
         let job = JobSpec { pods: 2, min: 2, cpu_milli: 1_000, ..JobSpec::lone("j") };
