@@ -8,15 +8,12 @@ cd "$(dirname "$0")"
 go=${GO:-go}
 target=$(cd ../.. && pwd)/target
 
-fail() {
-    echo "tests/volcano/build.sh: $1" >&2
-    echo "hint: $2" >&2
-    exit 1
-}
-
-"$go" mod download ||
-    fail "the modules of go.mod cannot be fetched" \
-        "is there a way to the module proxy ($("$go" env GOPROXY))? GOPROXY names another one"
+# As for the browser: not every module proxy has this module, and without it the rest is tested.
+if ! "$go" mod download; then
+    echo "tests/volcano/build.sh: Volcano's module cannot be fetched: tests with its programs are left out" >&2
+    echo "hint: is there a way to the module proxy ($("$go" env GOPROXY))? GOPROXY names another one" >&2
+    exit 0
+fi
 mkdir -p "$target/volcano"
 commands=volcano.sh/volcano/cmd
 "$go" build -buildvcs=false -ldflags "-s -w" -o "$target/volcano/" \

@@ -1,6 +1,6 @@
 //! From Volcano's scheduler to ours and back, while jobs come: nothing is bound twice, nothing is forgotten.
 
-use super::{JOBS, Program, Volcano, account, job, pods_of, takes_jobs};
+use super::{JOBS, Program, Volcano, account, is_built, job, pods_of, takes_jobs};
 use crate::api::{Api, text, until};
 use crate::cluster::Cluster;
 use crate::leaders::{SHORT, leader_after};
@@ -52,6 +52,9 @@ async fn run(cluster: &Cluster, numbers: std::ops::Range<u32>, wanted: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn volcanos_scheduler_hands_over_to_ours_and_back() {
+    if !is_built() {
+        return;
+    }
     let mut cluster = Cluster::take("hand-over", 24).await;
     let volcano = Volcano::install(&mut cluster).await;
     let (api, namespace) = (cluster.api.clone(), cluster.namespace);
