@@ -45,7 +45,7 @@ fn is_built() -> bool {
     is_there
 }
 
-/// A program of Volcano; it is killed when this is dropped.
+/// A running process of Volcano; it is killed when this is dropped.
 struct Program {
     child: Child,
     _guard: Guard,
