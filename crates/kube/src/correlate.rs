@@ -101,6 +101,15 @@ struct SpamBucket {
 }
 
 impl Correlator {
+    /// Returns how much is remembered, by table.
+    pub(crate) fn table_sizes(&self) -> [(&'static str, usize); 3] {
+        [
+            ("events.similar", self.similar.len()),
+            ("events.written", self.written.len()),
+            ("events.allowances", self.allowance.len()),
+        ]
+    }
+
     pub(crate) fn judge(&mut self, note: EventNote, now: Instant) -> CorrelatedEvent {
         if !self.allows(&note.about, now) {
             return CorrelatedEvent::Drop;
@@ -173,6 +182,10 @@ impl<K, V> Default for RecentMap<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V> RecentMap<K, V> {
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
     fn get(&mut self, key: &K) -> Option<&mut V> {
         if let Some((key, value)) = self.old.remove_entry(key) {
             self.insert(key, value);

@@ -24,6 +24,11 @@ pub(crate) struct Debounce {
 }
 
 impl Debounce {
+    /// Returns the number of events that rest, with entries that are stale.
+    pub(crate) fn n_entries(&self) -> usize {
+        self.notes.len() + self.order.len()
+    }
+
     /// `None`: it rests now.
     pub(crate) fn take_in(&mut self, note: EventNote, now: Instant) -> Option<EventNote> {
         if !(note.warning && note.reason == "Unschedulable") {

@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, interval, timeout};
 
 use crate::backlog::{Backlog, RequestSlots};
 use crate::call::{CallError, call, post};
@@ -21,7 +21,7 @@ use crate::debounce::Debounce;
 use crate::direct::DirectClient;
 use crate::event_text::{EventText, event_name, namespace};
 use crate::failed::caught;
-use crate::failure_log::FailureLog;
+use crate::failure_log::{FailureLog, PERIOD};
 use crate::observe::{Observer, Unobserved};
 use crate::pauses::Pauses;
 use crate::status::now;
@@ -114,6 +114,7 @@ type FinishedEvent = Result<(EventSubject, StoredEvent), JoinError>;
 impl EventWriter {
     async fn run(mut self, mut notes: mpsc::Receiver<EventNote>) {
         let mut open = true;
+        let mut minute = interval(PERIOD);
         while open {
             let note = tokio::select! {
                 biased;
@@ -125,6 +126,10 @@ impl EventWriter {
                     }
                 },
                 note = self.debounce.rested() => Some(note),
+                _ = minute.tick() => {
+                    self.tell_sizes();
+                    None
+                }
             };
             if let Some(note) = note {
                 self.record_note(note).await;
@@ -136,6 +141,17 @@ impl EventWriter {
         while let Some(done) = self.in_flight.join_next().await {
             self.written(done);
         }
+    }
+
+    /// Tells how much is kept.
+    fn tell_sizes(&self) {
+        let own = [
+            ("events.resting", self.debounce.n_entries()),
+            ("events.in_flight", self.about.len()),
+            ("events.pauses", self.pauses.len()),
+        ];
+        let sizes = self.memory.table_sizes().into_iter().chain(own);
+        sizes.for_each(|(table, size)| self.observer.table_size(table, size));
     }
 
     /// Starts to write it when there is room and time for it.

@@ -69,6 +69,11 @@ impl<K: Ord, D: PartialEq> Pauses<K, D> {
         (now < row.until).then_some(row.until)
     }
 
+    /// Returns the number of writes that were refused lately.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// True: no write was refused lately.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()

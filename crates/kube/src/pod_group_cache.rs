@@ -85,6 +85,13 @@ impl PodGroupCache {
         }
     }
 
+    /// Returns how much is kept, by table.
+    pub(crate) fn table_sizes(&self) -> [(&'static str, usize); 2] {
+        let texts = self.lock();
+        let n_awaited = texts.awaited.len() + texts.changed.len();
+        [("pod_groups.texts_bytes", texts.by_key.n_bytes()), ("pod_groups.awaited", n_awaited)]
+    }
+
     fn lock(&self) -> MutexGuard<'_, PodGroupTexts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }

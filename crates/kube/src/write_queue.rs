@@ -133,6 +133,16 @@ struct WriteSlot {
 }
 
 impl WriteQueue {
+    /// Returns how much is kept, by table.
+    pub(crate) fn table_sizes(&self) -> [(&'static str, usize); 3] {
+        let n_ready: usize = self.ready.iter().map(VecDeque::len).sum();
+        [
+            ("writes.targets", self.slots.len()),
+            ("writes.turns", n_ready + self.debounced.len() + self.ends.len()),
+            ("writes.pauses", self.pauses.len()),
+        ]
+    }
+
     /// Queues a write behind those of the same object, a bind or an eviction before the lesser
     /// ones. One that replaces a resting one rests in its place.
     pub(crate) fn push(&mut self, target: WriteTarget, effect: Effect, now: Instant) {

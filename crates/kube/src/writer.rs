@@ -75,7 +75,10 @@ pub async fn write(
                 }
             },
             () = rested(pool.write_queue.rested_at()), if open => pool.write_queue.wake(Some(now())),
-            _ = minute.tick() => log.flush(),
+            _ = minute.tick() => {
+                log.flush();
+                pool.tell_sizes(&*counts);
+            }
             keys = seen.changed() => {
                 keys.into_iter().for_each(|key| pool.write_queue.pod_group_changed(key, now()));
             }
@@ -147,6 +150,15 @@ impl Pool {
                 (None, _) => {}
             }
         }
+    }
+
+    /// Tells how much is kept.
+    fn tell_sizes(&self, observer: &dyn Observer) {
+        let of_queue = self.write_queue.table_sizes();
+        let of_groups = self.writer.pod_group_cache.table_sizes();
+        let own = ("writes.creation_times", self.created_micros.len());
+        let sizes = of_queue.into_iter().chain(of_groups).chain([own]);
+        sizes.for_each(|(table, size)| observer.table_size(table, size));
     }
 
     fn start(&mut self) {

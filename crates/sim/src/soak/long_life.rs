@@ -131,6 +131,8 @@ impl LongLife {
         let tables = tables.as_mut().map_err(|why| SoakError::Scheduler(why.clone()))?;
         let of_server = self.cluster.sizes();
         tables.extend(of_server.into_iter().map(|(name, size)| (format!("server.{name}"), size)));
+        let of_writers = self.scheduler.writer_tables();
+        tables.extend(of_writers.into_iter().map(|(name, size)| (name.to_owned(), size)));
         let last = self.samples.last();
         Ok(SoakSample {
             hour: self.begin.elapsed().as_secs_f64() / 3_600.0,

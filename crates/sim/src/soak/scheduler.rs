@@ -1,6 +1,7 @@
 //! The scheduler process of a soak: watches, writer and engine of the daemon on the thread of the
 //! simulation, over a network that only delays.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -85,6 +86,11 @@ impl SoakScheduler {
         std::mem::take(&mut self.log.lock().cycles_micros)
     }
 
+    /// Returns the sizes of the tables of the writers by name, as they were told last.
+    pub(super) fn writer_tables(&self) -> BTreeMap<&'static str, usize> {
+        self.log.lock().writer_tables.clone()
+    }
+
     /// Returns what the scheduler has found wrong in itself. `None`: nothing.
     pub(super) fn fault(&self) -> Option<String> {
         self.log.lock().fault.clone()
@@ -107,7 +113,7 @@ fn clients(router: Router) -> Clients {
     }))
 }
 
-/// Durations of cycles, and the first fault.
+/// Durations of cycles, sizes of tables, and the first fault.
 #[derive(Default)]
 struct CycleLog(Mutex<CycleRecords>);
 
@@ -115,6 +121,7 @@ struct CycleLog(Mutex<CycleRecords>);
 struct CycleRecords {
     cycles_micros: Vec<u64>,
     fault: Option<String>,
+    writer_tables: BTreeMap<&'static str, usize>,
 }
 
 impl CycleLog {
@@ -130,6 +137,10 @@ impl Observer for CycleLog {
         if let Some(broken) = report.broken_invariants.first() {
             records.fault.get_or_insert_with(|| format!("{}: {}", broken.name, broken.text));
         }
+    }
+
+    fn table_size(&self, table: &'static str, size: usize) {
+        self.lock().writer_tables.insert(table, size);
     }
 
     fn internal_error(&self, kind: &'static str) {
