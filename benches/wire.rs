@@ -2,6 +2,8 @@
 //! from creation to bind, CPU and writes per pod, start and memory with a large cluster.
 //! `cargo bench --bench wire -- [PREFIX] [--apiserver]`
 
+#[path = "wire/answers.rs"]
+mod answers;
 #[path = "wire/cases.rs"]
 mod cases;
 #[path = "wire/compare.rs"]

@@ -26,3 +26,22 @@ impl ReviewWarning {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::tests::logged;
+
+    #[test]
+    fn ans_76_many_requests_are_one_warning_a_minute() {
+        let (warning, error) = (ReviewWarning::default(), CallError::TimedOut(PAUSE));
+        let lines = logged(0, || {
+            (0..1_000).for_each(|_| warning.log("nobody is let through", &error));
+        });
+        let expected = "nobody is let through, because the API server cannot be asked who asks: ";
+        assert_eq!(lines.iter().filter(|line| line.contains(expected)).count(), 1, "{lines:?}");
+        *warning.0.lock().unwrap() = Instant::now().checked_sub(PAUSE);
+        let lines = logged(0, || warning.log("nobody is let through", &error));
+        assert!(lines.iter().any(|line| line.contains(expected)), "{lines:?}");
+    }
+}

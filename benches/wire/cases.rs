@@ -10,7 +10,7 @@ use vc_sim::load::{
 
 use crate::scheduler::Scheduler;
 use crate::server::{Kind, Server};
-use crate::{Context, Figure, large, soak};
+use crate::{Context, Figure, answers, large, soak};
 
 /// For binds, in one case.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -46,6 +46,10 @@ enum What {
     Memory(large::Size),
     /// The same load for half an hour.
     Soak,
+    /// Questions while pods come one by one.
+    Interference,
+    AnswersHttp,
+    AnswersStart(large::Size),
 }
 
 const fn case(name: &'static str, what: What) -> Case {
@@ -80,6 +84,9 @@ pub(crate) const CASES: &[Case] = &[
     case("quiet/400x20", What::Quiet { gangs: 400, size: 20 }),
     embedded("start/5k-150k", What::Start(large::START)),
     embedded("memory/10k-200k", What::Memory(large::MEMORY)),
+    embedded("answers/interference", What::Interference),
+    embedded("answers/http", What::AnswersHttp),
+    embedded("answers/start", What::AnswersStart(large::START)),
 ];
 
 impl Case {
@@ -95,6 +102,9 @@ impl Case {
             What::Start(size) => large::start(context, &size).await,
             What::Memory(size) => large::memory(context, &size).await,
             What::Soak => soak::soak(context, context.soak).await,
+            What::Interference => answers::interference(context).await,
+            What::AnswersHttp => answers::http(context).await,
+            What::AnswersStart(size) => answers::start(context, &size).await,
         }
     }
 

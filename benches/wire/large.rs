@@ -22,6 +22,8 @@ pub(crate) struct Size {
 }
 
 pub(crate) const START: Size = Size { nodes: 5000, pods: 150_000, groups: 87_000 };
+/// Of the cases about answers.
+pub(crate) const ASKED: Size = Size { nodes: 5000, pods: 50_000, groups: 5_000 };
 pub(crate) const MEMORY: Size = Size { nodes: 10_000, pods: 200_000, groups: 50_000 };
 
 /// Objects that are put in at once.
@@ -31,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(180);
 const AFTER: Duration = Duration::from_secs(5);
 
 pub(crate) async fn start(context: &Context, size: &Size) -> anyhow::Result<Vec<Figure>> {
-    let seen = first_bind(context, size).await?;
+    let seen = first_bind(context, size, &[]).await?;
     let seconds = seen.first_bind.as_secs_f64();
     Ok(vec![
         plain("the server is filled in", format!("{:.1} s", seen.filled.as_secs_f64())),
@@ -42,7 +44,7 @@ pub(crate) async fn start(context: &Context, size: &Size) -> anyhow::Result<Vec<
 }
 
 pub(crate) async fn memory(context: &Context, size: &Size) -> anyhow::Result<Vec<Figure>> {
-    let seen = first_bind(context, size).await?;
+    let seen = first_bind(context, size, &[]).await?;
     let (mib, seconds) = (seen.peak_mib, seen.first_bind.as_secs_f64());
     Ok(vec![
         judged("peak memory", format!("{mib:.0} MiB"), "≤ 512 MiB", mib <= 512.0),
@@ -51,15 +53,20 @@ pub(crate) async fn memory(context: &Context, size: &Size) -> anyhow::Result<Vec
     ])
 }
 
-struct Seen {
+/// What was seen of a start.
+pub(crate) struct FirstBind {
     filled: Duration,
-    first_bind: Duration,
+    pub(crate) first_bind: Duration,
     cpu_seconds: f64,
-    peak_mib: f64,
+    pub(crate) peak_mib: f64,
 }
 
 /// Every node but the last is full of running pods, and one pod waits that needs a whole node.
-async fn first_bind(context: &Context, size: &Size) -> anyhow::Result<Seen> {
+pub(crate) async fn first_bind(
+    context: &Context,
+    size: &Size,
+    flags: &[String],
+) -> anyhow::Result<FirstBind> {
     let start = Instant::now();
     let server = Server::start(Kind::Embedded).await?;
     let Server::Embedded(embedded) = &server else { unreachable!("it was asked for") };
@@ -68,7 +75,7 @@ async fn first_bind(context: &Context, size: &Size) -> anyhow::Result<Seen> {
     warm(&client).await?;
     let filled = start.elapsed();
     let mut bound = embedded.store().subscribe(&PODS);
-    let scheduler = Scheduler::start(context, &server)?;
+    let scheduler = Scheduler::start_with(context, &server, flags)?;
     let node = loop {
         let events = tokio::time::timeout(LIMIT, bound.next()).await.context("nothing is bound")?;
         let mine = |value: &Value| value["metadata"]["name"] == "late-0-worker-0";
@@ -88,7 +95,7 @@ async fn first_bind(context: &Context, size: &Size) -> anyhow::Result<Seen> {
         tokio::time::sleep(context.hold).await;
     }
     server.stop().await?;
-    Ok(Seen { filled, first_bind, cpu_seconds, peak_mib })
+    Ok(FirstBind { filled, first_bind, cpu_seconds, peak_mib })
 }
 
 fn last_node(size: &Size) -> String {
@@ -96,7 +103,7 @@ fn last_node(size: &Size) -> String {
 }
 
 /// Gangs of two sizes that differ by one, so that pods and groups are as many as asked for.
-fn fill(store: &Store, size: &Size) -> anyhow::Result<()> {
+pub(crate) fn fill(store: &Store, size: &Size) -> anyhow::Result<()> {
     let (small, n_large) = (size.pods / size.groups, size.pods % size.groups);
     let n_small = size.groups - n_large;
     // Whatever is left of a full node holds no pod that needs a whole one.

@@ -34,6 +34,15 @@ impl Drop for Scheduler {
 
 impl Scheduler {
     pub(crate) fn start(context: &Context, server: &Server) -> anyhow::Result<Self> {
+        Self::start_with(context, server, &[])
+    }
+
+    /// With further flags.
+    pub(crate) fn start_with(
+        context: &Context,
+        server: &Server,
+        flags: &[String],
+    ) -> anyhow::Result<Self> {
         let dir = directory("scheduler")?;
         let conf = dir.join("volcano-scheduler.conf");
         fs::write(&conf, vc_conf::CHART)?;
@@ -45,6 +54,7 @@ impl Scheduler {
             .arg(format!("--cache-dump-dir={}", dir.display()))
             .arg(format!("--listen-address=127.0.0.1:{port}"))
             .args(["--leader-elect=false", "--enable-metrics", "--kube-api-qps=-1"])
+            .args(flags)
             .env("DEBUG_SOCKET_DIR", &dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

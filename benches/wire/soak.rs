@@ -15,7 +15,7 @@ use crate::server::Server;
 use crate::{Context, Figure};
 
 const NODES: u32 = 100;
-const GANGS: u32 = 20;
+const GANGS: u32 = 40;
 const SIZE: u32 = 5;
 /// From one round to the next.
 const ROUND: Duration = Duration::from_secs(5);

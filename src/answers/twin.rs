@@ -433,6 +433,11 @@ mod tests {
         // What was sent before it was known changes nothing.
         twin.take(batch(nothing()));
         assert!(handle.revision().is_err());
+        // The next one begins with the state of the engine.
+        let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
+        twin.take(TwinInput::Start(Box::new(engine)));
+        twin.take(batch(nothing()));
+        assert!(handle.revision().is_ok() && progress.is_following());
     }
 
     #[tokio::test]

@@ -127,13 +127,15 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
         json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list", "create"]}]);
     grant(&cluster, ("answers", "admin"), all, None).await;
 
-    let scheduler = Scheduler::start_with(&cluster, &ARGS).await;
+    let scheduler = Scheduler::start_with(&cluster, &[&ARGS[..], &["-v=10"]].concat()).await;
     cluster.submit("mine", 2, "100").await;
     for object in gang(OTHER, "theirs", 1, "100") {
         cluster.api.create(&object).await.unwrap();
     }
+    let mut tokens = vec!["invented".to_owned()];
     let mut reader = async |name: &'static str| {
         let token = cluster.token_of(name);
+        tokens.push(token.clone());
         Reader::new(&mut cluster, name, &token).await
     };
     let (jo, admin, nobody) = (reader("jo").await, reader("admin").await, reader("nobody").await);
@@ -183,6 +185,10 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     let stranger = Reader::new(&mut cluster, "stranger", "invented").await;
     assert_eq!(stranger.refusal("summary").await, "the token was refused");
     assert!(scheduler.terminate().await.success());
+    let log = fs::read_to_string(cluster.scheduler_log()).unwrap();
+    for token in tokens {
+        assert!(!log.contains(&token), "a token is logged");
+    }
     revoke(&cluster).await;
 }
 

@@ -24,6 +24,14 @@ pub enum BundleError {
     /// It cannot be read or written as an archive.
     #[error("no bundle: {0}")]
     Archive(#[from] std::io::Error),
+    /// More would have to be kept in memory than any scheduler writes.
+    #[error(
+        "no bundle: it has more than {mib} MiB\nhint: was it written by --bundle, or by `kubectl vc bundle`?"
+    )]
+    Large {
+        /// The most that is read.
+        mib: u64,
+    },
     /// It has no manifest, or one that cannot be read.
     #[error("{NAME}: {0}")]
     Manifest(String),
@@ -56,6 +64,9 @@ pub enum BundleError {
         last: u64,
     },
 }
+
+/// Bytes of all files of a bundle that are read.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// Collects the files of a bundle.
 pub struct BundleWriter {
@@ -178,15 +189,24 @@ impl Bundle {
     /// Reads a bundle and checks its files against the manifest.
     ///
     /// # Errors
-    /// It is no bundle, of another format, or damaged.
+    /// It is no bundle, of another format, damaged, or has more than 4 GiB.
     pub fn read(input: impl Read) -> Result<Self, BundleError> {
+        Self::read_at_most(input, MOST_BYTES)
+    }
+
+    /// Reads a bundle of at most so many bytes. What a few bytes unpack to may have no end.
+    fn read_at_most(input: impl Read, most_bytes: u64) -> Result<Self, BundleError> {
         let mut files = BTreeMap::new();
         let mut archive = tar::Archive::new(MultiGzDecoder::new(input));
+        let mut left = most_bytes;
         for entry in archive.entries()? {
             let mut entry = entry?;
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             let mut contents = Vec::new();
-            entry.read_to_end(&mut contents)?;
+            (&mut entry).take(left.saturating_add(1)).read_to_end(&mut contents)?;
+            left = left
+                .checked_sub(contents.len() as u64)
+                .ok_or(BundleError::Large { mib: most_bytes >> 20 })?;
             files.insert(name, contents);
         }
         let manifest = files.remove(NAME).ok_or_else(|| missing(NAME))?;
@@ -310,5 +330,22 @@ fn sha256(mut contents: impl Read) -> Result<(String, u64), BundleError> {
         }
         sum.update(&part[..n_read]);
         size += n_read as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ans_101_a_file_without_end_is_refused() {
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        append(&mut archive, ("a", 1 << 20), std::io::repeat(0).take(1 << 20)).unwrap();
+        append(&mut archive, ("b", 8 << 20), std::io::repeat(0).take(8 << 20)).unwrap();
+        let zeros = archive.into_inner().unwrap().finish().unwrap();
+        let refused = |most| Bundle::read_at_most(&*zeros, most).unwrap_err().to_string();
+        let expected = "no bundle: it has more than 4 MiB\nhint: was it written by";
+        assert!(refused(4 << 20).starts_with(expected), "{}", refused(4 << 20));
+        assert_eq!(refused(9 << 20), "manifest.json: missing");
     }
 }

@@ -61,6 +61,17 @@ impl CallError {
         }
     }
 
+    /// 409 for a new object, because there is one of this name. Another 409 (a webhook, a proxy, a quota that
+    /// was changed at the same time) does not say so.
+    pub(crate) fn is_already_exists(&self) -> bool {
+        match self {
+            Self::Refused(kube::Error::Api(status)) => {
+                status.code == 409 && status.reason == "AlreadyExists"
+            }
+            _ => false,
+        }
+    }
+
     /// The same write would fail again, so that it is repeated after a pause (core.md 7.2). False:
     /// somebody else wrote at the same time, or the server has no time now.
     pub(crate) fn pauses(&self) -> bool {

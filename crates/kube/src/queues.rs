@@ -68,7 +68,7 @@ async fn post(api: &Api<DynamicObject>, name: &str, reclaimable: bool) -> Result
             tracing::info!(queue = name, "queue created");
             Ok(())
         }
-        Err(error) if error.is_conflict() => Ok(()),
+        Err(error) if error.is_already_exists() => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -1,14 +1,20 @@
 //! The parts of a leader on one thread, that of a simulation with a clock of its own.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::task::Poll;
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, LocalSet};
+use tokio::time::Instant;
 use vc_engine::Engine;
 use vc_kube::{ClientError, Feeds, LeaderThreads, SchedulerLoop};
 
+/// How often a part of a leader is polled at one moment, at most.
+const MOST_POLLS: u32 = 100_000;
 /// The time of day when a simulation begins: 2027-01-15T08:00:00Z.
 const BEGIN_MICROS: i64 = 1_800_000_000_000_000;
 
@@ -24,6 +30,22 @@ pub(crate) fn simulate<T>(simulation: impl AsyncFnOnce() -> T) -> io::Result<T> 
         simulation().await
     };
     Ok(runtime.block_on(LocalSet::new().run_until(simulation)))
+}
+
+/// Runs a part of a leader. It ends before its time if it is polled so often at one moment that the clock would
+/// stand still for ever.
+async fn unless_endless(part: impl Future<Output = ()>) {
+    let mut part = pin!(part);
+    let mut last = (Instant::now(), 0);
+    poll_fn(|context| {
+        let now = Instant::now();
+        last = if last.0 == now { (now, last.1 + 1) } else { (now, 0) };
+        match MOST_POLLS < last.1 {
+            true => Poll::Ready(()),
+            false => part.as_mut().poll(context),
+        }
+    })
+    .await;
 }
 
 /// All parts of a leader on the thread of the simulation. They end with this value.
@@ -43,7 +65,7 @@ impl OneThread {
         let part = vc_kube::with_clock_ahead(self.ahead_micros.clone(), part);
         self.parts.spawn_local(async move {
             let _guard: oneshot::Sender<()> = guard;
-            part.await;
+            unless_endless(part).await;
         });
         ended
     }
@@ -73,5 +95,38 @@ impl LeaderThreads for OneThread {
         engine: Engine,
     ) -> Result<oneshot::Receiver<()>, ClientError> {
         Ok(self.run(scheduler_loop.drive(engine)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::task::yield_now;
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[test]
+    fn a_part_that_runs_without_end_is_ended() {
+        let endless = async {
+            loop {
+                yield_now().await;
+            }
+        };
+        simulate(async || unless_endless(endless).await).unwrap();
+    }
+
+    #[test]
+    fn a_part_that_waits_is_not() {
+        let mut n_waits = 0;
+        let waiting = async {
+            for _ in 0..2 * MOST_POLLS {
+                sleep(Duration::from_millis(1)).await;
+                n_waits += 1;
+            }
+        };
+        simulate(async || unless_endless(waiting).await).unwrap();
+        assert_eq!(n_waits, 2 * MOST_POLLS);
     }
 }

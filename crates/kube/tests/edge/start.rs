@@ -38,6 +38,21 @@ async fn core_62_two_replicas_at_once() {
     assert_eq!(log.of("POST").len(), 2);
 }
 
+/// Seed 622390 of the simulation: nobody tried again, and the pods of the queue waited for ever.
+#[tokio::test(start_paused = true)]
+async fn a_conflict_does_not_say_that_the_queue_exists() {
+    let (client, log) = fake::client(|seen| match (seen.line.starts_with("GET"), seen.before) {
+        (true, _) => not_found(),
+        (false, 0..2) => refusal(409, "Conflict", "the quota was changed"),
+        (false, _) => json_answer(201, seen.body.clone()),
+    });
+    ensure_queues(&client, "team").await.unwrap();
+    let posts = log.of("POST");
+    let names: Vec<&str> =
+        posts.iter().filter_map(|post| post.body["metadata"]["name"].as_str()).collect();
+    assert_eq!(names, ["root", "root", "root", "team"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn existing_queues_are_left_alone() {
     let (client, log) = fake::client(|_| {

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use vc_page::{ExplanationJson, HyperNodeJson, ListJson, QueueJson, hyper_nodes_text};
+use vc_page::{
+    ExplanationJson, HyperNodeJson, ListJson, QueueJson, ROUTES, RouteAnswer, hyper_nodes_text,
+};
 
-use crate::support::{CLUSTER, Page, RACKS, Source, view};
+use crate::support::{CLUSTER, Page, RACKS, Source, example_path, view};
 
 #[tokio::test]
 async fn ans_18_a_job_is_explained() {
@@ -221,4 +223,29 @@ async fn ans_11_hyper_nodes_are_a_tree_with_sums() {
     assert!(lines[1].starts_with("zone ") && lines[2].starts_with("  rack-a "), "{text}");
     let none = Page::new().get("admin", "hypernodes").await.json();
     assert_eq!(none["total"], 0);
+}
+
+#[tokio::test]
+async fn ans_71_each_route_has_a_tag_is_compressed_and_takes_one_method() {
+    let page = Page::of(Source(Ok(Mutex::new(view(&format!("{CLUSTER}\n{RACKS}"))))));
+    for route in ROUTES {
+        let path = example_path(route);
+        let wrong = match route.takes_body() {
+            true => page.get("admin", &path).await,
+            false => page.post("admin", &path, "{}").await,
+        };
+        assert_eq!(wrong.code, 405, "{path}");
+        assert!(wrong.message().starts_with("method not allowed"), "{path}: {}", wrong.text);
+        if route.takes_body() || route.answer == RouteAnswer::Bundle {
+            continue;
+        }
+        let first = page.get("admin", &path).await;
+        let tag = first.headers["etag"].to_str().unwrap().to_owned();
+        let headers = [("authorization", "Bearer admin"), ("if-none-match", tag.as_str())];
+        let again = page.ask(&path, &headers).await;
+        assert_eq!((again.code, &*again.text), (304, ""), "{path}");
+        let headers = [("authorization", "Bearer admin"), ("accept-encoding", "gzip")];
+        let compressed = page.ask(&path, &headers).await;
+        assert_eq!(compressed.headers["content-encoding"], "gzip", "{path}");
+    }
 }

@@ -1,6 +1,10 @@
 //! What a reader of one namespace sees. Specification: answers.md 12 (ANS-79).
 
-use crate::support::Page;
+use std::sync::Mutex;
+
+use vc_page::{ROUTES, RouteAnswer};
+
+use crate::support::{CLUSTER, Page, RACKS, Source, example_path, view};
 
 #[tokio::test]
 async fn ans_79_jobs_of_other_namespaces_have_no_names() {
@@ -80,4 +84,62 @@ async fn ans_79_lines_and_nodes_hide_jobs_too() {
     assert_eq!(line["items"][0]["job"], "other-1");
     let node = page.get("viewer", "nodes/g1").await.json();
     assert_eq!(node["jobs"], serde_json::json!([{"job": "other-1", "hidden": true, "pods": 1}]));
+}
+
+/// Drains the node of a job that is hidden.
+const DRAIN: &str = r#"{"kind": "WhatIf", "spec": {"changes": [{"removeNodes": {"names": ["machine-2"]}},
+    {"setQueue": {"name": "small", "capability": {"nvidia.com/gpu": "20"}}}]}}"#;
+
+/// Returns what each route answers to a user, by path, as far as the user may ask. Nodes are called machine-1 and so on.
+async fn answers_of(user: &str) -> Vec<(String, String)> {
+    let nodes =
+        [("g1", "machine-1"), ("g2", "machine-2"), ("g4", "machine-4"), ("c1", "machine-c")];
+    let named = |text: String, (name, other): (&str, &str)| {
+        { ["node ", "@", "node="] }.iter().fold(text, |text, before| {
+            text.replace(&format!("{before}{name}"), &format!("{before}{other}"))
+        })
+    };
+    let mut answers = Vec::new();
+    for cluster in [CLUSTER.to_owned(), format!("{CLUSTER}\n{RACKS}")] {
+        let cluster = nodes.into_iter().fold(cluster, named);
+        let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+        for route in ROUTES.iter().filter(|route| route.answer != RouteAnswer::Bundle) {
+            let path = example_path(route).replace("/g1", "/machine-1");
+            let reply = match route.takes_body() {
+                true => page.post(user, &path, DRAIN).await,
+                false => page.get(user, &path).await,
+            };
+            assert!(matches!(reply.code, 200 | 403), "{path}: {}", reply.text);
+            answers.extend((reply.code == 200).then_some((path, reply.text)));
+        }
+    }
+    answers
+}
+
+#[tokio::test]
+async fn ans_79_no_route_names_a_job_of_a_hidden_namespace() {
+    let all = answers_of("admin").await;
+    let naming = |answers: &[(String, String)], name: &str| -> Vec<String> {
+        answers
+            .iter()
+            .filter(|(_, text)| text.contains(name))
+            .map(|(path, _)| path.clone())
+            .collect()
+    };
+    let seen = answers_of("of-ml").await;
+    assert_eq!(seen.len(), all.len(), "of-ml may ask everything");
+    for name in ["prod", "serve", "on-g2"] {
+        assert!(2 < naming(&all, name).len(), "{name} is in the way in few answers");
+        assert_eq!(naming(&seen, name), [""; 0], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn ans_79_no_route_names_a_node_to_whoever_may_not_list_them() {
+    let seen = answers_of("of-jobs").await;
+    assert!(8 < seen.len(), "{}", seen.len());
+    for (path, text) in seen {
+        let at = text.find("machine-").unwrap_or(text.len());
+        assert_eq!(&text[at..], "", "{path}");
+    }
 }

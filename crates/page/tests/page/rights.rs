@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use vc_page::{BASE, Problem, ROUTES};
 
-use crate::support::{CLUSTER, Page, Source, view};
+use crate::support::{CLUSTER, Page, Source, example_path, view};
 
 #[tokio::test]
 async fn ans_77_without_a_good_token_nothing_is_answered() {
@@ -43,15 +43,8 @@ const NO_CHANGES: &str = "{apiVersion: answers.volcano.sh/v1, kind: WhatIf, spec
 #[tokio::test]
 async fn ans_78_each_route_needs_its_right() {
     let page = Page::new();
-    let in_ml = |path: &str| path.replace("{namespace}", "ml");
     for route in ROUTES {
-        let name = match route.resource {
-            "queues" => "research",
-            "nodes" => "g1",
-            _ => "train",
-        };
-        let path = in_ml(route.path).replace("{name}", name);
-        let path = path.trim_start_matches('/');
+        let path = &example_path(route);
         let ask = async |user: &str| match route.takes_body() {
             true => page.post(user, path, NO_CHANGES).await,
             false => page.get(user, path).await,

@@ -11,7 +11,8 @@ use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN};
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_page::{
     Access, AnswerSource, AnswerView, Answered, BASE, BundleFile, Document, Everybody, Problem,
-    Question, Right, RouteOptions, StateSource, Timeline, TimelineStep, Uncounted, User, routes,
+    Question, Right, Route, RouteOptions, StateSource, Timeline, TimelineStep, Uncounted, User,
+    routes,
 };
 
 const CONF: &str = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n  - name: \
@@ -110,7 +111,28 @@ pub(crate) const USERS: &[(&str, &str)] = &[
     ("viewer", "get queues *"),
     ("viewer", "list nodes *"),
     ("viewer", "get nodes *"),
+    ("of-ml", "list * *"),
+    ("of-ml", "get queues *"),
+    ("of-ml", "get nodes *"),
+    ("of-ml", "get explanations ml"),
+    ("of-ml", "create whatifs *"),
+    ("of-jobs", "* explanations *"),
+    ("of-jobs", "list timelines *"),
+    ("of-jobs", "list cycles *"),
+    ("of-jobs", "list summaries *"),
+    ("of-jobs", "create whatifs *"),
 ];
+
+/// Returns a path of the route that answers about [`CLUSTER`] and namespace ml.
+pub(crate) fn example_path(route: &Route) -> String {
+    let name = match route.resource {
+        "queues" => "research",
+        "nodes" => "g1",
+        _ => "train",
+    };
+    let path = route.path.replace("{namespace}", "ml").replace("{name}", name);
+    path.trim_start_matches('/').to_owned()
+}
 
 /// What was answered.
 pub(crate) struct Reply {

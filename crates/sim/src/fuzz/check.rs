@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use vc_conf::Config;
 use vc_engine::{Effect, EngineOptions};
+use vc_model::PodGroupStatus;
 use vc_resource::Quantity;
 
 use super::world::group_of;
@@ -103,14 +104,16 @@ fn is_waiting(pod: &Value) -> bool {
     !is_placed(pod) && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Returns what the plain evaluator would still bind or evict (I4, I11), and the pods that wait
-/// without a condition, one text each. Holds once nothing moves any more.
+/// Returns what the plain evaluator would still bind or evict (I4, I11), what it would write about objects
+/// that say something else, and the pods that wait without a condition, one text each. Holds once nothing moves any more.
 pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<String> {
     let mut simulation = plain_simulation(store, config, now_micros);
     let mut faults = Vec::new();
     // The first cycle may admit, and the second one place.
-    for _ in 0..2 {
+    for number in 0..2 {
         for effect in simulation.cycle().effects {
+            // What a second cycle says follows from what the first one has decided.
+            faults.extend(unwritten(store, &effect).filter(|_| number == 0));
             match effect {
                 Effect::Bind { pod, node, .. } => {
                     faults.push(format!("I11: pod {pod} waits, although it fits on {node}"));
@@ -128,6 +131,30 @@ pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<St
     let placed = pods.iter().filter(|pod| is_placed(&pod.value) && is_told(&pod.value));
     faults.extend(placed.map(|pod| format!("I11: pod {} has a node, and waits", pod.name())));
     faults
+}
+
+/// Returns what an object of the API server does not say, although it is so. `None`: the effect is another one.
+fn unwritten(store: &Store, effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::PodGroupStatus { pod_group, status, .. } => {
+            let PodGroupStatus { phase, running, succeeded, failed, conditions, .. } = status;
+            let phase = phase.as_str();
+            let messages: Vec<&str> = conditions.iter().map(|it| &*it.message).collect();
+            Some(format!(
+                "I11: PodGroup {pod_group} does not say {phase}, {running} running, {succeeded} \
+                 succeeded, {failed} failed, and {messages:?}"
+            ))
+        }
+        Effect::QueueStatus { queue, allocated } => {
+            // The simulation supposes a default queue.
+            store.get(&QUEUES, "", queue)?;
+            Some(format!("I11: queue {queue} does not say that it holds {allocated:?}"))
+        }
+        Effect::PodCondition { pod, reason, message, .. } => {
+            Some(format!("I11: pod {pod} does not say {reason}: {message}"))
+        }
+        _ => None,
+    }
 }
 
 /// Returns the plain evaluator with all that the scheduler reads.
@@ -234,6 +261,9 @@ mod tests {
         let expected = [
             "I11: pod default/j-0 waits, although it fits on n0",
             "I11: pod default/j-1 waits, although it fits on n0",
+            "I11: PodGroup default/j does not say Inqueue, 0 running, 0 succeeded, 0 failed, and [\"\"]",
+            "I11: queue q1 does not say that it holds [(\"cpu\", \"0\"), (\"memory\", \"0\")]",
+            "I11: queue q2 does not say that it holds [(\"cpu\", \"0\"), (\"memory\", \"0\")]",
             "I11: pod j-0 waits without a condition",
             "I11: pod j-1 waits without a condition",
         ];

@@ -1,4 +1,4 @@
-//! `vcsim run --bundle` and `vcsim replay`. Specification: answers.md 15, 16, cases 95, 99.
+//! `vcsim run --bundle` and `vcsim replay`. Specification: answers.md 15, 16, cases 95, 98, 101.
 
 use std::io::Read;
 
@@ -44,6 +44,25 @@ fn changed(path: &str, name: &str, change: impl Fn(&mut Vec<u8>)) -> String {
         builder.append_data(&mut header, &of, &*contents).unwrap();
     }
     builder.into_inner().unwrap().finish().unwrap();
+    to
+}
+
+/// The same archive with another name for one file of it, as no writer of archives gives.
+fn renamed(path: &str, name: &str, other: &str) -> String {
+    let mut tar = Vec::new();
+    GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_end(&mut tar).unwrap();
+    // The name of a file is at the begin of its header, which begins at a multiple of 512 bytes.
+    let header = tar.chunks_exact_mut(512).find(|it| it.starts_with(name.as_bytes())).unwrap();
+    header[..100].fill(0);
+    header[..other.len()].copy_from_slice(other.as_bytes());
+    let mut sum = tar::Header::from_byte_slice(header).clone();
+    sum.set_cksum();
+    header.copy_from_slice(sum.as_bytes());
+    let to = format!("{path}.renamed.tar.gz");
+    let file = std::fs::File::create(&to).unwrap();
+    let mut out = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    std::io::Write::write_all(&mut out, &tar).unwrap();
+    out.finish().unwrap();
     to
 }
 
@@ -95,6 +114,10 @@ fn ans_105_the_last_cycle_with_another_configuration() {
         "{}",
         later.stdout
     );
+    // The one that was in force.
+    std::fs::write(conf, vc_conf::CHART).unwrap();
+    let same = vcsim(&["replay", "--until", "1", "--conf", conf, &path]).stdout;
+    assert!(same.ends_with("cycle 1 with the other configuration: the same\n"), "{same}");
     let missing = vcsim(&["replay", "--conf", "/nowhere.conf", &path]);
     assert_eq!((missing.code, missing.stderr.contains("/nowhere.conf: ")), (1, true));
 }
@@ -122,6 +145,8 @@ fn ans_16_what_is_no_bundle_is_refused() {
     assert!(refused(CLUSTER).contains("cluster.yaml: no bundle: "));
     let damaged = changed(&path, "inputs-0.cbor", |contents| contents[0] ^= 1);
     assert!(refused(&damaged).contains("inputs-0.cbor: checksum differs"));
+    let unknown = renamed(&path, "inputs-0.cbor", "../../evil");
+    assert!(refused(&unknown).contains("../../evil: not in the manifest"), "{}", refused(&unknown));
     let newer = changed(&path, "manifest.json", |contents| {
         let text = String::from_utf8(contents.clone()).unwrap();
         *contents = text.replace("\"format\": 3", "\"format\": 4").into_bytes();
