@@ -15,10 +15,12 @@ use crate::server::Server;
 use crate::{Context, Figure};
 
 const NODES: u32 = 100;
-const GANGS: u32 = 40;
+const GANGS: u32 = 20;
 const SIZE: u32 = 5;
 /// From one round to the next.
 const ROUND: Duration = Duration::from_secs(5);
+/// The same in the first tenth: what is remembered of pods that are gone is full after some 10,000 of them.
+const FIRST_ROUNDS: Duration = Duration::from_secs(1);
 /// Rounds for which a gang is there.
 const ROUNDS_OF_A_GANG: usize = 6;
 /// Samples in all.
@@ -59,11 +61,18 @@ pub(crate) async fn soak(context: &Context, time: Duration) -> anyhow::Result<Ve
 
 impl Soak<'_> {
     async fn play(&mut self, context: &Context, time: Duration) -> anyhow::Result<()> {
-        let mut rounds = interval(ROUND);
-        // A round that takes longer is followed by the next at once, not by several.
-        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let paced = |period| {
+            let mut rounds = interval(period);
+            // A round that takes longer is followed by the next at once, not by several.
+            rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            rounds
+        };
+        let (mut first, mut rounds) = (paced(FIRST_ROUNDS), paced(ROUND));
         while self.begin.elapsed() < time {
-            rounds.tick().await;
+            match self.begin.elapsed() < time / 10 {
+                true => first.tick().await,
+                false => rounds.tick().await,
+            };
             self.round(context).await?;
             let due = self.begin.elapsed().as_secs_f64() / time.as_secs_f64();
             if (self.samples.len() as f64) < due * f64::from(SAMPLES) {

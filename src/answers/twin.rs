@@ -386,11 +386,7 @@ mod tests {
     }
 
     fn following_with(copy_worker: Sender<CopyWork>) -> (Twin, AnswerHandle, Arc<TwinProgress>) {
-        let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
-        let (sender, receiver) = channel();
         let progress = Arc::new(TwinProgress::default());
-        let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
-        feed.start(&engine);
         let handle = AnswerHandle::default();
         let mut twin = Twin::new(
             handle.clone(),
@@ -399,8 +395,17 @@ mod tests {
             copy_worker,
             History::new(0),
         );
-        receiver.try_iter().for_each(|input| twin.take(input));
+        start(&mut twin, &progress);
         (twin, handle, progress)
+    }
+
+    /// Gives the twin the state of a new engine.
+    fn start(twin: &mut Twin, progress: &Arc<TwinProgress>) {
+        let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
+        let (sender, receiver) = channel();
+        let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
+        feed.start(&engine);
+        receiver.try_iter().for_each(|input| twin.take(input));
     }
 
     fn batch(digest: u64) -> TwinInput {
@@ -434,10 +439,10 @@ mod tests {
         twin.take(batch(nothing()));
         assert!(handle.revision().is_err());
         // The next one begins with the state of the engine.
-        let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
-        twin.take(TwinInput::Start(Box::new(engine)));
+        start(&mut twin, &progress);
+        assert!(progress.is_following());
         twin.take(batch(nothing()));
-        assert!(handle.revision().is_ok() && progress.is_following());
+        assert!(handle.revision().is_ok(), "{:?}", handle.revision());
     }
 
     #[tokio::test]

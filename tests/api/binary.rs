@@ -160,6 +160,24 @@ async fn core_1_the_binary_binds_and_ends_with_sigterm() {
 }
 
 #[tokio::test]
+async fn ans_66_without_the_flag_there_is_no_thread_of_the_answers() {
+    let server = serve(Vec::new()).await;
+    let (sockets, url) = (folder("sockets"), server.url());
+    let without = ["--master", &url, "--leader-elect=false"];
+    let on = ["--enable-answers", "--answers-auth=off", "--answers-address=127.0.0.1:0"];
+    for (flags, expected) in [(&on[..0], &[][..]), (&on[..], &["answers", "answers-2"][..])] {
+        let mut child = Child::start(&[&without[..], flags].concat(), &sockets);
+        child.says("cycles start").await;
+        let of_answers = |name: &String| name.starts_with("answers");
+        let threads: Vec<String> = child.threads().into_iter().filter(of_answers).collect();
+        assert_eq!(threads, expected);
+        child.signal("-TERM").await;
+        assert_eq!(child.ended().await.code(), Some(0));
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn core_15_a_signal_dumps_the_cache() {
     let server = serve(gang("train", 2, "1")).await;
     let (sockets, dumps, url) = (folder("sockets"), folder("dumps"), server.url());

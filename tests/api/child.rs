@@ -1,5 +1,7 @@
 //! The binary as a child process, whose log is read line by line: what a test waits for is a line.
 
+use std::collections::BTreeSet;
+use std::fs::DirEntry;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -52,6 +54,16 @@ impl Child {
     /// Where it serves that.
     pub(crate) async fn address(&mut self, purpose: &str) -> SocketAddr {
         self.says(&format!("serving {purpose} on ")).await.parse().unwrap()
+    }
+
+    /// Returns the names of its threads.
+    pub(crate) fn threads(&self) -> BTreeSet<String> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id().unwrap()));
+        // A thread may end while they are read.
+        let name = |entry: io::Result<DirEntry>| {
+            std::fs::read_to_string(entry.ok()?.path().join("comm")).ok()
+        };
+        threads.unwrap().filter_map(name).map(|name| name.trim_end().to_owned()).collect()
     }
 
     pub(crate) async fn signal(&self, name: &str) {

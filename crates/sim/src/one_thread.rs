@@ -13,6 +13,8 @@ use tokio::time::Instant;
 use vc_engine::Engine;
 use vc_kube::{ClientError, Feeds, LeaderThreads, SchedulerLoop};
 
+use crate::fuzz::crash::PlannedCrash;
+
 /// How often a part of a leader is polled at one moment, at most.
 const MOST_POLLS: u32 = 100_000;
 /// The time of day when a simulation begins: 2027-01-15T08:00:00Z.
@@ -33,8 +35,8 @@ pub(crate) fn simulate<T>(simulation: impl AsyncFnOnce() -> T) -> io::Result<T> 
 }
 
 /// Runs a part of a leader. It ends before its time if it is polled so often at one moment that the clock would
-/// stand still for ever.
-async fn unless_endless(part: impl Future<Output = ()>) {
+/// stand still for ever, and does not go on if its process has ended.
+async fn unless_endless(part: impl Future<Output = ()>, crash: &PlannedCrash) {
     let mut part = pin!(part);
     let mut last = (Instant::now(), 0);
     poll_fn(|context| {
@@ -42,6 +44,7 @@ async fn unless_endless(part: impl Future<Output = ()>) {
         last = if last.0 == now { (now, last.1 + 1) } else { (now, 0) };
         match MOST_POLLS < last.1 {
             true => Poll::Ready(()),
+            false if !crash.may_go_on() => Poll::Pending,
             false => part.as_mut().poll(context),
         }
     })
@@ -52,20 +55,23 @@ async fn unless_endless(part: impl Future<Output = ()>) {
 pub(crate) struct OneThread {
     parts: JoinSet<()>,
     ahead_micros: Arc<AtomicI64>,
+    crash: PlannedCrash,
 }
 
 impl OneThread {
-    /// Returns a thread whose clock is ahead of the simulation's by so many microseconds.
-    pub(crate) fn new(ahead_micros: &Arc<AtomicI64>) -> Self {
-        Self { parts: JoinSet::new(), ahead_micros: ahead_micros.clone() }
+    /// Returns a thread whose clock is ahead of the simulation's by so many microseconds, and which may end at
+    /// an await.
+    pub(crate) fn new(ahead_micros: &Arc<AtomicI64>, crash: PlannedCrash) -> Self {
+        Self { parts: JoinSet::new(), ahead_micros: ahead_micros.clone(), crash }
     }
 
     fn run(&mut self, part: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
         let (guard, ended) = oneshot::channel();
         let part = vc_kube::with_clock_ahead(self.ahead_micros.clone(), part);
+        let crash = self.crash.clone();
         self.parts.spawn_local(async move {
             let _guard: oneshot::Sender<()> = guard;
-            unless_endless(part).await;
+            unless_endless(part, &crash).await;
         });
         ended
     }
@@ -114,7 +120,7 @@ mod tests {
                 yield_now().await;
             }
         };
-        simulate(async || unless_endless(endless).await).unwrap();
+        simulate(async || unless_endless(endless, &PlannedCrash::default()).await).unwrap();
     }
 
     #[test]
@@ -126,7 +132,7 @@ mod tests {
                 n_waits += 1;
             }
         };
-        simulate(async || unless_endless(waiting).await).unwrap();
+        simulate(async || unless_endless(waiting, &PlannedCrash::default()).await).unwrap();
         assert_eq!(n_waits, 2 * MOST_POLLS);
     }
 }

@@ -16,6 +16,7 @@ use tower::{BoxError, ServiceExt};
 use vc_kube::RequestBody;
 
 use super::answer::{self, Passing};
+use super::crash::{PlannedCrash, WriteStage};
 use super::fault::FaultKind;
 use super::outside_event::RefusedWrite;
 use super::request_faults::{RequestFaults, RequestKind};
@@ -49,6 +50,8 @@ struct NetworkState {
     faults: BTreeSet<FaultKind>,
     /// The server is away until then.
     away_until: Option<Instant>,
+    /// Until then every request takes up to so many milliseconds more.
+    slow_until: Option<(Instant, u64)>,
     /// What is refused to whom, until when.
     refusals: Vec<(Refused, Instant)>,
     /// Writes that the server has done, without those of Leases and events.
@@ -65,6 +68,13 @@ pub(super) enum Refused {
     Resource(&'static str),
     /// What admission plugins say.
     Write(RefusedWrite),
+}
+
+/// Returns if the process goes on when one of its writes has come to this stage. Writes of the Lease do not count.
+async fn goes_on(crash: &PlannedCrash, sent: &SentWrite, stage: WriteStage) {
+    if !sent.path.contains("/leases") && !crash.may_write(stage) {
+        std::future::pending::<()>().await;
+    }
 }
 
 type Answer = Result<Response<Body>, BoxError>;
@@ -106,6 +116,7 @@ impl Network {
             rng: Rng::new(script.seed),
             faults,
             away_until: None,
+            slow_until: None,
             refusals: Vec::new(),
             n_writes: 0,
             witness: Witness::new(),
@@ -124,12 +135,18 @@ impl Network {
         let mut state = self.state();
         state.faults.clear();
         state.away_until = None;
+        state.slow_until = None;
         state.refusals.clear();
     }
 
     /// Makes the server answer nobody for so long.
     pub(super) fn away_for(&self, time: Duration) {
         self.state().away_until = Some(Instant::now() + time);
+    }
+
+    /// Makes every request take up to so many milliseconds more, for so long.
+    pub(super) fn slow_for(&self, time: Duration, most_millis: u64) {
+        self.state().slow_until = Some((Instant::now() + time, most_millis));
     }
 
     /// Refuses requests for so long.
@@ -189,27 +206,36 @@ impl Network {
         self.state().n_writes
     }
 
-    /// Returns clients for the process of this name.
-    pub(super) fn clients(&self, process: &str) -> vc_kube::Clients {
-        let (network, process): (_, Arc<str>) = (self.clone(), process.into());
+    /// Returns clients for the process of this name, which may end at a write.
+    pub(super) fn clients(&self, process: &str, crash: &PlannedCrash) -> vc_kube::Clients {
+        let (network, process, crash): (_, Arc<str>, _) =
+            (self.clone(), process.into(), crash.clone());
         vc_kube::Clients::over(tower::service_fn(move |request: Request<RequestBody>| {
-            let (network, process) = (network.clone(), process.clone());
-            async move { network.send(process, request).await }
+            let (network, process, crash) = (network.clone(), process.clone(), crash.clone());
+            async move { network.send((process, crash), request).await }
         }))
     }
 
-    async fn send(self, process: Arc<str>, request: Request<RequestBody>) -> Answer {
+    async fn send(
+        self,
+        (process, crash): (Arc<str>, PlannedCrash),
+        request: Request<RequestBody>,
+    ) -> Answer {
         let (mut parts, body) = request.into_parts();
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
         let faults = {
             let mut state = self.state();
-            let NetworkState { rng, faults, .. } = &mut *state;
+            let NetworkState { rng, faults, slow_until, .. } = &mut *state;
             let drawn = RequestFaults::drawn(rng, faults, kind);
-            match self.0.keeps_leader {
+            let mut drawn = match self.0.keeps_leader {
                 true => drawn.that_keep_the_leader(faults, (&parts.method, parts.uri.path())),
                 false => drawn,
+            };
+            if let Some((_, most)) = slow_until.filter(|(until, _)| Instant::now() < *until) {
+                drawn.before += Duration::from_millis(rng.below(most));
             }
+            drawn
         };
         if let Some(uri) = faults.changed_query(&parts.uri) {
             parts.uri = uri;
@@ -229,11 +255,19 @@ impl Network {
         }
         // A task of its own: what was sent arrives, whatever becomes of the sender.
         let request = Request::from_parts(parts, Body::from(bytes));
-        let server = tokio::spawn(self.clone().serve(request, faults, kind, sent.clone()));
+        let server = self.clone().serve(request, faults, kind, (sent.clone(), crash.clone()));
+        let server = tokio::spawn(server);
+        if kind == RequestKind::Write {
+            goes_on(&crash, &sent, WriteStage::Sent).await;
+        }
         let answer = server.await.map_err(BoxError::from)??;
         match kind == RequestKind::Write && answer.status().is_success() {
             // The client may have given up waiting; then this line is never reached.
-            true => self.answered(&sent, answer).await,
+            true => {
+                let answer = self.answered(&sent, answer).await;
+                goes_on(&crash, &sent, WriteStage::Answered).await;
+                answer
+            }
             false => Ok(answer),
         }
     }
@@ -243,7 +277,7 @@ impl Network {
         request: Request<Body>,
         faults: RequestFaults,
         kind: RequestKind,
-        sent: SentWrite,
+        (sent, crash): (SentWrite, PlannedCrash),
     ) -> Answer {
         sleep(faults.before).await;
         let is_away = self.state().away_until.is_some_and(|until| Instant::now() < until);
@@ -263,6 +297,9 @@ impl Network {
         self.count(&sent, kind, &answer);
         if is_done {
             self.state().witness.done(&sent, &self.0.store);
+        }
+        if is_done && kind == RequestKind::Write {
+            goes_on(&crash, &sent, WriteStage::Done).await;
         }
         sleep(faults.after).await;
         match (faults.fault, kind) {

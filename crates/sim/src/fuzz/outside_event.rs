@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::configs::{BAD, GOOD};
+use super::crash::CrashMoment;
 use super::fault::FaultKind;
 use super::script::{JobSpec, NodeSize};
 use crate::rng::Rng;
@@ -90,6 +91,13 @@ pub(super) enum OutsideEvent {
         after: [u64; 2],
     },
     StealLease,
+    /// Each process ends at a moment that no time names, if it leads by then.
+    CrashAt(CrashMoment),
+    /// Every request takes up to so long more, for minutes.
+    SlowServer {
+        most_millis: u64,
+        seconds: u64,
+    },
     /// Pods that are made with a node, whether they have room there or not.
     #[cfg(test)]
     Overfill,
@@ -174,10 +182,22 @@ impl OutsideEvent {
         }
     }
 
+    /// What is drawn for the stories that meet moments which random times hardly meet.
+    pub(super) fn drawn_for_a_moment(rng: &mut Rng) -> Self {
+        match rng.happens(800) {
+            true => Self::CrashAt(CrashMoment::drawn(rng)),
+            false => Self::SlowServer {
+                most_millis: rng.of(&[200, 1_000, 4_000, 8_000]),
+                seconds: rng.between(30, 240),
+            },
+        }
+    }
+
     /// True if another process may lead afterwards.
     pub(super) fn changes_the_leader(&self) -> bool {
         match self {
             Self::Crash { .. } | Self::Stop { .. } | Self::StealLease => true,
+            Self::CrashAt(_) | Self::SlowServer { .. } => true,
             Self::Outage { .. } | Self::Restore { .. } | Self::TokenExpires { .. } => true,
             Self::RightTaken { resource, .. } => *resource == "leases",
             _ => false,
@@ -213,7 +233,8 @@ impl OutsideEvent {
             Self::TokenExpires { .. } => Some(FaultKind::TokenExpired),
             Self::RightTaken { .. } => Some(FaultKind::RightTaken),
             Self::Refuse { .. } => Some(FaultKind::Refusal),
-            Self::Crash { .. } => Some(FaultKind::Crash),
+            Self::Crash { .. } | Self::CrashAt(_) => Some(FaultKind::Crash),
+            Self::SlowServer { .. } => Some(FaultKind::Slow),
             Self::Stop { .. } => Some(FaultKind::Restart),
             Self::SetClock { .. } => Some(FaultKind::Clock),
             Self::Configure { .. } => Some(FaultKind::Reload),
@@ -298,6 +319,10 @@ impl OutsideEvent {
                 write!(out, "{} are refused for {seconds} s", what.word())
             }
             Self::Crash { process } => write!(out, "process {process} is killed"),
+            Self::CrashAt(moment) => write!(out, "who leads will be killed {moment}"),
+            Self::SlowServer { most_millis, seconds } => {
+                write!(out, "every request takes up to {most_millis} ms for {seconds} s")
+            }
             Self::Stop { process } => write!(out, "process {process} is told to end"),
             Self::SetClock { process, seconds } => {
                 write!(out, "the clock of process {process} is {seconds} s ahead")

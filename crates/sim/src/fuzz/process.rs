@@ -14,6 +14,7 @@ use vc_kube::{
 };
 
 use super::config_file::{ConfigFile, FollowedConfig};
+use super::crash::{CrashMoment, PlannedCrash};
 use super::findings::{Findings, ProcessObserver};
 use super::network::Network;
 use super::trace::Trace;
@@ -40,6 +41,8 @@ pub(super) struct ProcessSetup {
     pub(super) findings: Arc<Findings>,
     /// Its clock is so far ahead of the server's.
     pub(super) ahead_micros: Arc<AtomicI64>,
+    /// The end that is planned for its present life.
+    pub(super) crash: PlannedCrash,
     /// True for the version before: the plain evaluator at a fixed pace.
     pub(super) is_old: bool,
 }
@@ -68,6 +71,8 @@ impl SchedulerProcess {
             return;
         }
         self.n_starts += 1;
+        // What was planned for the life before does not end this one.
+        self.setup.crash = PlannedCrash::default();
         let name = format!("{}.{}", self.setup.name, self.n_starts);
         let (stop, stopped) = watch::channel(());
         let life = supervise(self.setup.clone(), name, stopped);
@@ -81,6 +86,16 @@ impl SchedulerProcess {
             self.setup.trace.say(format_args!("{}: crash", self.setup.name));
             running.supervisor.abort();
         }
+    }
+
+    /// Ends it at a moment that no time names. `None`: it does not end.
+    pub(super) fn crash_at(&self, moment: Option<CrashMoment>) {
+        self.setup.crash.plan(moment);
+    }
+
+    /// Returns when the moment of [`SchedulerProcess::crash_at`] is there.
+    pub(super) async fn crash_reached(&self) {
+        self.setup.crash.reached().await;
     }
 
     /// Tells it to end (SIGTERM). What it has decided is written before.
@@ -139,7 +154,7 @@ struct Life {
 impl Life {
     async fn run(&self, stopped: &mut watch::Receiver<()>) -> LifeEnd {
         let mut config = FollowedConfig::start(&self.setup.config);
-        let clients = self.setup.network.clients(&self.name);
+        let clients = self.setup.network.clients(&self.name, &self.setup.crash);
         let won = tokio::select! {
             biased;
             () = told_to_end(stopped) => return LifeEnd::Stopped,
@@ -152,7 +167,7 @@ impl Life {
         self.setup.trace.say(format_args!("{}: leads", self.name));
         self.setup.network.leads();
         config.lead(&self.setup.config);
-        let mut threads = OneThread::new(&self.setup.ahead_micros);
+        let mut threads = OneThread::new(&self.setup.ahead_micros, self.setup.crash.clone());
         let work = match self.begin(&mut threads, &clients, &config) {
             Ok(work) => work,
             Err(error) => return LifeEnd::Failed(error.to_string()),

@@ -53,6 +53,12 @@ pub(super) struct JobSpec {
 /// One story in so many keeps its leader.
 const KEEPS_LEADER: u64 = 5;
 
+/// In one story of so many, that of this seed, processes end between two awaits and at writes, and the server is
+/// slow for minutes.
+const HAS_MOMENTS: (u64, u64) = (13, 11);
+/// Time between two of these events, at most.
+const MOMENT_MILLIS: u64 = 60_000;
+
 /// Queues of every story.
 pub(super) const QUEUES: [&str; 3] = ["default", "q1", "q2"];
 
@@ -80,7 +86,14 @@ impl Script {
             if end <= at {
                 break;
             }
-            let event = OutsideEvent::drawn(&mut rng, number);
+            steps.push((at, OutsideEvent::drawn(&mut rng, number)));
+        }
+        let (every, which) = HAS_MOMENTS;
+        if seed % every == which {
+            steps.extend(moments(seed, end));
+            steps.sort_by_key(|(at, _)| *at);
+        }
+        let steps = steps.into_iter().filter_map(|(at, event)| {
             let event = match keeps_leader {
                 true => event.that_keeps_the_leader(),
                 // A new leader reads everything anew: what the last one has forgotten must have time to
@@ -88,11 +101,24 @@ impl Script {
                 false => Some(event).filter(|it| at <= end - end / 3 || !it.changes_the_leader()),
             };
             let may = |event: &OutsideEvent| event.fault().is_none_or(|it| faults.contains(&it));
-            if let Some(event) = event.filter(may) {
-                steps.push(Step { at: Duration::from_millis(at), event });
-            }
-        }
+            Some(Step { at: Duration::from_millis(at), event: event.filter(may)? })
+        });
+        let steps = steps.collect();
         Self { seed: rng.below(u64::MAX), keeps_leader, config, nodes, steps }
+    }
+}
+
+/// Returns crashes at moments that no time names, and slow minutes, with their times in milliseconds. They are
+/// drawn apart, so that the rest of the story stays as it is.
+fn moments(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
+    let mut rng = Rng::new(!seed);
+    let (mut events, mut at) = (Vec::new(), 0);
+    loop {
+        at += rng.between(1_000, MOMENT_MILLIS);
+        if end <= at {
+            return events;
+        }
+        events.push((at, OutsideEvent::drawn_for_a_moment(&mut rng)));
     }
 }
 

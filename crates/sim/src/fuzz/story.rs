@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::config_file::ConfigFile;
+use super::crash::PlannedCrash;
 use super::fault::FaultKind;
 use super::findings::Findings;
 use super::network::{Network, Refused};
@@ -67,6 +68,12 @@ enum LaterAction {
     Configure(&'static str),
 }
 
+/// Returns the process that has come to the moment of its crash.
+async fn crash_reached(processes: &[SchedulerProcess]) -> usize {
+    let waits = processes.iter().map(|process| Box::pin(process.crash_reached()));
+    futures::future::select_all(waits).await.1
+}
+
 pub(super) struct Story {
     pub(super) trace: Trace,
     begin: Instant,
@@ -105,6 +112,7 @@ impl Story {
                 trace: trace.clone(),
                 findings: findings.clone(),
                 ahead_micros: Arc::default(),
+                crash: PlannedCrash::default(),
                 is_old: has_old_version && name == PROCESSES[1],
             })
         };
@@ -141,6 +149,7 @@ impl Story {
         }
         self.trace.say("- no more faults");
         self.network.calm();
+        self.processes.iter().for_each(|process| process.crash_at(None));
         self.processes.iter().for_each(|process| process.configure(script.config));
         self.later.retain(|(_, _, action)| matches!(action, LaterAction::Start));
         if self.rest().await {
@@ -178,6 +187,12 @@ impl Story {
             OutsideEvent::Crash { process } => {
                 self.processes[*process].crash();
                 self.start_later(*process);
+            }
+            OutsideEvent::CrashAt(moment) => {
+                self.processes.iter().for_each(|process| process.crash_at(Some(*moment)));
+            }
+            OutsideEvent::SlowServer { most_millis, seconds } => {
+                self.network.slow_for(time(seconds), *most_millis);
             }
             OutsideEvent::Stop { process } => {
                 self.processes[*process].stop();
@@ -218,6 +233,11 @@ impl Story {
                         Err(_) => self.pods = self.world.store.subscribe(&PODS),
                     }
                     self.pod_changed = Instant::now();
+                    false
+                }
+                process = crash_reached(&self.processes) => {
+                    self.processes[process].crash();
+                    self.start_later(process);
                     false
                 }
                 () = sleep_until(next) => true,

@@ -22,6 +22,19 @@ fn ans_84_names_of_all_kinds_mean_the_same_job() {
 }
 
 #[test]
+fn ans_84_the_pods_of_a_deployment_are_found_by_its_name() {
+    let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, \
+        selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: \
+        {schedulerName: volcano, containers: [{name: c, resources: {requests: {cpu: \"8\"}}}]}}}}\n";
+    for name in ["deployment/web", "deploy/web", "web"] {
+        let called = vcsim_with_input(&["why", name, "-"], deployment);
+        let head = "default/web-";
+        assert!(called.stdout.starts_with(head), "{name}: {}{}", called.stdout, called.stderr);
+        assert!(called.stdout.contains(" (replicaset, PodGroup podgroup-deployment-"), "{name}");
+    }
+}
+
+#[test]
 fn ans_87_exit_codes() {
     let cases: &[(&[&str], i32)] = &[
         (&["train"], 0),
