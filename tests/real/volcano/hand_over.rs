@@ -2,11 +2,14 @@
 
 use super::{JOBS, Program, Volcano, account, is_built, job, pods_of, takes_jobs};
 use crate::api::{Api, text, until};
+use crate::audit::Asked;
 use crate::cluster::Cluster;
 use crate::leaders::{SHORT, leader_after};
 use crate::objects::{name, node_of, phase};
 use crate::process::{Scheduler, shipped_conf};
 
+/// What the server logs for a request whose sender is gone.
+const GATEWAY_TIMEOUT: u64 = 504;
 /// Pods of a job, of one CPU each.
 const JOB: u32 = 4;
 
@@ -75,15 +78,24 @@ async fn volcanos_scheduler_hands_over_to_ours_and_back() {
     ours.kill().await;
     leader_after(&cluster, &of_ours).await;
     run(&cluster, 0..40, 40).await;
+    let mut names = Vec::new();
     for number in 0..40 {
         let pods = pods_of(&cluster, &format!("job-{number}")).await;
         assert_eq!(pods.len(), JOB as usize);
         assert!(pods.iter().all(|pod| !node_of(pod).is_empty() && phase(pod) == "Running"));
-        cluster.audit.bound_once(pods.iter().map(name)).await;
+        names.extend(pods.iter().map(|pod| name(pod).to_owned()));
     }
-    let mut bindings = cluster.audit.all();
-    bindings.retain(|asked| asked.is_binding());
-    assert!(bindings.iter().all(|asked| asked.is_done()), "{bindings:?}");
+    let bindings = until("a binding of each pod", async || {
+        let mut bindings = cluster.audit.all();
+        bindings.retain(Asked::is_binding);
+        let is_bound = |pod: &String| bindings.iter().any(|asked| asked.name == *pod);
+        names.iter().all(is_bound).then_some(bindings)
+    })
+    .await;
+    assert!(cluster.audit.binds().values().all(|&n_binds| n_binds == 1), "{bindings:?}");
+    // What a process that was killed had on its way, the server has done or not, and nobody took its answer.
+    let is_refused = |asked: &&Asked| !asked.is_done() && asked.code != GATEWAY_TIMEOUT;
+    assert_eq!(bindings.iter().find(is_refused).map(|asked| asked.code), None, "{bindings:?}");
     let by_us = bindings.iter().filter(|asked| asked.account == "vc-scheduler").count();
     assert!(0 < by_us && by_us < bindings.len(), "{by_us} of {}", bindings.len());
     volcano.remove(&cluster.api).await;
