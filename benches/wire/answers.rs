@@ -20,7 +20,7 @@ use crate::server::{Kind, Server};
 use crate::{Context, Figure};
 
 const BASE: &str = "/apis/answers.volcano.sh/v1";
-/// Gangs about which is asked. They need more nodes than are empty.
+/// Number of gangs that are asked about. They wait, as no node has room for their pods.
 const ASKED: u32 = 100;
 /// For the binds of a case, and for the first answer.
 const LIMIT: Duration = Duration::from_secs(300);
@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(250);
 /// Time in which 200 explanations a second are asked for.
 const ASKING: Duration = Duration::from_secs(20);
 
-/// How many questions are asked, as far as answers come in time.
+/// Questions that are asked at a fixed rate, or a lower one if answers take longer.
 #[derive(Clone, Copy)]
 struct QuestionPace {
     /// Connections, each with a question at a time.
@@ -52,7 +52,8 @@ const MANY: QuestionPace =
     QuestionPace { connections: 16, per_second: 200, what: Asked::Explanation };
 
 impl QuestionPace {
-    /// Starts them. Each task ends after this time, with the durations of its answers in microseconds.
+    /// Starts a task for each connection. It asks for this time, and returns how long each answer took, in
+    /// microseconds.
     fn start(self, client: &Client, time: Duration) -> JoinSet<anyhow::Result<Vec<u64>>> {
         let pace = Duration::from_secs(1) * self.connections / self.per_second;
         let mut tasks = JoinSet::new();
@@ -106,9 +107,9 @@ fn answering() -> anyhow::Result<(Vec<String>, Client)> {
     Ok((flags.into(), Client::new(access)))
 }
 
-/// Creates what is asked about.
-async fn create_asked(client: &Client, context: &Context) -> anyhow::Result<()> {
-    let (prefix, cpu) = ("asked".to_owned(), "65".to_owned());
+/// Creates the gangs that are asked about, with pods of so many CPUs.
+async fn create_asked(client: &Client, context: &Context, cpus: u32) -> anyhow::Result<()> {
+    let (prefix, cpu) = ("asked".to_owned(), cpus.to_string());
     let asked = Workload { gangs: ASKED, size: 10, prefix, cpu, ..Workload::default() };
     create_gangs(client, &asked, RequestRate::full(context.in_flight)).await?;
     Ok(())
@@ -157,7 +158,8 @@ async fn one_by_one(
     let gangs = 300_u32.div_ceil(context.part);
     let workload = Workload { nodes: 5_000, gangs, size: 1, ..Workload::default() };
     let (server, client) = Server::with(context.kind, &workload).await?;
-    create_asked(&client, context).await?;
+    // One more than a node has.
+    create_asked(&client, context, 65).await?;
     let (flags, answers) = answering()?;
     let scheduler = Scheduler::start_with(context, &server, &flags)?;
     scheduler.ready().await?;
@@ -195,7 +197,8 @@ pub(crate) async fn http(context: &Context) -> anyhow::Result<Vec<Figure>> {
     let server = Server::start(Kind::Embedded).await?;
     let Server::Embedded(embedded) = &server else { unreachable!("it was asked for") };
     large::fill(embedded.store(), &large::ASKED)?;
-    create_asked(&Client::new(server.access()?), context).await?;
+    // As many as a node has, and pods run on all of them.
+    create_asked(&Client::new(server.access()?), context, 64).await?;
     let (flags, answers) = answering()?;
     let scheduler = Scheduler::start_with(context, &server, &flags)?;
     scheduler.ready().await?;

@@ -104,9 +104,9 @@ impl Correlator {
     /// Returns how much is remembered, by table.
     pub(crate) fn table_sizes(&self) -> [(&'static str, usize); 3] {
         [
-            ("events.similar", self.similar.len()),
-            ("events.written", self.written.len()),
-            ("events.allowances", self.allowance.len()),
+            ("cache.similar_events", self.similar.len()),
+            ("cache.written_events", self.written.len()),
+            ("cache.event_allowances", self.allowance.len()),
         ]
     }
 

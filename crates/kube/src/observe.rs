@@ -67,8 +67,8 @@ pub trait Observer: Send + Sync {
     /// The API server's clock is so many seconds ahead of ours.
     fn clock_skew(&self, _seconds: i64) {}
 
-    /// A table of the writers holds so many values, or bytes if its name ends with `_bytes`. Told about
-    /// once a minute.
+    /// A table of the writers has so many values, or bytes if its name ends with `_bytes`. Called once a minute
+    /// for each. Names of caches begin with `cache.`.
     fn table_size(&self, _table: &'static str, _size: usize) {}
 
     /// Something that cannot happen has happened.

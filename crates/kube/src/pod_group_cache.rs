@@ -89,7 +89,10 @@ impl PodGroupCache {
     pub(crate) fn table_sizes(&self) -> [(&'static str, usize); 2] {
         let texts = self.lock();
         let n_awaited = texts.awaited.len() + texts.changed.len();
-        [("pod_groups.texts_bytes", texts.by_key.n_bytes()), ("pod_groups.awaited", n_awaited)]
+        [
+            ("cache.pod_group_texts_bytes", texts.by_key.n_bytes()),
+            ("writes.awaited_pod_groups", n_awaited),
+        ]
     }
 
     fn lock(&self) -> MutexGuard<'_, PodGroupTexts> {

@@ -13,9 +13,9 @@ use tokio::time::Instant;
 use vc_engine::Engine;
 use vc_kube::{ClientError, Feeds, LeaderThreads, SchedulerLoop};
 
-use crate::fuzz::crash::PlannedCrash;
+use crate::fuzz::crash::{CrashPoint, PlannedCrash};
 
-/// How often a part of a leader is polled at one moment, at most.
+/// Polls of a part of a leader at one moment of the clock from which on it counts as one that never waits.
 const MOST_POLLS: u32 = 100_000;
 /// The time of day when a simulation begins: 2027-01-15T08:00:00Z.
 const BEGIN_MICROS: i64 = 1_800_000_000_000_000;
@@ -34,9 +34,9 @@ pub(crate) fn simulate<T>(simulation: impl AsyncFnOnce() -> T) -> io::Result<T> 
     Ok(runtime.block_on(LocalSet::new().run_until(simulation)))
 }
 
-/// Runs a part of a leader. It ends before its time if it is polled so often at one moment that the clock would
-/// stand still for ever, and does not go on if its process has ended.
-async fn unless_endless(part: impl Future<Output = ()>, crash: &PlannedCrash) {
+/// Runs a part of a leader to its end. A part that never waits is ended, for the clock could not move on beside it.
+/// A part whose process has crashed is not polled any more.
+async fn run_part(part: impl Future<Output = ()>, crash: &PlannedCrash) {
     let mut part = pin!(part);
     let mut last = (Instant::now(), 0);
     poll_fn(|context| {
@@ -44,7 +44,7 @@ async fn unless_endless(part: impl Future<Output = ()>, crash: &PlannedCrash) {
         last = if last.0 == now { (now, last.1 + 1) } else { (now, 0) };
         match MOST_POLLS < last.1 {
             true => Poll::Ready(()),
-            false if !crash.may_go_on() => Poll::Pending,
+            false if !crash.passes(CrashPoint::Await) => Poll::Pending,
             false => part.as_mut().poll(context),
         }
     })
@@ -59,8 +59,8 @@ pub(crate) struct OneThread {
 }
 
 impl OneThread {
-    /// Returns a thread whose clock is ahead of the simulation's by so many microseconds, and which may end at
-    /// an await.
+    /// Returns a thread whose clock is ahead of the simulation's by so many microseconds. Its parts stop when the
+    /// process crashes.
     pub(crate) fn new(ahead_micros: &Arc<AtomicI64>, crash: PlannedCrash) -> Self {
         Self { parts: JoinSet::new(), ahead_micros: ahead_micros.clone(), crash }
     }
@@ -71,7 +71,7 @@ impl OneThread {
         let crash = self.crash.clone();
         self.parts.spawn_local(async move {
             let _guard: oneshot::Sender<()> = guard;
-            unless_endless(part, &crash).await;
+            run_part(part, &crash).await;
         });
         ended
     }
@@ -114,17 +114,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_runs_without_end_is_ended() {
+    fn a_part_that_never_waits_is_ended() {
         let endless = async {
             loop {
                 yield_now().await;
             }
         };
-        simulate(async || unless_endless(endless, &PlannedCrash::default()).await).unwrap();
+        simulate(async || run_part(endless, &PlannedCrash::default()).await).unwrap();
     }
 
     #[test]
-    fn a_part_that_waits_is_not() {
+    fn a_part_that_waits_is_not_ended() {
         let mut n_waits = 0;
         let waiting = async {
             for _ in 0..2 * MOST_POLLS {
@@ -132,7 +132,7 @@ mod tests {
                 n_waits += 1;
             }
         };
-        simulate(async || unless_endless(waiting, &PlannedCrash::default()).await).unwrap();
+        simulate(async || run_part(waiting, &PlannedCrash::default()).await).unwrap();
         assert_eq!(n_waits, 2 * MOST_POLLS);
     }
 }

@@ -86,11 +86,12 @@ async fn ans_79_lines_and_nodes_hide_jobs_too() {
     assert_eq!(node["jobs"], serde_json::json!([{"job": "other-1", "hidden": true, "pods": 1}]));
 }
 
-/// Drains the node of a job that is hidden.
+/// A what-if that removes the node of a job of namespace prod, and gives queue small more room.
 const DRAIN: &str = r#"{"apiVersion": "answers.volcano.sh/v1", "kind": "WhatIf", "spec": {"changes": [{"removeNodes": {"names": ["machine-2"]}},
     {"setQueue": {"name": "small", "capability": {"nvidia.com/gpu": "20"}}}]}}"#;
 
-/// Returns what each route answers to a user, by path, as far as the user may ask. Nodes are called machine-1 and so on.
+/// Returns the paths of all routes that the user may ask, each with its answer, for two clusters. Their nodes have
+/// names that are no part of a name of a job.
 async fn answers_of(user: &str) -> Vec<(String, String)> {
     let nodes =
         [("g1", "machine-1"), ("g2", "machine-2"), ("g4", "machine-4"), ("c1", "machine-c")];

@@ -1,4 +1,5 @@
-//! A crash at a moment that no time of the story names: between two awaits of a leader, or at a write.
+//! A crash at a point of the work of a process: at an await of a leader, or at a write. Times of the story
+//! hardly ever meet such a point.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,54 +8,49 @@ use tokio::sync::Notify;
 
 use crate::rng::Rng;
 
-/// Awaits of the parts of a leader after which it ends, at most.
+/// Largest number of awaits until a crash. A leader has some hundred a minute.
 const MOST_AWAITS: u64 = 2_000;
-/// Writes after which a process ends, at most.
+/// Largest number of writes until a crash.
 const MOST_WRITES: u64 = 20;
 
-/// When a process ends.
+/// A kind of point at which a process can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CrashMoment {
-    /// A part of the leader goes on after an await, for the `nth` time from now.
-    Await { nth: u64 },
-    /// A write is at this stage, the `nth` from now.
-    Write { nth: u64, stage: WriteStage },
-}
-
-/// How far a write is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteStage {
-    /// It is on its way to the server.
+pub(crate) enum CrashPoint {
+    /// A part of the leader is about to go on after an await.
+    Await,
+    /// A write was sent, and the server does not have it yet.
     Sent,
-    /// The server has done it, and its answer is on its way.
+    /// The server has done a write, and the answer was not sent yet.
     Done,
-    /// The process has its answer, and has not used it yet.
+    /// The answer to a write has come, and nothing has read it yet.
     Answered,
 }
 
-impl CrashMoment {
+/// A crash at the `nth` of these points from the moment on in which it is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Crash {
+    pub(super) point: CrashPoint,
+    pub(super) nth: u64,
+}
+
+impl Crash {
     pub(super) fn drawn(rng: &mut Rng) -> Self {
-        let stages = [WriteStage::Sent, WriteStage::Done, WriteStage::Answered];
+        let of_writes = [CrashPoint::Sent, CrashPoint::Done, CrashPoint::Answered];
         match rng.happens(500) {
-            true => Self::Await { nth: rng.between(1, MOST_AWAITS) },
-            false => Self::Write { nth: rng.between(1, MOST_WRITES), stage: rng.of(&stages) },
+            true => Self { point: CrashPoint::Await, nth: rng.between(1, MOST_AWAITS) },
+            false => Self { point: rng.of(&of_writes), nth: rng.between(1, MOST_WRITES) },
         }
     }
 }
 
-impl fmt::Display for CrashMoment {
+impl fmt::Display for Crash {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Await { nth } => write!(out, "at await {nth} from now"),
-            Self::Write { nth, stage: WriteStage::Sent } => {
-                write!(out, "when write {nth} from now is sent")
-            }
-            Self::Write { nth, stage: WriteStage::Done } => {
-                write!(out, "when write {nth} from now is done")
-            }
-            Self::Write { nth, stage: WriteStage::Answered } => {
-                write!(out, "when write {nth} from now is answered")
-            }
+        let nth = self.nth;
+        match self.point {
+            CrashPoint::Await => write!(out, "at await {nth} from now"),
+            CrashPoint::Sent => write!(out, "when write {nth} from now is sent"),
+            CrashPoint::Done => write!(out, "when write {nth} from now is done"),
+            CrashPoint::Answered => write!(out, "when write {nth} from now is answered"),
         }
     }
 }
@@ -66,61 +62,45 @@ pub(crate) struct PlannedCrash(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     plan: Mutex<CrashPlan>,
-    is_reached: Notify,
+    has_crashed: Notify,
 }
 
 #[derive(Debug, Default)]
 enum CrashPlan {
     #[default]
     None,
-    At(CrashMoment),
+    At(Crash),
     /// The process has ended. Its parts are dropped soon.
-    Reached,
+    Crashed,
 }
 
 impl PlannedCrash {
-    /// The process ends then, and not at a moment that was planned before. `None`: it does not end.
-    pub(super) fn plan(&self, moment: Option<CrashMoment>) {
+    /// Plans this crash in place of any other. `None`: the process does not crash.
+    pub(super) fn plan(&self, crash: Option<Crash>) {
         let mut plan = self.lock();
-        if !matches!(*plan, CrashPlan::Reached) {
-            *plan = moment.map_or(CrashPlan::None, CrashPlan::At);
+        if !matches!(*plan, CrashPlan::Crashed) {
+            *plan = crash.map_or(CrashPlan::None, CrashPlan::At);
         }
     }
 
-    /// Returns when the moment is there.
-    pub(super) async fn reached(&self) {
-        self.0.is_reached.notified().await;
+    /// Waits until the process crashes.
+    pub(super) async fn crashed(&self) {
+        self.0.has_crashed.notified().await;
     }
 
-    /// A part of the leader goes on. False: it must not, as its process has ended.
-    pub(crate) fn may_go_on(&self) -> bool {
+    /// Counts that the process has come to a point. Returns false if it crashes there, or has crashed.
+    pub(crate) fn passes(&self, point: CrashPoint) -> bool {
         let mut plan = self.lock();
-        if let CrashPlan::At(CrashMoment::Await { nth }) = &mut *plan {
-            *nth = nth.saturating_sub(1);
-            if *nth == 0 {
-                self.end(&mut plan);
-            }
-        }
-        !matches!(*plan, CrashPlan::Reached)
-    }
-
-    /// A write has come to this stage. False: its process has ended.
-    pub(super) fn may_write(&self, at: WriteStage) -> bool {
-        let mut plan = self.lock();
-        if let CrashPlan::At(CrashMoment::Write { nth, stage }) = &mut *plan
-            && *stage == at
+        if let CrashPlan::At(crash) = &mut *plan
+            && crash.point == point
         {
-            *nth = nth.saturating_sub(1);
-            if *nth == 0 {
-                self.end(&mut plan);
+            crash.nth = crash.nth.saturating_sub(1);
+            if crash.nth == 0 {
+                *plan = CrashPlan::Crashed;
+                self.0.has_crashed.notify_one();
             }
         }
-        !matches!(*plan, CrashPlan::Reached)
-    }
-
-    fn end(&self, plan: &mut CrashPlan) {
-        *plan = CrashPlan::Reached;
-        self.0.is_reached.notify_one();
+        !matches!(*plan, CrashPlan::Crashed)
     }
 
     fn lock(&self) -> MutexGuard<'_, CrashPlan> {
@@ -130,23 +110,19 @@ impl PlannedCrash {
 
 #[cfg(test)]
 mod tests {
+    use super::CrashPoint::{Answered, Await, Done, Sent};
     use super::*;
 
     #[tokio::test]
-    async fn a_process_ends_at_the_moment_that_is_planned_last() {
-        let crash = PlannedCrash::default();
-        assert!(crash.may_go_on() && crash.may_write(WriteStage::Done));
-        crash.plan(Some(CrashMoment::Await { nth: 1 }));
-        crash.plan(Some(CrashMoment::Write { nth: 2, stage: WriteStage::Done }));
-        assert!(crash.may_go_on() && crash.may_write(WriteStage::Done));
-        assert!(crash.may_write(WriteStage::Sent) && crash.may_write(WriteStage::Answered));
-        assert!(!crash.may_write(WriteStage::Done), "the second one");
-        crash.reached().await;
-        crash.plan(None);
-        assert!(!crash.may_go_on(), "it has ended");
-        let other = PlannedCrash::default();
-        other.plan(Some(CrashMoment::Await { nth: 3 }));
-        let goes_on = [(); 4].map(|()| other.may_go_on());
-        assert_eq!(goes_on, [true, true, false, false]);
+    async fn the_crash_that_is_planned_last_happens() {
+        let planned = PlannedCrash::default();
+        assert!(planned.passes(Await) && planned.passes(Done));
+        planned.plan(Some(Crash { point: Await, nth: 1 }));
+        planned.plan(Some(Crash { point: Done, nth: 2 }));
+        assert!([Await, Done, Sent, Answered].iter().all(|&point| planned.passes(point)));
+        assert!(!planned.passes(Done), "the second one");
+        planned.crashed().await;
+        planned.plan(None);
+        assert!(!planned.passes(Await), "it stays crashed");
     }
 }

@@ -16,7 +16,7 @@ use tower::{BoxError, ServiceExt};
 use vc_kube::RequestBody;
 
 use super::answer::{self, Passing};
-use super::crash::{PlannedCrash, WriteStage};
+use super::crash::{CrashPoint, PlannedCrash};
 use super::fault::FaultKind;
 use super::outside_event::RefusedWrite;
 use super::request_faults::{RequestFaults, RequestKind};
@@ -70,9 +70,10 @@ pub(super) enum Refused {
     Write(RefusedWrite),
 }
 
-/// Returns if the process goes on when one of its writes has come to this stage. Writes of the Lease do not count.
-async fn goes_on(crash: &PlannedCrash, sent: &SentWrite, stage: WriteStage) {
-    if !sent.path.contains("/leases") && !crash.may_write(stage) {
+/// Counts that a write of a process has come to a point. Waits for ever if the process has crashed. Writes of
+/// the Lease do not count, as they would be most of them.
+async fn pass(crash: &PlannedCrash, sent: &SentWrite, point: CrashPoint) {
+    if !sent.path.contains("/leases") && !crash.passes(point) {
         std::future::pending::<()>().await;
     }
 }
@@ -206,7 +207,7 @@ impl Network {
         self.state().n_writes
     }
 
-    /// Returns clients for the process of this name, which may end at a write.
+    /// Returns clients for the process of this name. They tell `crash` how far its writes are.
     pub(super) fn clients(&self, process: &str, crash: &PlannedCrash) -> vc_kube::Clients {
         let (network, process, crash): (_, Arc<str>, _) =
             (self.clone(), process.into(), crash.clone());
@@ -258,14 +259,14 @@ impl Network {
         let server = self.clone().serve(request, faults, kind, (sent.clone(), crash.clone()));
         let server = tokio::spawn(server);
         if kind == RequestKind::Write {
-            goes_on(&crash, &sent, WriteStage::Sent).await;
+            pass(&crash, &sent, CrashPoint::Sent).await;
         }
         let answer = server.await.map_err(BoxError::from)??;
         match kind == RequestKind::Write && answer.status().is_success() {
             // The client may have given up waiting; then this line is never reached.
             true => {
                 let answer = self.answered(&sent, answer).await;
-                goes_on(&crash, &sent, WriteStage::Answered).await;
+                pass(&crash, &sent, CrashPoint::Answered).await;
                 answer
             }
             false => Ok(answer),
@@ -299,7 +300,7 @@ impl Network {
             self.state().witness.done(&sent, &self.0.store);
         }
         if is_done && kind == RequestKind::Write {
-            goes_on(&crash, &sent, WriteStage::Done).await;
+            pass(&crash, &sent, CrashPoint::Done).await;
         }
         sleep(faults.after).await;
         match (faults.fault, kind) {

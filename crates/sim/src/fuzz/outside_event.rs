@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::configs::{BAD, GOOD};
-use super::crash::CrashMoment;
+use super::crash::Crash;
 use super::fault::FaultKind;
 use super::script::{JobSpec, NodeSize};
 use crate::rng::Rng;
@@ -91,9 +91,9 @@ pub(super) enum OutsideEvent {
         after: [u64; 2],
     },
     StealLease,
-    /// Each process ends at a moment that no time names, if it leads by then.
-    CrashAt(CrashMoment),
-    /// Every request takes up to so long more, for minutes.
+    /// Each process is killed when its work has come to a point, if it gets there.
+    CrashAt(Crash),
+    /// The server is slow: every request takes up to so many milliseconds more.
     SlowServer {
         most_millis: u64,
         seconds: u64,
@@ -119,9 +119,9 @@ pub(super) enum RefusedWrite {
     Evictions,
 }
 
-/// Resources to which the right can be taken away.
 /// Seconds for which the server or a token may be away where nobody else shall lead.
 const SHORT: u64 = 4;
+/// Resources to which the right can be taken away.
 const RESOURCES: [&str; 8] =
     ["nodes", "pods", "podgroups", "queues", "priorityclasses", "binding", "status", "leases"];
 
@@ -182,10 +182,10 @@ impl OutsideEvent {
         }
     }
 
-    /// What is drawn for the stories that meet moments which random times hardly meet.
-    pub(super) fn drawn_for_a_moment(rng: &mut Rng) -> Self {
+    /// Draws a crash at a point, or a slow server.
+    pub(super) fn drawn_crash_or_slowness(rng: &mut Rng) -> Self {
         match rng.happens(800) {
-            true => Self::CrashAt(CrashMoment::drawn(rng)),
+            true => Self::CrashAt(Crash::drawn(rng)),
             false => Self::SlowServer {
                 most_millis: rng.of(&[200, 1_000, 4_000, 8_000]),
                 seconds: rng.between(30, 240),
@@ -319,7 +319,7 @@ impl OutsideEvent {
                 write!(out, "{} are refused for {seconds} s", what.word())
             }
             Self::Crash { process } => write!(out, "process {process} is killed"),
-            Self::CrashAt(moment) => write!(out, "who leads will be killed {moment}"),
+            Self::CrashAt(crash) => write!(out, "who leads will be killed {crash}"),
             Self::SlowServer { most_millis, seconds } => {
                 write!(out, "every request takes up to {most_millis} ms for {seconds} s")
             }

@@ -14,7 +14,7 @@ use vc_kube::{
 };
 
 use super::config_file::{ConfigFile, FollowedConfig};
-use super::crash::{CrashMoment, PlannedCrash};
+use super::crash::{Crash, PlannedCrash};
 use super::findings::{Findings, ProcessObserver};
 use super::network::Network;
 use super::trace::Trace;
@@ -41,7 +41,7 @@ pub(super) struct ProcessSetup {
     pub(super) findings: Arc<Findings>,
     /// Its clock is so far ahead of the server's.
     pub(super) ahead_micros: Arc<AtomicI64>,
-    /// The end that is planned for its present life.
+    /// The crash that is planned for its present life.
     pub(super) crash: PlannedCrash,
     /// True for the version before: the plain evaluator at a fixed pace.
     pub(super) is_old: bool,
@@ -71,7 +71,7 @@ impl SchedulerProcess {
             return;
         }
         self.n_starts += 1;
-        // What was planned for the life before does not end this one.
+        // A crash that was planned for the life before does not end this one.
         self.setup.crash = PlannedCrash::default();
         let name = format!("{}.{}", self.setup.name, self.n_starts);
         let (stop, stopped) = watch::channel(());
@@ -88,14 +88,14 @@ impl SchedulerProcess {
         }
     }
 
-    /// Ends it at a moment that no time names. `None`: it does not end.
-    pub(super) fn crash_at(&self, moment: Option<CrashMoment>) {
-        self.setup.crash.plan(moment);
+    /// Plans a crash of its present life. `None`: none.
+    pub(super) fn plan_crash(&self, crash: Option<Crash>) {
+        self.setup.crash.plan(crash);
     }
 
-    /// Returns when the moment of [`SchedulerProcess::crash_at`] is there.
-    pub(super) async fn crash_reached(&self) {
-        self.setup.crash.reached().await;
+    /// Waits until the planned crash happens.
+    pub(super) async fn crashed(&self) {
+        self.setup.crash.crashed().await;
     }
 
     /// Tells it to end (SIGTERM). What it has decided is written before.

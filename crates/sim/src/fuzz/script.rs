@@ -53,11 +53,11 @@ pub(super) struct JobSpec {
 /// One story in so many keeps its leader.
 const KEEPS_LEADER: u64 = 5;
 
-/// In one story of so many, that of this seed, processes end between two awaits and at writes, and the server is
-/// slow for minutes.
-const HAS_MOMENTS: (u64, u64) = (13, 11);
-/// Time between two of these events, at most.
-const MOMENT_MILLIS: u64 = 60_000;
+/// One story in so many has crashes at points of a process's work and a slow server: that whose seed leaves
+/// this remainder. Stories of other seeds stay what they were when these events came.
+const CRASH_POINTS: (u64, u64) = (13, 11);
+/// Longest time from one of these events to the next, in milliseconds.
+const CRASH_POINT_MILLIS: u64 = 60_000;
 
 /// Queues of every story.
 pub(super) const QUEUES: [&str; 3] = ["default", "q1", "q2"];
@@ -88,9 +88,9 @@ impl Script {
             }
             steps.push((at, OutsideEvent::drawn(&mut rng, number)));
         }
-        let (every, which) = HAS_MOMENTS;
-        if seed % every == which {
-            steps.extend(moments(seed, end));
+        let (n_stories, remainder) = CRASH_POINTS;
+        if seed % n_stories == remainder {
+            steps.extend(crash_points(seed, end));
             steps.sort_by_key(|(at, _)| *at);
         }
         let steps = steps.into_iter().filter_map(|(at, event)| {
@@ -108,17 +108,17 @@ impl Script {
     }
 }
 
-/// Returns crashes at moments that no time names, and slow minutes, with their times in milliseconds. They are
-/// drawn apart, so that the rest of the story stays as it is.
-fn moments(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
+/// Returns crashes at points and times in which the server is slow, each with its time in milliseconds. They are
+/// drawn from numbers of their own, so that the other events stay the same.
+fn crash_points(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
     let mut rng = Rng::new(!seed);
     let (mut events, mut at) = (Vec::new(), 0);
     loop {
-        at += rng.between(1_000, MOMENT_MILLIS);
+        at += rng.between(1_000, CRASH_POINT_MILLIS);
         if end <= at {
             return events;
         }
-        events.push((at, OutsideEvent::drawn_for_a_moment(&mut rng)));
+        events.push((at, OutsideEvent::drawn_crash_or_slowness(&mut rng)));
     }
 }
 

@@ -68,10 +68,10 @@ enum LaterAction {
     Configure(&'static str),
 }
 
-/// Returns the process that has come to the moment of its crash.
-async fn crash_reached(processes: &[SchedulerProcess]) -> usize {
-    let waits = processes.iter().map(|process| Box::pin(process.crash_reached()));
-    futures::future::select_all(waits).await.1
+/// Waits until a planned crash happens. Returns the number of the process.
+async fn crashed(processes: &[SchedulerProcess]) -> usize {
+    let crashes = processes.iter().map(|process| Box::pin(process.crashed()));
+    futures::future::select_all(crashes).await.1
 }
 
 pub(super) struct Story {
@@ -149,7 +149,7 @@ impl Story {
         }
         self.trace.say("- no more faults");
         self.network.calm();
-        self.processes.iter().for_each(|process| process.crash_at(None));
+        self.processes.iter().for_each(|process| process.plan_crash(None));
         self.processes.iter().for_each(|process| process.configure(script.config));
         self.later.retain(|(_, _, action)| matches!(action, LaterAction::Start));
         if self.rest().await {
@@ -188,8 +188,8 @@ impl Story {
                 self.processes[*process].crash();
                 self.start_later(*process);
             }
-            OutsideEvent::CrashAt(moment) => {
-                self.processes.iter().for_each(|process| process.crash_at(Some(*moment)));
+            OutsideEvent::CrashAt(crash) => {
+                self.processes.iter().for_each(|process| process.plan_crash(Some(*crash)));
             }
             OutsideEvent::SlowServer { most_millis, seconds } => {
                 self.network.slow_for(time(seconds), *most_millis);
@@ -235,7 +235,7 @@ impl Story {
                     self.pod_changed = Instant::now();
                     false
                 }
-                process = crash_reached(&self.processes) => {
+                process = crashed(&self.processes) => {
                     self.processes[process].crash();
                     self.start_later(process);
                     false

@@ -12,8 +12,6 @@ struct GrowthLimit {
 
 /// Of tables, in values. The load varies, so that a table varies with the pods that wait.
 const TABLES: GrowthLimit = GrowthLimit { part: 0.10, amount: 1_000.0 };
-/// What events and writes about objects that are gone leave behind until it is replaced, in bounds.
-const REMEMBERED: &[&str] = &["events.similar", "events.written", "events.allowances"];
 /// Of caches in entries. What nobody uses any more stays until there is much of it; such a bound is reached
 /// after some ten thousand pods.
 const CACHES: GrowthLimit = GrowthLimit { part: 0.10, amount: 20_000.0 };
@@ -99,9 +97,9 @@ impl GrowthLimit {
 
 fn limit_of(table: &str) -> GrowthLimit {
     match table {
+        _ if !table.starts_with("cache.") => TABLES,
         _ if table.ends_with("_bytes") => CACHE_BYTES,
-        _ if table.starts_with("cache.") || REMEMBERED.contains(&table) => CACHES,
-        _ => TABLES,
+        _ => CACHES,
     }
 }
 

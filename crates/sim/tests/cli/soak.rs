@@ -27,7 +27,9 @@ fn nothing_grows_in_a_short_soak() {
     assert_eq!(csv.lines().count(), 21, "{csv}");
     let header = csv.lines().next().unwrap_or_default();
     assert!(header.starts_with("hour,"), "{header}");
-    for table in ["rows.pods", "writes.targets", "pod_groups.texts_bytes", "events.written"] {
+    for table in
+        ["rows.pods", "writes.targets", "cache.pod_group_texts_bytes", "cache.written_events"]
+    {
         assert!(header.split(',').any(|column| column == table), "{table} in {header}");
     }
     let svg = std::fs::read_to_string(output.with_extension("svg")).unwrap();
