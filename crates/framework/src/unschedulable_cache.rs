@@ -203,10 +203,8 @@ impl UnschedulableCache {
             self.jobs.clear();
             self.kinds = SignatureFailures::default();
         }
-        if self.gang_outcomes.are_many(self.jobs.len()) {
-            self.jobs.clear();
-            self.gang_outcomes = GangOutcomes::default();
-        }
+        // After the jobs, whose failures name shapes.
+        self.gang_outcomes.end();
     }
 }
 

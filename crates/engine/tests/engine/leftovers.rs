@@ -197,6 +197,22 @@ fn fast__memo_given_up_without_a_word_is_tried() {
     assert_eq!(cache_stats(&mut settled(&chart(), &text)).n_gave_up, 0, "pods with terms");
 }
 
+/// A shape is kept as long as a gang has it.
+#[test]
+fn fast__memo_shapes_of_gangs_that_are_gone_are_dropped() {
+    let n_kept = |world: &World| world.engine.table_sizes().unwrap()["cache.gang_outcomes"];
+    let mut world = settled(&chart(), PARTLY);
+    // The shape, its outcome, and that of each of the two members.
+    assert_eq!(n_kept(&world), 4);
+    for (job, n_left) in [("a", 4), ("b", 0)] {
+        ["0", "1"].iter().for_each(|pod| world.delete_pod(&format!("{job}-w-{pod}")));
+        world.delete_group(job);
+        nudge(&mut world, &format!("after-{job}"));
+        world.cycle();
+        assert_eq!(n_kept(&world), n_left, "{job} is gone");
+    }
+}
+
 #[test]
 fn fast__memo_given_up_is_counted_and_explained_as_if_tried() {
     let mut world = settled(&chart(), PARTLY);

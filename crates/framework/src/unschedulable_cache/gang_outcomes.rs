@@ -19,22 +19,13 @@ use crate::records::LastTransaction;
 use crate::session::{Outcome, SessionState};
 use crate::wait_cause::JobFit;
 
-/// Upper bound of the shapes that no gang uses any more.
-const MOST_UNUSED: usize = 1024;
-
-/// Upper bound of the members of all shapes, in addition to four per task. A gang that is tried
-/// while its pods arrive has another shape each time, with all pods so far.
-const MOST_UNUSED_MEMBERS: usize = 1 << 14;
-
-/// Outcomes of gangs by shape.
+/// Outcomes of the gangs of this session and of the last one, by shape.
 #[derive(Debug, Default)]
 pub(super) struct GangOutcomes {
-    places: FxHashMap<GangShape, usize>,
-    shapes: Vec<GangOutcome>,
-    /// Number of members of all shapes.
-    n_members: usize,
-    /// Number of tasks of the cluster when the last shape was added.
-    n_tasks: usize,
+    ids: FxHashMap<GangShape, u64>,
+    outcomes: FxHashMap<u64, GangOutcome>,
+    /// Number of shapes so far, with those that were dropped.
+    n_shapes: u64,
     n_outcomes: u64,
     n_sessions: u64,
 }
@@ -66,7 +57,8 @@ enum MemberOutcome {
 pub(super) struct GangAttempt {
     /// The members that were tried.
     tasks: Vec<TaskId>,
-    shape: usize,
+    /// Id of the shape.
+    shape: u64,
     /// Marks of the shape, which may change without a change of the job.
     marks: u64,
     outcome_revision: u64,
@@ -83,12 +75,22 @@ impl GangAttempt {
 impl GangOutcomes {
     /// Returns the number of gang shapes and of their members.
     pub(super) fn len(&self) -> usize {
-        self.places.len() + self.shapes.len() + self.n_members
+        let n_members: usize = self.outcomes.values().map(|known| known.found.len()).sum();
+        self.ids.len() + self.outcomes.len() + n_members
     }
 
     /// Begins a session.
     pub(super) fn begin(&mut self) {
         self.n_sessions += 1;
+    }
+
+    /// Ends a session. Drops the shapes that no attempt of this session had. Exact because the caller
+    /// has dropped the failures that were not made or revalidated in this session, and both stamp the
+    /// shape.
+    pub(super) fn end(&mut self) {
+        let Self { ids, outcomes, n_sessions, .. } = self;
+        outcomes.retain(|_, known| known.state.0 == *n_sessions);
+        ids.retain(|_, id| outcomes.contains_key(id));
     }
 
     fn state(&self, session: &SessionState<'_>) -> GangStamp {
@@ -111,15 +113,11 @@ impl GangOutcomes {
         let job_fit = session.records.job_fit.get(&job).cloned();
         let marks = shape.marks();
         let state = self.state(session);
-        let next = self.shapes.len();
-        let place = *self.places.entry(shape).or_insert(next);
-        if place == next {
-            let (found, job_fit) = (Vec::new(), None);
-            self.shapes.push(GangOutcome { found, job_fit, outcome_revision: 0, state });
-            self.n_members += tasks.len();
-            self.n_tasks = session.tasks.len();
-        }
-        let known = &mut self.shapes[place];
+        let id = *self.ids.entry(shape).or_insert_with(|| {
+            self.n_shapes += 1;
+            self.n_shapes
+        });
+        let known = self.outcomes.entry(id).or_insert_with(|| GangOutcome::unknown(state));
         known.state = state;
         let is_as_before = known.found == found && known.job_fit == job_fit;
         if known.outcome_revision == 0 || !is_as_before {
@@ -129,7 +127,7 @@ impl GangOutcomes {
         }
         Some(GangAttempt {
             tasks: tried.to_vec(),
-            shape: place,
+            shape: id,
             marks,
             outcome_revision: known.outcome_revision,
         })
@@ -145,11 +143,11 @@ impl GangOutcomes {
         tasks: &[TaskId],
     ) -> Option<GangAttempt> {
         let shape = shape(session, kinds, job, tasks)?;
-        let place = *self.places.get(&shape)?;
-        let known = &self.shapes[place];
+        let id = *self.ids.get(&shape)?;
+        let known = self.outcomes.get(&id)?;
         (known.state == self.state(session)).then(|| GangAttempt {
             tasks: tasks[..known.found.len()].to_vec(),
-            shape: place,
+            shape: id,
             marks: shape.marks(),
             outcome_revision: known.outcome_revision,
         })
@@ -163,7 +161,7 @@ impl GangOutcomes {
         job: JobId,
         attempt: &GangAttempt,
     ) -> bool {
-        let known = &self.shapes[attempt.shape];
+        let Some(known) = self.outcomes.get(&attempt.shape) else { return false };
         if session.plugins().pipeline_marks(session.view(), job) != Some(attempt.marks) {
             return false;
         }
@@ -198,11 +196,12 @@ impl GangOutcomes {
         }
         true
     }
+}
 
-    /// True if most shapes are unused by so many jobs, or if the shapes have too many members.
-    pub(super) fn are_many(&self, n_jobs: usize) -> bool {
-        2 * n_jobs + MOST_UNUSED < self.shapes.len()
-            || 4 * self.n_tasks + MOST_UNUSED_MEMBERS < self.n_members
+impl GangOutcome {
+    /// Returns the row of a shape that no gang has had so far.
+    fn unknown(state: GangStamp) -> Self {
+        Self { found: Vec::new(), job_fit: None, outcome_revision: 0, state }
     }
 }
 
@@ -226,19 +225,4 @@ fn shape(
         let class = kinds.shape_of(session, task)?;
         Some(session.pod_signature(task, |_| class)?.before_attempt())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_beyond_four_for_each_task_are_many() {
-        let (n_tasks, n_jobs) = (5_000, 1);
-        let most = 4 * n_tasks + MOST_UNUSED_MEMBERS;
-        let known = |n_members| GangOutcomes { n_members, n_tasks, ..GangOutcomes::default() };
-        assert!(!known(most).are_many(n_jobs));
-        // However few the shapes are.
-        assert!(known(most + 1).are_many(n_jobs));
-    }
 }
