@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use vc_model::{Cluster, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
+use vc_model::{Cluster, JobId, NodeId, ObjectKey, Pause, TaskId, TaskStatus};
 
 use crate::statement::Op;
 
@@ -135,14 +135,17 @@ impl EvictionHolds {
         planned.filter_map(pending).collect()
     }
 
-    /// Ends the hold of a job that found no place although all its victims are gone or have ended.
-    /// After a restart the victims are unknown; then no pod may terminate on the planned nodes.
-    /// Returns true if it ended.
+    /// Ends the hold of a job that found no place although none of its victims remains. A victim
+    /// remains while it terminates, and while its refused eviction pauses; after the pause it is a
+    /// running pod like any other. After a restart the victims are unknown; then no pod may terminate
+    /// on the planned nodes. Returns true if it ended.
     pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) -> bool {
         let key = &cluster.jobs[job].key;
-        let gone = |uid: &Arc<str>| {
-            let task = cluster.task(uid);
-            task.is_none_or(|task| cluster.tasks[task].status.is_terminated())
+        let remains = |uid: &Arc<str>| {
+            let row = cluster.task(uid).map(|task| &cluster.tasks[task]);
+            row.is_some_and(|row| {
+                row.status == TaskStatus::Releasing || row.pause == Some(Pause::Eviction)
+            })
         };
         let terminates = |&task: &TaskId| cluster.tasks[task].status == TaskStatus::Releasing;
         let is_quiet = |name: &Arc<str>| {
@@ -151,7 +154,7 @@ impl EvictionHolds {
         };
         let ends = self.by_job.get(key).is_some_and(|hold| match hold.victims.is_empty() {
             true => hold.planned.values().all(is_quiet),
-            false => hold.victims.iter().all(gone),
+            false => !hold.victims.iter().any(remains),
         });
         if ends {
             self.by_job.remove(key);

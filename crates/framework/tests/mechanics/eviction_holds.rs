@@ -1,7 +1,7 @@
 //! Claims and nominations of committed evictions: actions.md 2.11, A15, A16.
 
 use vc_framework::{EvictReason, EvictionHolds, Room, Session, SessionState};
-use vc_model::{Cluster, ClusterEvent, ObjectKey, TaskStatus, fixture};
+use vc_model::{Cluster, ClusterEvent, ObjectKey, Pause, TaskStatus, fixture};
 
 use super::support::{in_session, in_session_of, job, node, task};
 
@@ -157,6 +157,14 @@ fn a_claim_that_found_no_place_lasts_while_a_victim_remains() {
         cluster.apply(ClusterEvent::PodDeleted { key, uid: "".into() });
     };
     assert!(!after(&gone));
+    let run_on = |cluster: &mut Cluster, pause: Option<Pause>| {
+        let victim = task(cluster, "v/runs");
+        let on_node = cluster.tasks[victim].node;
+        cluster.set_task(victim, TaskStatus::Running, on_node);
+        cluster.tasks[victim].pause = pause;
+    };
+    assert!(after(&|cluster| run_on(cluster, Some(Pause::Eviction))), "it is evicted again");
+    assert!(!after(&|cluster| run_on(cluster, None)), "the pause is over");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use vc_conf::Config;
-use vc_engine::{Effect, EngineOptions};
-use vc_model::PodGroupStatus;
+use vc_engine::{Effect, EngineOptions, Nomination};
+use vc_model::{ObjectKey, PodGroupStatus};
 use vc_resource::Quantity;
 
 use super::world::group_of;
@@ -152,17 +152,30 @@ fn unwritten(store: &Store, effect: &Effect) -> Option<String> {
             store.get(&QUEUES, "", queue)?;
             Some(format!("I11: queue {queue} does not say that it holds {allocated:?}"))
         }
-        Effect::PodCondition { pod, reason, message, .. } => {
-            // An effect that changes the nomination alone is left out: the claim of a job can outlive an
-            // eviction that was refused (seed 2287 in docs/spec/invariants.md).
+        Effect::PodCondition { pod, reason, message, nomination, .. } => {
             let object = store.get(&PODS, &pod.namespace, &pod.name)?;
-            if messages(&object.value).any(|text| text == &**message) {
-                return None;
+            if !messages(&object.value).any(|text| text == &**message) {
+                return Some(format!("I11: pod {pod} does not say {reason}: {message}"));
             }
-            Some(format!("I11: pod {pod} does not say {reason}: {message}"))
+            unwritten_nomination(pod, &object.value, nomination)
+        }
+        Effect::ClearNomination { pod, .. } => {
+            let object = store.get(&PODS, &pod.namespace, &pod.name)?;
+            unwritten_nomination(pod, &object.value, &Nomination::Clear)
         }
         _ => None,
     }
+}
+
+/// Returns a text if the nominated node of the pod is not what the effect writes. `None`: it is.
+fn unwritten_nomination(key: &ObjectKey, pod: &Value, nomination: &Nomination) -> Option<String> {
+    let node = match nomination {
+        Nomination::Keep => return None,
+        Nomination::Set(node) => Some(&**node),
+        Nomination::Clear => None,
+    };
+    let written = pod["status"]["nominatedNodeName"].as_str().filter(|node| !node.is_empty());
+    (written != node).then(|| format!("I11: pod {key} is nominated to {written:?}, not to {node:?}"))
 }
 
 /// Returns the plain evaluator with all that the scheduler reads.
@@ -259,6 +272,16 @@ mod tests {
         place(&world, "j-1");
         assert_eq!(gangs(&world.store, &world.broken), [""; 0]);
         assert_eq!(room(&world.store), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_nomination_that_is_not_written_is_found() {
+        let pod = serde_json::json!({"status": {"nominatedNodeName": "n0"}});
+        let key = ObjectKey::new("default", "j-0");
+        let found = |nomination| unwritten_nomination(&key, &pod, &nomination);
+        assert!(found(Nomination::Clear).is_some());
+        assert!(found(Nomination::Set("n1".into())).is_some());
+        assert_eq!([found(Nomination::Set("n0".into())), found(Nomination::Keep)], [None, None]);
     }
 
     #[tokio::test]
