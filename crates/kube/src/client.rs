@@ -21,6 +21,7 @@ use crate::http2::Http2;
 use crate::observe::Observer;
 use crate::pod_group_cache::PodGroupCache;
 use crate::qps::{QpsLayer, RateLimit};
+use crate::restored::RestoreNotices;
 use crate::retry_after::RetryAfterLayer;
 use crate::skew::ClockSkew;
 use crate::stack::http1;
@@ -56,6 +57,8 @@ pub struct Clients {
     pub(crate) usage_store: Arc<UsageStore>,
     /// What is logged of requests that fail.
     pub(crate) failures: Arc<FailureLog>,
+    /// Tells the feeds of all kinds that the server was restored from a backup.
+    pub(crate) restores: RestoreNotices,
     /// Where what comes in bulk is decoded.
     pub(crate) bulk: Handle,
     /// How to build the same again; `None`: all are the same client.
@@ -128,6 +131,7 @@ impl Clients {
             pod_group_cache,
             usage_store: Arc::default(),
             failures,
+            restores: RestoreNotices::default(),
             bulk,
             plan,
         })
@@ -200,6 +204,7 @@ impl Clients {
             pod_group_cache,
             usage_store: Arc::default(),
             failures,
+            restores: RestoreNotices::default(),
             bulk,
             plan,
         }

@@ -19,6 +19,7 @@ use crate::client::Clients;
 use crate::correlate::{EventNote, EventSubject};
 use crate::events::record_one;
 use crate::failure_log::FailureLog;
+use crate::restored::RestoreNotice;
 use crate::wall_clock::timestamp;
 
 /// Ends the line about a Lease that cannot be acquired.
@@ -69,7 +70,9 @@ impl Election {
             leases: Api::namespaced(clients.elections.clone(), &self.namespace),
             election: self,
             observed: None,
+            version: None,
             failures: clients.failures.clone(),
+            restore: RestoreNotice::new(&clients.restores),
         };
         let (place, retry) = (candidate.place(), candidate.election.retry);
         tracing::info!("attempting to acquire leader lease {place}");
@@ -132,7 +135,10 @@ struct LeaderCandidate {
     election: Election,
     /// The record as last seen, and when this process first saw it: two clocks are never compared.
     observed: Option<(LeaseSpec, Instant)>,
+    /// Version of the Lease when it was last read or written.
+    version: Option<u64>,
     failures: Arc<FailureLog>,
+    restore: RestoreNotice,
 }
 
 impl LeaderCandidate {
@@ -162,8 +168,10 @@ impl LeaderCandidate {
         let Some(mut lease) = get(&self.leases, &name).await? else {
             let metadata = ObjectMeta { name: Some(name), ..ObjectMeta::default() };
             let lease = Lease { metadata, spec: Some(wanted) };
-            return outcome(call(self.leases.create(&PostParams::default(), &lease)).await);
+            let answer = call(self.leases.create(&PostParams::default(), &lease)).await;
+            return self.outcome(answer);
         };
+        self.note_version(&lease);
         let held = lease.spec.take().unwrap_or_default();
         self.observe(&held);
         let holder = held.holder_identity.as_deref().unwrap_or_default();
@@ -177,7 +185,37 @@ impl LeaderCandidate {
         }
         lease.spec = Some(wanted);
         // The resourceVersion that was read goes along: of two candidates exactly one succeeds.
-        outcome(call(self.leases.replace(&name, &PostParams::default(), &lease)).await)
+        let answer = call(self.leases.replace(&name, &PostParams::default(), &lease)).await;
+        self.outcome(answer)
+    }
+
+    fn outcome(&mut self, answer: Result<Lease, CallError>) -> Result<ElectionAttempt, CallError> {
+        match answer {
+            Ok(lease) => {
+                self.note_version(&lease);
+                Ok(ElectionAttempt::Leads(Box::new(lease)))
+            }
+            Err(error) if error.is_conflict() => Ok(ElectionAttempt::Raced),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Versions only grow, and the Lease is written every few seconds: one that has gone back shows that
+    /// the server was restored from a backup, also if it has given out later versions again.
+    fn note_version(&mut self, lease: &Lease) {
+        let text = lease.metadata.resource_version.as_deref().unwrap_or_default();
+        let Ok(version) = text.parse() else { return };
+        let before = self.version.replace(version);
+        // A watch has often shown it before.
+        let is_known = self.restore.is_noticed_by_others();
+        if let Some(before) = before.filter(|&before| version < before && !is_known) {
+            tracing::warn!(
+                "Lease {} has version {version}, before it had {before}: the API server was restored \
+                 from a backup; all kinds are listed again",
+                self.place()
+            );
+            self.restore.noticed();
+        }
     }
 
     fn observe(&mut self, held: &LeaseSpec) {
@@ -257,14 +295,6 @@ impl LeaderCandidate {
 
 fn seconds(time: Duration) -> i32 {
     i32::try_from(time.as_secs()).unwrap_or(i32::MAX).max(1)
-}
-
-fn outcome(answer: Result<Lease, CallError>) -> Result<ElectionAttempt, CallError> {
-    match answer {
-        Ok(lease) => Ok(ElectionAttempt::Leads(Box::new(lease))),
-        Err(error) if error.is_conflict() => Ok(ElectionAttempt::Raced),
-        Err(error) => Err(error),
-    }
 }
 
 fn became_leader(

@@ -10,7 +10,6 @@ use crate::feed::feed;
 use crate::inbox::EngineMessage;
 use crate::kinds::KindSet;
 use crate::observe::Observer;
-use crate::restored::RestoreNotices;
 use crate::slim::Slim;
 use crate::source::ObjectSource;
 
@@ -18,7 +17,6 @@ use crate::source::ObjectSource;
 #[derive(Default)]
 pub struct Feeds {
     tasks: JoinSet<()>,
-    restores: RestoreNotices,
 }
 
 /// Starts to follow the kinds of [`KindSet::Core`] and those of the other sets.
@@ -47,7 +45,7 @@ impl Feeds {
             true => &clients.volcano,
             false => &clients.core,
         };
-        let source = ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &self.restores);
+        let source = ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &clients.restores);
         let pod_group_cache = S::WRITTEN_WHOLE.then(|| clients.pod_group_cache.clone());
         let to = (observer.clone(), clients.failures.clone());
         self.tasks.spawn(feed(source, pod_group_cache, inbox.clone(), to));

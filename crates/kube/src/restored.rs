@@ -1,6 +1,6 @@
 //! Whether the API server was restored from a backup while a watch was closed. A watch that went on then
 //! would be silent until the server has given out its version again, and miss everything before.
-//! Specification: core.md 3.6.
+//! Specification: rust-ecosystem.md 3.
 
 use kube::Client;
 use serde::Deserialize;
@@ -10,8 +10,9 @@ use vc_model::ObjectKey;
 use crate::slim::Slim;
 use crate::source::{ListPage, ObjectChange, SourceError, escaped, list};
 
-/// Tells the sources of all kinds what one of them has noticed: the server was restored. A kind whose own
-/// watch shows nothing of it has to be listed again, too, for writes that came after the backup are lost.
+/// Tells the sources of all kinds what one of them, or the election, has noticed: the server was restored.
+/// A kind whose own watch shows nothing of it has to be listed again, too, for writes that came after the
+/// backup are lost.
 #[derive(Clone, Debug)]
 pub(crate) struct RestoreNotices(watch::Sender<()>);
 
@@ -21,7 +22,7 @@ impl Default for RestoreNotices {
     }
 }
 
-/// What one source knows of a restored server.
+/// What one source, or the election, knows of a restored server.
 pub(crate) struct RestoreNotice {
     others: RestoreNotices,
     from_others: watch::Receiver<()>,
@@ -106,8 +107,8 @@ struct ObjectVersionMetadata {
 /// - The newest version of the server is older than the one that was seen.
 /// - The object that was seen last has an older version than it had then.
 ///
-/// It stays unknown if the server has given out the version again, and the last object is gone or was
-/// written again.
+/// It stays unknown here if the server has given out the version again, and the last object is gone or was
+/// written again. The Lease shows it then, if there is one (`elect.rs`).
 pub(crate) async fn is_restored<S: Slim>(
     client: &Client,
     version: &str,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
-use vc_kube::{Clients, Election, Leadership};
+use vc_kube::{Clients, Election, Leadership, follow, inbox};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer, not_found, refusal};
 
@@ -247,4 +247,29 @@ async fn a_standby_knows_whether_it_is_connected() {
     let standby = election("b").win(&clients, |news| reported.borrow_mut().push(news.connected));
     assert!(timeout(Duration::from_secs(5), standby).await.is_err());
     assert_eq!(*reported.borrow(), [true, false, true]);
+}
+
+/// No watch shows it: the server has given out later versions again.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_has_gone_back_has_all_kinds_listed_again() {
+    const PODS: &str = "GET /api/v1/pods";
+    let stored = Stored::default();
+    stored.0.lock().unwrap().1 = 100;
+    let of_lease = stored.clone();
+    let (client, log) = fake::client(move |seen| {
+        let is_ours = seen.line.contains("/leases") || seen.line.ends_with("/events");
+        if is_ours { of_lease.answer(seen) } else { fake::watch(vec![fake::end_of_list("1")]) }
+    });
+    let clients = Clients::shared(client);
+    let _leadership = soon(win(&clients, "a")).await;
+    let (sender, _receiver) = inbox();
+    let _feeds = follow(&clients, &[], &sender, &fake::unobserved());
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(log.of(PODS).len(), 1);
+    stored.0.lock().unwrap().1 = 50;
+    stored.hold("a", 0);
+    sleep(Duration::from_secs(30)).await;
+    let asked = log.of(PODS);
+    assert_eq!(asked.len(), 2, "once");
+    assert!(asked[1].is_streaming_list());
 }
