@@ -127,12 +127,56 @@ async fn ans_87_88_a_server_is_asked_with_the_token_of_the_kubeconfig() {
         assert_eq!(called.stdout.is_empty(), matches!(code, 1 | 2), "{words:?}");
     }
     let of_server = call(&[&["why", "train"][..], &server].concat(), &secret);
-    assert!(text(&of_server.stdout).starts_with("ml/train (job, PodGroup train-7f3c, "));
+    let of_server = text(&of_server.stdout);
+    assert!(of_server.starts_with("ml/train (job, PodGroup train-7f3c, "));
     let json = call(&[&["why", "train", "-o", "json"][..], &server].concat(), &secret);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["verdict"]["code"], "Fragmented");
     let yaml = call(&[&["why", "train", "-o", "yaml"][..], &server].concat(), &secret);
     assert!(text(&yaml.stdout).contains("code: Fragmented\n"), "{}", text(&yaml.stdout));
+}
+
+/// Writes a kubeconfig with this user entry, and returns its path.
+fn kubeconfig_of_user(folder: &Path, name: &str, user: &serde_json::Value) -> PathBuf {
+    let path = kubeconfig(folder, name);
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    config["users"][0]["user"] = user.clone();
+    std::fs::write(&path, config.to_string()).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_89_the_token_is_that_of_a_file_or_of_a_plugin() {
+    let url = serve(explanation()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = ["secret", " secret\n"].map(|text| {
+        let path = folder.path().join(format!("token-{}", text.len()));
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let plugin = folder.path().join("log-in");
+    let credential = r#"{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "secret"}}"#;
+    std::fs::write(&plugin, format!("#!/bin/sh\necho '{credential}'\n")).unwrap();
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let exec = serde_json::json!({"apiVersion": "client.authentication.k8s.io/v1",
+        "command": plugin, "interactiveMode": "Never"});
+    let users = [
+        ("file", serde_json::json!({"tokenFile": tokens[0]})),
+        ("line", serde_json::json!({"tokenFile": tokens[1]})),
+        ("plugin", serde_json::json!({"exec": exec})),
+    ];
+    for (name, user) in users {
+        let config = kubeconfig_of_user(folder.path(), name, &user);
+        let called = call(&["why", "train", "--server", &url], &config);
+        assert!(called.status.success(), "{name}: {}", text(&called.stderr));
+    }
+    let missing = serde_json::json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1",
+        "command": folder.path().join("none"), "interactiveMode": "Never"}});
+    let config = kubeconfig_of_user(folder.path(), "missing", &missing);
+    let called = call(&["why", "train", "--server", &url], &config);
+    let said = text(&called.stderr);
+    assert!(called.status.code() == Some(1) && said.contains("hint: check the user "), "{said}");
 }
 
 /// An API server whose Service of the answers has no pod, or knows one job. It takes

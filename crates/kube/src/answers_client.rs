@@ -14,6 +14,7 @@ use kube::core::Status;
 use kube::{Client, Config};
 
 use crate::answers_token::AnswersToken;
+use crate::token_file;
 
 /// Path of the answers at their server.
 const BASE: &str = "/apis/answers.volcano.sh/v1";
@@ -58,7 +59,7 @@ pub enum AnswersError {
     NoAccountToken { account: String, error: String },
     #[error("the token cannot be sent: {0}")]
     Token(String),
-    #[error("client: {0}")]
+    #[error("client: {0}\nhint: check the user of the context in the kubeconfig")]
     Build(kube::Error),
     /// The server's own words.
     #[error("{0}")]
@@ -230,10 +231,14 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 pub(crate) async fn kubeconfig(access: &AnswersAccess) -> Result<Config, KubeconfigError> {
     let context = access.context.clone();
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    match &access.kubeconfig {
-        Some(path) => Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await,
-        None => Config::from_kubeconfig(&options).await,
-    }
+    let mut config = match &access.kubeconfig {
+        Some(path) => {
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
+        }
+        None => Config::from_kubeconfig(&options).await?,
+    };
+    token_file::trim(&mut config);
+    Ok(config)
 }
 
 fn url(text: &str) -> Result<Uri, AnswersError> {

@@ -25,6 +25,7 @@ use crate::restored::RestoreNotices;
 use crate::retry_after::RetryAfterLayer;
 use crate::skew::ClockSkew;
 use crate::stack::http1;
+use crate::token_file;
 use crate::usage_store::UsageStore;
 
 /// What the flags say about the API server.
@@ -237,6 +238,7 @@ pub(crate) async fn config(access: &ServerAccess) -> Result<Config, ClientError>
         // No TLS, no trust store: an image without one must do, and reading it costs time.
         config.root_cert = Some(Vec::new());
     }
+    token_file::trim(&mut config);
     config.default_retry = false;
     let name = "user-agent".parse().expect("a valid header name");
     let value = concat!("vc-scheduler/", env!("CARGO_PKG_VERSION")).parse();

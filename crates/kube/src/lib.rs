@@ -53,6 +53,7 @@ mod slim;
 mod source;
 mod stack;
 mod status;
+mod token_file;
 mod twin_feed;
 mod unreadable;
 mod usage_store;
