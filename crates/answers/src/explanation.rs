@@ -313,6 +313,8 @@ pub enum RemedyKind {
     AddNodes,
     /// Several things at once, or one and then an end.
     Together,
+    /// Running jobs end.
+    EndJobs,
 }
 
 impl RemedyKind {
@@ -329,6 +331,7 @@ impl RemedyKind {
             Self::RaiseQuota => "raiseQuota",
             Self::AddNodes => "addNodes",
             Self::Together => "together",
+            Self::EndJobs => "endJobs",
         }
     }
 }

@@ -8,6 +8,7 @@ mod amounts;
 mod blocking;
 mod code;
 mod end_queue;
+mod ended_jobs;
 mod ends;
 mod evict;
 mod explain;

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use vc_engine::Fork;
 use vc_framework::Session;
-use vc_model::{ClusterEvent, Labels, NodeId, NodeRecord, Taint, TaskId};
+use vc_model::{ClusterEvent, Labels, NodeId, NodeRecord, Taint};
 use vc_resource::{Dims, Resource};
 
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
-use crate::trials::AtomSet;
 use crate::unblock::{ClusterQuestion, is_placed};
 use crate::what_if::changes::numbered;
 
@@ -30,11 +29,10 @@ pub(crate) struct NodeShape {
     n_pods: usize,
 }
 
-/// Returns the shapes of the nodes whose rules other than room let the task in, and which are large
+/// Returns the shapes of the nodes whose rules other than room let the refused task in, and which are large
 /// enough; the most frequent ones first.
-pub(crate) fn shapes(session: &Session<'_>, task: TaskId) -> Vec<NodeShape> {
-    let refusals = NodeRefusals::find(session, task, &AtomSet::new());
-    let request = session.request(task);
+pub(crate) fn shapes(session: &Session<'_>, refusals: &NodeRefusals) -> Vec<NodeShape> {
+    let request = session.request(refusals.task);
     let mut by_content: BTreeMap<NodeContent, (usize, NodeId)> = BTreeMap::new();
     for &node in &refusals.eligible() {
         let row = &session.nodes[node];

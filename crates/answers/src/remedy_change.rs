@@ -61,6 +61,11 @@ pub enum RemedyChange {
         /// Names.
         nodes: Vec<Arc<str>>,
     },
+    /// The pods of PodGroups end.
+    Finish {
+        /// The PodGroups.
+        jobs: Vec<ObjectKey>,
+    },
 }
 
 impl RemedyChange {
@@ -105,6 +110,7 @@ impl RemedyChange {
                 let names = nodes.clone();
                 Change::Uncordon(NodeSelection { names, match_labels: None })
             }
+            Self::Finish { jobs } => Change::Finish(jobs.clone()),
         }
     }
 

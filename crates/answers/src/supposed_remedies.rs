@@ -86,6 +86,16 @@ fn evicted_for(
     (starts && !victims.is_empty()).then_some(victims)
 }
 
+/// True if whole cycles start the job after this change. A job before it may take the room.
+pub(crate) fn starts_after(engine: &Engine, change: &RemedyChange, job: JobId) -> bool {
+    let waiting: BTreeSet<TaskId> = waiting_tasks(engine.cluster(), job).collect();
+    let run = changed_run(engine, ExpectedEnds::default(), &[change.as_change()]);
+    run.is_some_and(|mut run| {
+        run.settle(CYCLES);
+        waiting.iter().any(|task| has_node(run.cluster(), *task))
+    })
+}
+
 fn has_node(cluster: &Cluster, task: TaskId) -> bool {
     cluster.tasks.get(task).is_some_and(|row| row.node.is_some())
 }

@@ -11,6 +11,7 @@ use vc_model::{JobId, ObjectKey, TaskId};
 use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
+use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::new_nodes::{AddedNodes, NodeShape, shapes};
 use crate::nodes::NodeRefusals;
@@ -24,7 +25,7 @@ const MOST_NAMES: usize = 5;
 
 /// What is asked of changed copies of the cluster.
 pub(crate) struct ClusterQuestion {
-    job: JobId,
+    pub(crate) job: JobId,
     held: HeldByOrder,
     pub(crate) n_needed: usize,
     /// Limits of queues that would have to be raised, with the amounts that would suffice.
@@ -33,6 +34,8 @@ pub(crate) struct ClusterQuestion {
     pub(crate) n_missing: usize,
     /// Shapes of nodes that would take the job's pods if they were empty.
     pub(crate) shapes: Vec<NodeShape>,
+    /// Running jobs whose end would suffice by their amounts.
+    pub(crate) ending: Vec<JobId>,
 }
 
 /// A capability of a queue that would suffice.
@@ -59,11 +62,26 @@ pub(crate) fn change_job(
     let (job, held) = (trials.job(), trials.held().clone());
     let question = trials.with_lifted(&AtomSet::new(), |session| {
         let needed = needed(session, job);
-        let raised = raised_limits(session, job, (&base, &needed));
+        let limit = limit_of(session, job, (&base, &needed));
+        let raised = raised_limits(limit.as_ref());
         let task = base.failed.or_else(|| waiting_members(session, job).first().copied());
-        let shapes = task.map(|task| shapes(session, task)).unwrap_or_default();
+        let refusals = task.map(|task| NodeRefusals::find(session, task, &AtomSet::new()));
+        let shapes = refusals.as_ref().map(|refusals| shapes(session, refusals));
+        let n_needed = needed.len().max(1);
+        let ending = refusals.as_ref().map(|refusals| {
+            let limit = limit.as_ref();
+            ended_jobs::choose(session, &EndingQuestion { job, refusals, n_needed, limit })
+        });
         let n_missing = needed.len().saturating_sub(base.placed.len());
-        ClusterQuestion { job, held, n_needed: needed.len().max(1), n_missing, raised, shapes }
+        ClusterQuestion {
+            job,
+            held,
+            n_needed,
+            n_missing,
+            raised,
+            shapes: shapes.unwrap_or_default(),
+            ending: ending.unwrap_or_default(),
+        }
     });
     (remedies, question)
 }
@@ -76,6 +94,7 @@ pub(crate) fn change_cluster(
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
     remedies.extend(AddedNodes::new(fork, question).remedies());
+    remedies.extend(end_jobs(fork, question));
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
     remedies
@@ -258,19 +277,23 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
     })
 }
 
-/// Returns the capabilities that the job would exceed, as they would suffice. Empty if another
-/// limit is exceeded, too.
-fn raised_limits(
+/// Returns the limit that keeps the job from its places, with amounts.
+fn limit_of(
     session: &Session<'_>,
     job: JobId,
     (base, needed): (&TrialAnswer, &[TaskId]),
-) -> Vec<RaisedLimit> {
+) -> Option<QueueLimit> {
     let (plugins, view) = (session.plugins(), session.view());
-    let limit = match &base.end {
+    match &base.end {
         TrialEnd::NotAdmitted(by, _) => plugins.admission_limit_of(view, job, by),
         TrialEnd::Unplaced => plugins.queue_limit(view, session.jobs[job].queue, needed),
         _ => None,
-    };
+    }
+}
+
+/// Returns the capabilities that the job would exceed, as they would suffice. Empty if another
+/// limit is exceeded, too.
+fn raised_limits(limit: Option<&QueueLimit>) -> Vec<RaisedLimit> {
     let Some(QueueLimit { owner: LimitOwner::Queue(queue), amounts }) = limit else {
         return Vec::new();
     };

@@ -16,7 +16,7 @@ use crate::explain::AnswerState;
 use crate::explanation::{Explanation, Remedy, RemedyKind, Responsible};
 use crate::learned_runs::RunQuantile;
 use crate::subject::Subject;
-use crate::supposed_remedies::{raise_priority, together};
+use crate::supposed_remedies::{raise_priority, starts_after, together};
 use crate::trials::{AtomSet, HeldByOrder, JobTrials};
 use crate::unblock::MOST_REMEDIES;
 use crate::what_if::SupposedKubelet;
@@ -144,7 +144,13 @@ pub fn add_start(
         let (kind, who, nodes) = (RemedyKind::Wait, Responsible::Time, Vec::new());
         let remedy = Remedy { kind, who, text, nodes, at_micros: Some(at_micros), change: None };
         explanation.unblock.push(remedy);
+        // The job starts soon without a change, so no job is named to be ended.
+        explanation.unblock.retain(|remedy| remedy.kind != RemedyKind::EndJobs);
     }
+    explanation.unblock.retain(|remedy| {
+        let change = remedy.change.as_ref().filter(|_| remedy.kind == RemedyKind::EndJobs);
+        change.is_none_or(|change| starts_after(engine, change, job))
+    });
     // What comes by itself, then what the user may change.
     let rank = |remedy: &Remedy| (remedy.kind != RemedyKind::Wait, remedy.who, remedy.kind);
     explanation.unblock.sort_by_key(rank);

@@ -71,6 +71,8 @@ impl Document {
                 (subject.job, subject.job_kind, subject.pod) = (None, None, None);
                 it.unblock.iter_mut().for_each(|remedy| remedy.change = None);
             }
+            let remedies = it.unblock.iter_mut();
+            remedies.for_each(|remedy| hide_change_of_others(remedy, visible));
             if !visible.nodes {
                 it.nodes.iter_mut().for_each(hide_nodes);
                 it.unblock.iter_mut().for_each(hide_nodes_of_remedy);
@@ -221,6 +223,16 @@ fn redacted(text: &str, names: &ClusterNames, visible: &Visible, aliases: &mut A
 fn hide_nodes(nodes: &mut NodeNumbersJson) {
     nodes.groups.iter_mut().for_each(|group| group.names.clear());
     nodes.nearest.iter_mut().for_each(|node| node.name = "hidden".to_owned());
+}
+
+/// Takes out the change of a remedy that ends jobs of which one is hidden.
+fn hide_change_of_others(remedy: &mut RemedyJson, visible: &Visible) {
+    let jobs = remedy.change.as_ref().and_then(|change| change["finish"]["jobs"].as_array());
+    let namespace = |job: &Value| Some(job.as_str()?.split_once('/')?.0.to_owned());
+    let is_hidden = |job: &Value| namespace(job).is_none_or(|it| !visible.shows(&it));
+    if jobs.is_some_and(|jobs| jobs.iter().any(is_hidden)) {
+        remedy.change = None;
+    }
 }
 
 /// A change of nodes names some.

@@ -201,5 +201,9 @@ pub(crate) fn change_json(change: &RemedyChange) -> Value {
             let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
             json!({ "uncordon": { "names": names } })
         }
+        RemedyChange::Finish { jobs } => {
+            let jobs: Vec<String> = jobs.iter().map(name).collect();
+            json!({ "finish": { "jobs": jobs } })
+        }
     }
 }

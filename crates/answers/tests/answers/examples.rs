@@ -80,6 +80,7 @@ fn ans_18_a_two_ways_out() {
         [
             "you: tolerate team=vision:NoSchedule: g4",
             "you: ask for at most 3 nvidia.com/gpu a pod: g1 g2",
+            "you: end ml/on-g1",
             "admin: 1 more node like g1",
         ]
     );
@@ -144,6 +145,7 @@ fn ans_18_d_quota() {
         asked.remedies("ml/train"),
         [
             "you: lower the minimum from 2 to 1: g3",
+            "you: end ml/eval",
             "admin: raise spec.capability of Queue research to 20 nvidia.com/gpu",
         ]
     );

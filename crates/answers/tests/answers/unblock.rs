@@ -74,8 +74,8 @@ impl Story {
         self.minimum <= i64::from(row.counts.ready()) && 0 < row.counts.ready()
     }
 
-    /// Returns the story after the remedy, and one that goes less far. `None`: there is no such.
-    fn with(&self, remedy: &Remedy) -> (Self, Option<Self>) {
+    /// Returns the story after the remedy, and those that go less far.
+    fn with(&self, remedy: &Remedy) -> (Self, Vec<Self>) {
         let (mut after, mut less) = (self.clone(), self.clone());
         let word = |from_end: usize| remedy.text.split(' ').rev().nth(from_end).unwrap();
         let number = |text: &str| text.parse::<usize>().unwrap();
@@ -83,28 +83,28 @@ impl Story {
             RemedyKind::Tolerate => {
                 let key = word(0).split(':').next().unwrap();
                 after.tolerated.push(key.to_owned());
-                return (after, None);
+                return (after, Vec::new());
             }
             RemedyKind::Selector => {
                 after.zoned = false;
-                return (after, None);
+                return (after, Vec::new());
             }
             RemedyKind::Filter => {
                 let without = |node: &String| node.replace("unschedulable", "");
                 after.nodes = self.nodes.iter().map(without).collect();
-                return (after, None);
+                return (after, Vec::new());
             }
             RemedyKind::AskLess => {
                 after.milli = milli(word(3));
                 less.milli = after.milli + 1;
                 let is_less = less.milli < self.milli;
-                return (after, is_less.then_some(less));
+                return (after, is_less.then_some(less).into_iter().collect());
             }
             RemedyKind::LowerMinimum => {
                 after.minimum = number(word(0)) as i64;
                 less.minimum = after.minimum + 1;
                 let is_less = less.minimum < self.minimum;
-                return (after, is_less.then_some(less));
+                return (after, is_less.then_some(less).into_iter().collect());
             }
             RemedyKind::Wait | RemedyKind::RaisePriority | RemedyKind::Together => {
                 unreachable!("only with the start");
@@ -119,8 +119,21 @@ impl Story {
                 after.nodes.extend(vec![like.clone(); count]);
                 less.nodes.extend(vec![like; count - 1]);
             }
+            RemedyKind::EndJobs => {
+                let jobs = remedy.text.trim_start_matches("end ").split(" and ");
+                let numbers: Vec<usize> =
+                    jobs.map(|job| number(job.trim_start_matches("default/k"))).collect();
+                numbers.iter().for_each(|&at| after.busy[at] = 0);
+                let still_running = |&at: &usize| {
+                    let mut busy = after.busy.clone();
+                    busy[at] = self.busy[at];
+                    Self { busy, ..self.clone() }
+                };
+                let all = numbers.iter().map(still_running).collect();
+                return (after, all);
+            }
         }
-        (after, Some(less))
+        (after, vec![less])
     }
 }
 
@@ -176,7 +189,7 @@ proptest! {
             }
             let (after, less) = story.with(remedy);
             prop_assert!(after.starts(), "{story:?}\n{remedy:?}");
-            if let Some(less) = less {
+            for less in less {
                 prop_assert!(!less.starts(), "{story:?}\n{remedy:?}");
             }
         }
@@ -195,7 +208,8 @@ fn ans_34_shapes_of_nodes() {
     let remedies = it.remedies("j");
     assert_eq!(remedies.len(), 8, "{remedies:?}");
     assert_eq!(remedies[0], "you: tolerate x:NoSchedule: t");
-    assert_eq!(remedies[1], "admin: 1 more node like n0");
+    assert_eq!(remedies[1], "you: end default/k0");
+    assert_eq!(remedies[2], "admin: 1 more node like n0");
     assert!(remedies.iter().all(|text| !text.contains("like t")), "a tainted shape is left out");
 }
 
@@ -209,8 +223,87 @@ fn ans_36_remedies_of_the_user_come_first() {
         [
             "you: tolerate x:NoSchedule: b",
             "you: ask for at most 2 cpu a pod: c",
+            "you: end default/k",
             "admin: uncordon nodes: a",
             "admin: 1 more node like c",
         ]
     );
+}
+
+/// Only the jobs to end among the remedies.
+fn ending(actions: &str, tiers: &str, text: &str) -> Vec<String> {
+    let it = Asked::new(&conf(actions, tiers), text);
+    it.remedies("ml/j").into_iter().filter(|text| text.contains(": end ")).collect()
+}
+
+#[test]
+fn ans_35_jobs_to_end_are_small_ones_of_the_own_namespace() {
+    let nodes = "node a cpu=4\nnode b cpu=4\nnode c cpu=4 taint=x:NoSchedule\n";
+    let running = |jobs: &[&str]| -> String {
+        jobs.iter().map(|job| format!("job {job} running\n")).collect()
+    };
+    let asks = |text: String| ending("allocate", "gang predicates", &(nodes.to_owned() + &text));
+    let asked = "job ml/j min=2\n task a cpu=2 x2\n";
+    // Nodes a and b are full.
+    let four = running(&[
+        "ml/k0\n task a cpu=2 @a running",
+        "ml/k1\n task a cpu=1 x2 @a running",
+        "ml/k2\n task a cpu=1 x4 @b running",
+        "z/k3\n task a cpu=4 @c running",
+    ]);
+    // The smallest one leaves room for one of two.
+    assert_eq!(asks(four + asked), ["you: end ml/k0 and ml/k1"]);
+    // A job of the own namespace is preferred, and it is enough.
+    let others = running(&["a/k0\n task a cpu=4 @a running", "ml/k1\n task a cpu=2 x2 @b running"]);
+    assert_eq!(asks(others + asked), ["you: end ml/k1"]);
+    let others = running(&["a/k0\n task a cpu=4 @a running", "a/k1\n task a cpu=2 x2 @b running"]);
+    assert_eq!(asks(others + asked), ["admin: end a/k0"]);
+    let tainted = running(&[
+        "ml/k0\n task a cpu=1 @c running",
+        "ml/k1\n task a cpu=4 @a running",
+        "ml/k2\n task a cpu=4 @b running",
+    ]);
+    let whole_node = "job ml/j\n task a cpu=4\n";
+    assert_eq!(asks(tainted + whole_node), ["you: end ml/k1"], "c is tainted");
+    // Nine small ones would do, and so does a large one.
+    let small: Vec<String> =
+        (0..9).map(|at| format!("ml/k{at}\n task a cpu=1 @e running")).collect();
+    let mut jobs: Vec<&str> = small.iter().map(String::as_str).collect();
+    jobs.push("ml/large\n task a cpu=1 @d running\n task b cpu=15 @d running");
+    jobs.push("z/full\n task a cpu=4 @a running\n task b cpu=4 @b running");
+    let asked = "job ml/j min=9\n task a cpu=1 x9\n";
+    let text = "node d cpu=16\nnode e cpu=9\n".to_owned() + &running(&jobs) + asked;
+    assert_eq!(asks(text), ["you: end ml/large"]);
+}
+
+#[test]
+fn ans_35_jobs_to_end_of_a_queue_that_is_at_its_limit() {
+    let text = "node a cpu=9
+        queue q cap.cpu=4
+        job ml/k0 queue=q running
+          task a cpu=3 @a running
+        job ml/a running
+          task a cpu=3 @a running
+        job ml/j queue=q
+          task a cpu=3";
+    let found = ending("allocate", "gang predicates capacity", text);
+    assert_eq!(found, ["you: end ml/k0"], "what another queue holds does not count against it");
+}
+
+/// A job before it would take the room.
+#[test]
+fn ans_35_no_job_is_ended_for_another_one() {
+    let text = "node a cpu=4
+        job k running
+          task a cpu=4 @a running
+        job first priority=9
+          task a cpu=4
+        job j priority=1
+          task a cpu=4";
+    let it = Asked::new(&conf("enqueue, allocate", "priority gang predicates"), text);
+    let ends = |name: &str| {
+        let remedies = it.why_with_start(name).unblock;
+        remedies.iter().any(|remedy| remedy.kind == RemedyKind::EndJobs)
+    };
+    assert_eq!([ends("first"), ends("j")], [true, false]);
 }

@@ -80,7 +80,9 @@ fn ans_45_the_release_set_is_minimal() {
     assert_eq!(start.earliest_micros, start.expected_micros);
     assert_eq!(start.assumes, ["noArrivals"]);
     assert_eq!(awaited(&start), ["b n2 6600 stated", "c n2 7200 stated"]);
-    let wait = it.why_with_start("j").unblock.remove(0);
+    let mut unblock = it.why_with_start("j").unblock;
+    assert!(unblock.iter().all(|remedy| remedy.kind != RemedyKind::EndJobs), "{unblock:?}");
+    let wait = unblock.remove(0);
     assert_eq!((wait.kind, wait.at_micros), (RemedyKind::Wait, start.expected_micros));
 }
 

@@ -86,6 +86,23 @@ async fn ans_79_lines_and_nodes_hide_jobs_too() {
     assert_eq!(node["jobs"], serde_json::json!([{"job": "other-1", "hidden": true, "pods": 1}]));
 }
 
+#[tokio::test]
+async fn ans_35_jobs_to_end_of_a_hidden_namespace_have_no_names() {
+    let cluster = CLUSTER.replace("ml/on-g1", "prod/on-g1");
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let path = "namespaces/ml/explanations/train";
+    let ending = |answer: serde_json::Value| {
+        let remedies = answer["unblock"].as_array().unwrap();
+        remedies.iter().find(|it| it["kind"] == "endJobs").unwrap().clone()
+    };
+    let of_admin = ending(page.get("admin", path).await.json());
+    assert_eq!(of_admin["text"], "end prod/on-g1");
+    assert_eq!(of_admin["change"], serde_json::json!({"finish": {"jobs": ["prod/on-g1"]}}));
+    let of_jo = ending(page.get("jo", path).await.json());
+    let text = of_jo["text"].as_str().unwrap();
+    assert!(text.starts_with("end other-") && of_jo.get("change").is_none(), "{of_jo}");
+}
+
 /// A what-if that removes the node of a job of namespace prod, and gives queue small more room.
 const DRAIN: &str = r#"{"apiVersion": "answers.volcano.sh/v1", "kind": "WhatIf", "spec": {"changes": [{"removeNodes": {"names": ["machine-2"]}},
     {"setQueue": {"name": "small", "capability": {"nvidia.com/gpu": "20"}}}]}}"#;

@@ -1,0 +1,230 @@
+//! The remedy `endJobs`: running jobs whose end makes room for the job. Jobs that would suffice by their
+//! amounts are chosen first, and then verified by trial. Specification: answers.md 5 (case 35).
+
+use std::collections::BTreeMap;
+
+use vc_engine::Fork;
+use vc_framework::{LimitOwner, QueueLimit, Session, SessionState};
+use vc_model::{Cluster, JobId, NodeId, ObjectKey, QueueId, TaskId, TaskStatus};
+use vc_resource::{Dim, Resource};
+
+use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::nodes::NodeRefusals;
+use crate::remedy_change::RemedyChange;
+use crate::unblock::{ClusterQuestion, is_placed};
+
+/// Upper bound of the jobs that a remedy names. It takes at most one trial for all of them and one for
+/// each.
+const MOST_JOBS: usize = 8;
+
+/// Returns the remedy, if jobs were chosen and their end suffices. Each of them is needed.
+pub(crate) fn end_jobs(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
+    let suffices = |jobs: &[JobId]| {
+        let mut copy = fork.copy();
+        jobs.iter().for_each(|&job| end(copy.cluster_mut(), job));
+        is_placed(&mut copy, question)
+    };
+    let mut jobs = question.ending.clone();
+    if jobs.is_empty() || !suffices(&jobs) {
+        return None;
+    }
+    // Tries to do without each job, the last chosen first.
+    for at in (0..jobs.len()).rev() {
+        let mut others = jobs.clone();
+        others.remove(at);
+        if !others.is_empty() && suffices(&others) {
+            jobs = others;
+        }
+    }
+    let cluster = fork.cluster();
+    let own = &cluster.jobs[question.job].key.namespace;
+    let keys = jobs.iter().map(|&job| cluster.jobs[job].key.clone());
+    let keys: Vec<ObjectKey> = keys.collect();
+    let names: Vec<String> = keys.iter().map(ObjectKey::to_string).collect();
+    let is_own = keys.iter().all(|key| key.namespace == *own);
+    Some(Remedy {
+        kind: RemedyKind::EndJobs,
+        who: if is_own { Responsible::You } else { Responsible::Admin },
+        text: format!("end {}", names.join(" and ")),
+        nodes: Vec::new(),
+        at_micros: None,
+        change: Some(RemedyChange::Finish { jobs: keys }),
+    })
+}
+
+/// Ends the pods of a job that have nodes.
+fn end(cluster: &mut Cluster, job: JobId) {
+    let tasks = cluster.jobs[job].tasks.clone();
+    for &task in tasks.iter() {
+        let row = &cluster.tasks[task];
+        if row.node.is_some() && !row.status.is_terminated() {
+            cluster.end_pod(task);
+        }
+    }
+}
+
+/// The amounts that ended jobs have to free.
+pub(crate) struct EndingQuestion<'a> {
+    pub(crate) job: JobId,
+    /// The nodes that refuse the first member without a place, and why.
+    pub(crate) refusals: &'a NodeRefusals,
+    /// Members that must find places.
+    pub(crate) n_needed: usize,
+    /// The limit that the needed members exceed. `None` if there is none with amounts.
+    pub(crate) limit: Option<&'a QueueLimit>,
+}
+
+/// Returns running jobs whose end would suffice by amounts: those of the own namespace first, then by
+/// number of pods; the last ones first if that makes too many. Each is needed. Empty if there are none, or
+/// more than [`MOST_JOBS`]. All members count with the request of the first one without a place.
+pub(crate) fn choose(session: &Session<'_>, question: &EndingQuestion<'_>) -> Vec<JobId> {
+    let mut order = candidates(session, question.job);
+    let chosen = choose_in(session, question, &order);
+    if chosen.len() <= MOST_JOBS {
+        return chosen;
+    }
+    order.reverse();
+    let chosen = choose_in(session, question, &order);
+    if chosen.len() <= MOST_JOBS { chosen } else { Vec::new() }
+}
+
+/// Takes jobs in this order until they suffice, and then, from the last to the first, leaves out those
+/// that are not needed.
+fn choose_in(
+    session: &Session<'_>,
+    question: &EndingQuestion<'_>,
+    order: &[JobId],
+) -> Vec<JobId> {
+    let Some(mut room) = FreedRoom::of(session, question) else { return Vec::new() };
+    let mut chosen: Vec<JobId> = Vec::new();
+    for &job in order {
+        if room.suffices() {
+            break;
+        }
+        if room.is_changed_by(job) {
+            room.change(job, true);
+            chosen.push(job);
+        }
+    }
+    if !room.suffices() {
+        return Vec::new();
+    }
+    for at in (0..chosen.len()).rev() {
+        room.change(chosen[at], false);
+        match room.suffices() {
+            true => drop(chosen.remove(at)),
+            false => room.change(chosen[at], true),
+        }
+    }
+    chosen
+}
+
+/// Returns the other jobs that hold nodes, in the order in which they are chosen.
+fn candidates(session: &Session<'_>, asked: JobId) -> Vec<JobId> {
+    let own = &session.jobs[asked].key.namespace;
+    let count_pods_on_nodes = |job: &JobId| {
+        let row = &session.jobs[*job];
+        let n_pods = row.tasks.iter().filter(|&&task| holds_node(session, task)).count();
+        (*job != asked && !row.bare && 0 < n_pods).then_some(n_pods)
+    };
+    let jobs = session.view().cluster.jobs_by_key();
+    let mut found: Vec<(bool, usize, JobId)> = jobs
+        .filter_map(|job| Some((session.jobs[job].key.namespace != *own, count_pods_on_nodes(&job)?, job)))
+        .collect();
+    // The jobs are in the order of their names and the sort is stable.
+    found.sort_by_key(|&(is_other, n_pods, _)| (is_other, n_pods));
+    found.into_iter().map(|(_, _, job)| job).collect()
+}
+
+/// True if the end of the pod would free room. The room of a terminating pod counts as free already.
+fn holds_node(session: &SessionState<'_>, task: TaskId) -> bool {
+    let row = &session.tasks[task];
+    let is_over = row.status.is_terminated() || row.status == TaskStatus::Releasing;
+    row.node.is_some() && !is_over && !matches!(row.status, TaskStatus::Pipelined)
+}
+
+/// The room on eligible nodes and below the limit, with what chosen jobs would leave.
+struct FreedRoom<'a> {
+    session: &'a SessionState<'a>,
+    request: &'a Resource,
+    free: BTreeMap<NodeId, Resource>,
+    /// Number of pods with this request that fit on these nodes together.
+    n_fit: i128,
+    /// Pods that must fit.
+    n_needed: i128,
+    /// The queue whose jobs count against the limit, and what is too much of each resource.
+    over_limit: Option<(QueueId, Vec<(Dim, i128)>)>,
+}
+
+impl<'a> FreedRoom<'a> {
+    /// Returns `None` if the limit is not that of the own queue.
+    fn of(session: &'a SessionState<'a>, question: &EndingQuestion<'_>) -> Option<Self> {
+        let request = session.request(question.refusals.task);
+        let eligible = question.refusals.eligible().into_iter();
+        let fits = |node: &NodeId| request.fits(&session.nodes[*node].allocatable);
+        let free = eligible.filter(fits).map(|node| (node, session.nodes[node].future_idle()));
+        let free: BTreeMap<NodeId, Resource> = free.collect();
+        let n_fit: i128 = free.values().map(|free| n_pods_in(free, request)).sum();
+        let queue = session.jobs[question.job].queue;
+        let over_limit = match question.limit {
+            None => None,
+            Some(QueueLimit { owner: LimitOwner::Queue(name), amounts })
+                if *name == session.queues[queue].name =>
+            {
+                let over = amounts.iter().map(|it| {
+                    (it.dim, i128::from(it.used) + i128::from(it.asked) - i128::from(it.limit))
+                });
+                Some((queue, over.collect()))
+            }
+            Some(_) => return None,
+        };
+        let n_needed = question.n_needed as i128;
+        Some(Self { session, request, free, n_fit, n_needed, over_limit })
+    }
+
+    fn suffices(&self) -> bool {
+        let over = self.over_limit.iter().flat_map(|(_, over)| over);
+        self.n_needed <= self.n_fit && over.into_iter().all(|(_, over)| *over <= 0)
+    }
+
+    /// True if the end of the job leaves something that counts.
+    fn is_changed_by(&self, job: JobId) -> bool {
+        let row = &self.session.jobs[job];
+        let is_of_queue = self.over_limit.as_ref().is_some_and(|(queue, _)| *queue == row.queue);
+        is_of_queue || self.tasks_of(job).any(|(node, _)| self.free.contains_key(&node))
+    }
+
+    fn tasks_of(&self, job: JobId) -> impl Iterator<Item = (NodeId, TaskId)> + use<'a> {
+        let session = self.session;
+        let tasks = session.jobs[job].tasks.iter().copied();
+        tasks
+            .filter(|&task| holds_node(session, task))
+            .filter_map(|task| Some((session.tasks[task].node?, task)))
+    }
+
+    /// Adds what the job holds to what is free, or takes it away again.
+    fn change(&mut self, job: JobId, is_ended: bool) {
+        let queue = self.session.jobs[job].queue;
+        for (node, task) in self.tasks_of(job) {
+            let held = self.session.request(task);
+            if let Some(free) = self.free.get_mut(&node) {
+                self.n_fit -= n_pods_in(free, self.request);
+                if is_ended { free.add(held) } else { free.sub(held) }
+                self.n_fit += n_pods_in(free, self.request);
+            }
+            if let Some((limited, over)) = &mut self.over_limit
+                && *limited == queue
+            {
+                for (dim, over) in over {
+                    *over += if is_ended { -held.exact(*dim) } else { held.exact(*dim) };
+                }
+            }
+        }
+    }
+}
+
+/// Returns for how many pods with this request there is room.
+fn n_pods_in(free: &Resource, request: &Resource) -> i128 {
+    let dims = request.dims().filter(|&dim| 0 < request.get(dim));
+    dims.map(|dim| free.exact(dim).max(0) / request.exact(dim)).min().unwrap_or(0)
+}
