@@ -112,8 +112,16 @@ impl Twin {
         self.handle.changed();
     }
 
-    /// Repeats what the engine did, and compares what came of it.
     fn follow(&mut self, batch: EngineBatch) {
+        self.follow_by(batch, EngineBatch::repeat);
+    }
+
+    /// Repeats what the engine did, and compares what came of it.
+    fn follow_by(
+        &mut self,
+        batch: EngineBatch,
+        repeat: impl FnOnce(EngineBatch, &mut Engine) -> RepeatedBatch,
+    ) {
         self.progress.took(batch.events.len());
         self.meter.metrics.answers_backlog(self.progress.n_waiting());
         let Some(engine) = &mut self.engine else { return };
@@ -123,7 +131,7 @@ impl Twin {
         let minute = now_micros.div_euclid(MINUTE_MICROS);
         self.timeline.learn(engine.cluster(), &batch.events, now_micros);
         let start = Instant::now();
-        let Ok(repeated) = catch_unwind(AssertUnwindSafe(|| batch.repeat(engine))) else {
+        let Ok(repeated) = catch_unwind(AssertUnwindSafe(|| repeat(batch, engine))) else {
             return self.give_up(GiveUp::Panic);
         };
         let RepeatedBatch { digest, effects, report } = repeated;
@@ -288,6 +296,7 @@ impl Twin {
             engine.share();
         }
         let engine = &*engine;
+        let now_micros = engine.last_micros();
         let copied = || AnswerView::new(engine, report, source);
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
@@ -311,20 +320,32 @@ impl Twin {
                 return;
             }
         };
-        let answered = catch_unwind(AssertUnwindSafe(|| {
-            let document = view.answer(engine, &self.timeline, &question)?;
+        let answered = self.ask(&question, |view, engine, timeline| {
+            let document = view.answer(engine, timeline, &question)?;
             Ok(Answered { document, names: view.names() })
-        }));
-        let answered = answered.unwrap_or_else(|_| {
-            // What the question was asked of may be half changed.
-            self.view = None;
-            Err(Problem::failed(log_panic(&question)))
         });
         if let Some((job, start)) = self.view.as_mut().and_then(AnswerView::take_told) {
-            self.timeline.told(&job, &start, engine.last_micros());
+            self.timeline.told(&job, &start, now_micros);
         }
         // Whoever has asked may be gone.
         drop(reply.send(answered));
+    }
+
+    /// Asks the state. A question that panics is answered by 500.
+    fn ask(
+        &mut self,
+        question: &Question,
+        ask: impl FnOnce(&mut AnswerView, &Engine, &Timeline) -> Result<Answered, Problem>,
+    ) -> Result<Answered, Problem> {
+        let (Some(engine), Some(view)) = (&self.engine, &mut self.view) else {
+            return Err(Problem::unavailable("the first cycle is not over"));
+        };
+        let answered = catch_unwind(AssertUnwindSafe(|| ask(view, engine, &self.timeline)));
+        answered.unwrap_or_else(|_| {
+            // What the question was asked of may be half changed.
+            self.view = None;
+            Err(Problem::failed(log_panic(question)))
+        })
     }
 }
 
@@ -443,6 +464,37 @@ mod tests {
         assert!(progress.is_following());
         twin.take(batch(nothing()));
         assert!(handle.revision().is_ok(), "{:?}", handle.revision());
+    }
+
+    #[test]
+    fn ans_60_a_question_that_panics_is_answered_and_the_next_one_too() {
+        let (mut twin, handle, progress) = following();
+        twin.take(batch(nothing()));
+        twin.count_waiting();
+        assert!(twin.view.is_some());
+        let problem = twin.ask(&Question::Summary, |_, _, _| panic!("of the test")).err().unwrap();
+        assert!(problem.code == 500 && problem.message.contains("answer "), "{problem:?}");
+        assert!(twin.view.is_none(), "another copy is asked");
+        twin.is_uncounted = true;
+        twin.count_waiting();
+        let answered = twin.ask(&Question::Summary, |view, engine, timeline| {
+            let document = view.answer(engine, timeline, &Question::Summary)?;
+            Ok(Answered { document, names: view.names() })
+        });
+        assert!(answered.is_ok() && handle.revision().is_ok() && progress.is_following());
+    }
+
+    #[test]
+    fn ans_60_a_twin_that_panics_is_given_up() {
+        let (mut twin, handle, progress) = following();
+        let TwinInput::Batch(batch) = batch(nothing()) else { panic!() };
+        twin.follow_by(batch, |_, _| panic!("of the test"));
+        assert_eq!(handle.revision().unwrap_err().code, 503);
+        assert!(!progress.is_following());
+        let exported = twin.meter.metrics.encode();
+        assert!(exported.contains("volcano_answers_given_up_total{cause=\"panic\"} 1"), "{exported}");
+        start(&mut twin, &progress);
+        assert!(progress.is_following());
     }
 
     #[tokio::test]

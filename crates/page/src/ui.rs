@@ -389,6 +389,16 @@ mod tests {
         assert!(["lit-html.LICENSE", "uPlot.LICENSE"].iter().all(|name| listed.contains(*name)));
     }
 
+    /// So nobody has to be asked whether they prefer reduced motion.
+    #[test]
+    fn ans_89_nothing_moves_by_itself() {
+        for file in SOURCE_FILES.iter().filter(|it| !it.name.starts_with("vendor/")) {
+            for moving in ["transition", "animation", "@keyframes", "smooth", "requestAnimationFrame"] {
+                assert!(!file.text.contains(moving), "{}: {moving}", file.name);
+            }
+        }
+    }
+
     #[test]
     fn ans_94_nothing_is_inline() {
         let own = SOURCE_FILES.iter().filter(|it| is_own_module(it) || it.name == INDEX_NAME);

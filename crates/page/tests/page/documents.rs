@@ -253,3 +253,26 @@ async fn ans_71_each_route_has_a_tag_is_compressed_and_takes_one_method() {
         assert_eq!(compressed.headers["content-encoding"], "gzip", "{path}");
     }
 }
+
+#[tokio::test]
+async fn ans_34_pages_of_a_line_do_not_overlap_and_leave_none_out() {
+    const N_JOBS: usize = 10_000;
+    let jobs: String = (0..N_JOBS).map(|number| format!("job ml/j{number:05} queue=q\n")).collect();
+    let page = Page::of(Source(Ok(Mutex::new(view(&format!("node n cpu=1\nqueue q\n{jobs}"))))));
+    let mut seen = Vec::new();
+    let mut limit = 1;
+    while seen.len() < N_JOBS {
+        let path = format!("queues/q/line?offset={}&limit={limit}", seen.len());
+        let part = page.get("admin", &path).await.json();
+        let items = part["items"].as_array().unwrap();
+        assert_eq!(items.len(), limit.min(N_JOBS - seen.len()), "{path}");
+        seen.extend(items.iter().map(|it| it["job"].as_str().unwrap().to_owned()));
+        limit = (limit * 3).min(900);
+    }
+    // All were created at once, so their names decide.
+    assert!(seen.is_sorted(), "in the order in which they are served");
+    seen.dedup();
+    assert_eq!(seen.len(), N_JOBS);
+    let behind = page.get("admin", "queues/q/line?offset=10000").await.json();
+    assert_eq!(behind["items"].as_array().map(Vec::len), Some(0));
+}

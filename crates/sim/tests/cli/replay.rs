@@ -122,6 +122,51 @@ fn ans_105_the_last_cycle_with_another_configuration() {
     assert_eq!((missing.code, missing.stderr.contains("/nowhere.conf: ")), (1, true));
 }
 
+/// By hand: on `a` three of four cpus would be used, on `b` one of four.
+#[test]
+fn ans_105_other_weights_choose_another_node() {
+    let folder = folder("replay_weights");
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let conf = |least: u32, most: u32| {
+        format!(
+            "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n  \
+             - name: predicates\n  - name: nodeorder\n    arguments: {{leastrequested.weight: {least}, \
+             mostrequested.weight: {most}, balancedresource.weight: 0}}\n"
+        )
+    };
+    let (spread, pack) = (write("spread.conf", &conf(1, 0)), write("pack.conf", &conf(0, 1)));
+    let node = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\nstatus: {{allocatable: {{cpu: \"4\", \
+             memory: 8Gi, pods: \"9\"}}}}\n---\n"
+        )
+    };
+    let pod = |name: &str, cpu: u32, more: &str, phase: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  schedulerName: volcano\n{more}  \
+             containers: [{{name: c, image: i, resources: {{requests: {{cpu: \"{cpu}\"}}}}}}]\nstatus: {{phase: \
+             {phase}}}\n---\n"
+        )
+    };
+    let used = pod("used", 2, "  nodeName: a\n", "Running");
+    let text = [node("a"), node("b"), used, pod("new", 1, "", "Pending")].concat();
+    let (cluster, bundle) = (write("cluster.yaml", &text), folder.join("bundle.tar.gz"));
+    let bundle = bundle.to_str().unwrap();
+    let flags = ["run", "--cycles", "2", "--scheduler-conf", &spread, "--bundle", bundle];
+    let called = vcsim(&[&flags[..], &[&cluster]].concat());
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let said = |conf: &str| {
+        let out = vcsim(&["replay", "--until", "1", "--conf", conf, bundle]).stdout;
+        out.split_once("with the other configuration").unwrap().1.to_owned()
+    };
+    assert_eq!(said(&pack), ":\n- bind default/new to b\n+ bind default/new to a\n");
+    assert_eq!(said(&spread), ": the same\n");
+}
+
 #[test]
 fn ans_16_what_is_no_bundle_is_refused() {
     let path = bundle("replay_refused");
