@@ -492,7 +492,10 @@ mod tests {
         assert_eq!(handle.revision().unwrap_err().code, 503);
         assert!(!progress.is_following());
         let exported = twin.meter.metrics.encode();
-        assert!(exported.contains("volcano_answers_given_up_total{cause=\"panic\"} 1"), "{exported}");
+        assert!(
+            exported.contains("volcano_answers_given_up_total{cause=\"panic\"} 1"),
+            "{exported}"
+        );
         start(&mut twin, &progress);
         assert!(progress.is_following());
     }

@@ -90,11 +90,7 @@ pub(crate) fn choose(session: &Session<'_>, question: &EndingQuestion<'_>) -> Ve
 
 /// Takes jobs in this order until they suffice, and then, from the last to the first, leaves out those
 /// that are not needed.
-fn choose_in(
-    session: &Session<'_>,
-    question: &EndingQuestion<'_>,
-    order: &[JobId],
-) -> Vec<JobId> {
+fn choose_in(session: &Session<'_>, question: &EndingQuestion<'_>, order: &[JobId]) -> Vec<JobId> {
     let Some(mut room) = FreedRoom::of(session, question) else { return Vec::new() };
     let mut chosen: Vec<JobId> = Vec::new();
     for &job in order {
@@ -128,9 +124,11 @@ fn candidates(session: &Session<'_>, asked: JobId) -> Vec<JobId> {
         (*job != asked && !row.bare && 0 < n_pods).then_some(n_pods)
     };
     let jobs = session.view().cluster.jobs_by_key();
-    let mut found: Vec<(bool, usize, JobId)> = jobs
-        .filter_map(|job| Some((session.jobs[job].key.namespace != *own, count_pods_on_nodes(&job)?, job)))
-        .collect();
+    let ranked = jobs.filter_map(|job| {
+        let is_other = session.jobs[job].key.namespace != *own;
+        Some((is_other, count_pods_on_nodes(&job)?, job))
+    });
+    let mut found: Vec<(bool, usize, JobId)> = ranked.collect();
     // The jobs are in the order of their names and the sort is stable.
     found.sort_by_key(|&(is_other, n_pods, _)| (is_other, n_pods));
     found.into_iter().map(|(_, _, job)| job).collect()
@@ -209,7 +207,10 @@ impl<'a> FreedRoom<'a> {
             let held = self.session.request(task);
             if let Some(free) = self.free.get_mut(&node) {
                 self.n_fit -= n_pods_in(free, self.request);
-                if is_ended { free.add(held) } else { free.sub(held) }
+                match is_ended {
+                    true => free.add(held),
+                    false => free.sub(held),
+                }
                 self.n_fit += n_pods_in(free, self.request);
             }
             if let Some((limited, over)) = &mut self.over_limit

@@ -45,7 +45,8 @@ impl Feeds {
             true => &clients.volcano,
             false => &clients.core,
         };
-        let source = ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &clients.restores);
+        let source =
+            ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &clients.restores);
         let pod_group_cache = S::WRITTEN_WHOLE.then(|| clients.pod_group_cache.clone());
         let to = (observer.clone(), clients.failures.clone());
         self.tasks.spawn(feed(source, pod_group_cache, inbox.clone(), to));

@@ -393,7 +393,9 @@ mod tests {
     #[test]
     fn ans_89_nothing_moves_by_itself() {
         for file in SOURCE_FILES.iter().filter(|it| !it.name.starts_with("vendor/")) {
-            for moving in ["transition", "animation", "@keyframes", "smooth", "requestAnimationFrame"] {
+            for moving in
+                ["transition", "animation", "@keyframes", "smooth", "requestAnimationFrame"]
+            {
                 assert!(!file.text.contains(moving), "{}: {moving}", file.name);
             }
         }

@@ -175,7 +175,8 @@ fn unwritten_nomination(key: &ObjectKey, pod: &Value, nomination: &Nomination) -
         Nomination::Clear => None,
     };
     let written = pod["status"]["nominatedNodeName"].as_str().filter(|node| !node.is_empty());
-    (written != node).then(|| format!("I11: pod {key} is nominated to {written:?}, not to {node:?}"))
+    (written != node)
+        .then(|| format!("I11: pod {key} is nominated to {written:?}, not to {node:?}"))
 }
 
 /// Returns the plain evaluator with all that the scheduler reads.
