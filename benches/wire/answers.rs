@@ -107,7 +107,7 @@ fn answering() -> anyhow::Result<(Vec<String>, Client)> {
     Ok((flags.into(), Client::new(access)))
 }
 
-/// Creates the gangs that are asked about, with pods of so many CPUs.
+/// Creates the gangs that the questions are about. Each pod requests `cpus` CPUs.
 async fn create_asked(client: &Client, context: &Context, cpus: u32) -> anyhow::Result<()> {
     let (prefix, cpu) = ("asked".to_owned(), cpus.to_string());
     let asked = Workload { gangs: ASKED, size: 10, prefix, cpu, ..Workload::default() };

@@ -16,6 +16,12 @@ pub(crate) fn positive(amounts: &Resource, dims: &Dims) -> Vec<(String, String)>
     shown.map(|dim| (dims.name(dim).to_owned(), quantity(amounts.get(dim), dim, dims))).collect()
 }
 
+/// Returns the number of pods with this request for which these free amounts suffice.
+pub(crate) fn n_pods_in(free: &Resource, request: &Resource) -> i128 {
+    let dims = request.dims().filter(|&dim| 0 < request.get(dim));
+    dims.map(|dim| free.exact(dim).max(0) / request.exact(dim)).min().unwrap_or(0)
+}
+
 /// Returns `1 pod`, `2 pods`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

@@ -8,6 +8,7 @@ use vc_framework::{LimitOwner, QueueLimit, Session, SessionState};
 use vc_model::{Cluster, JobId, NodeId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
+use crate::amounts::n_pods_in;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
@@ -21,7 +22,7 @@ const MOST_JOBS: usize = 8;
 pub(crate) fn end_jobs(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
     let suffices = |jobs: &[JobId]| {
         let mut copy = fork.copy();
-        jobs.iter().for_each(|&job| end(copy.cluster_mut(), job));
+        jobs.iter().for_each(|&job| end_job(copy.cluster_mut(), job));
         is_placed(&mut copy, question)
     };
     let mut jobs = question.ending.clone();
@@ -52,8 +53,8 @@ pub(crate) fn end_jobs(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy
     })
 }
 
-/// Ends the pods of a job that have nodes.
-fn end(cluster: &mut Cluster, job: JobId) {
+/// Ends the pods of a job that have nodes, successfully.
+pub(crate) fn end_job(cluster: &mut Cluster, job: JobId) {
     let tasks = cluster.jobs[job].tasks.clone();
     for &task in tasks.iter() {
         let row = &cluster.tasks[task];
@@ -222,10 +223,4 @@ impl<'a> FreedRoom<'a> {
             }
         }
     }
-}
-
-/// Returns for how many pods with this request there is room.
-fn n_pods_in(free: &Resource, request: &Resource) -> i128 {
-    let dims = request.dims().filter(|&dim| 0 < request.get(dim));
-    dims.map(|dim| free.exact(dim).max(0) / request.exact(dim)).min().unwrap_or(0)
 }

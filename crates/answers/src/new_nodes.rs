@@ -9,6 +9,7 @@ use vc_framework::Session;
 use vc_model::{ClusterEvent, Labels, NodeId, NodeRecord, Taint};
 use vc_resource::{Dims, Resource};
 
+use crate::amounts::n_pods_in;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
@@ -55,9 +56,7 @@ pub(crate) fn shapes(session: &Session<'_>, refusals: &NodeRefusals) -> Vec<Node
 
 /// Returns for how many pods with this request an empty node has room, at least 1.
 fn whole_pods(request: &Resource, allocatable: &Resource) -> usize {
-    let dims = request.dims().filter(|&dim| 0 < request.get(dim));
-    let whole = dims.map(|dim| allocatable.exact(dim) / request.exact(dim));
-    usize::try_from(whole.min().unwrap_or(1)).unwrap_or(1).max(1)
+    usize::try_from(n_pods_in(allocatable, request)).unwrap_or(1).max(1)
 }
 
 /// What equal nodes have in common.

@@ -5,7 +5,7 @@ use vc_framework::SessionState;
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Dims, Resource};
 
-use crate::amounts::quantity_of;
+use crate::amounts::{n_pods_in, quantity_of};
 use crate::code::WaitCode;
 use crate::explanation::{RefusedNodes, ShortResource};
 use crate::nodes::NodeRefusals;
@@ -156,9 +156,7 @@ impl<'a> EligibleNode<'a> {
     fn of(session: &'a SessionState<'_>, request: &Resource, node: NodeId) -> Self {
         let row = &session.nodes[node];
         let free = row.future_idle();
-        let dims = session.dims.in_report_order().iter().filter(|&&dim| 0 < request.get(dim));
-        let whole = dims.map(|&dim| free.exact(dim).max(0) / request.exact(dim));
-        let n_pods = whole.min().unwrap_or(0);
+        let n_pods = n_pods_in(&free, request);
         Self { free, allocatable: &row.allocatable, n_pods }
     }
 }

@@ -137,8 +137,8 @@ impl EvictionHolds {
 
     /// Ends the hold of a job that found no place although none of its victims remains. A victim
     /// remains while it terminates, and while its refused eviction pauses; after the pause it is a
-    /// running pod like any other. After a restart the victims are unknown; then no pod may terminate
-    /// on the planned nodes. Returns true if it ended.
+    /// running pod like any other. After a restart the victims are unknown: the hold then ends when no
+    /// pod terminates on the planned nodes. Returns true if the hold has ended.
     pub fn end_unless_victims_remain(&mut self, cluster: &Cluster, job: JobId) -> bool {
         let key = &cluster.jobs[job].key;
         let remains = |uid: &Arc<str>| {

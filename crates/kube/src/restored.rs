@@ -10,9 +10,9 @@ use vc_model::ObjectKey;
 use crate::slim::Slim;
 use crate::source::{ListPage, ObjectChange, SourceError, escaped, list};
 
-/// Tells the sources of all kinds what one of them, or the election, has noticed: the server was restored.
-/// A kind whose own watch shows nothing of it has to be listed again, too, for writes that came after the
-/// backup are lost.
+/// Tells the sources of all kinds that one of them, or the election, has noticed a restore of the server. All
+/// kinds are listed again, because writes that came after the backup are lost, also those of a kind whose own
+/// watch shows nothing of the restore.
 #[derive(Clone, Debug)]
 pub(crate) struct RestoreNotices(watch::Sender<()>);
 

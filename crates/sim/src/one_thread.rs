@@ -34,7 +34,8 @@ pub(crate) fn simulate<T>(simulation: impl AsyncFnOnce() -> T) -> io::Result<T> 
     Ok(runtime.block_on(LocalSet::new().run_until(simulation)))
 }
 
-/// Runs a part of a leader to its end. A part that never waits is ended, for the clock could not move on beside it.
+/// Runs one part of a leader, such as its writer, until it ends. A part that never waits is stopped, because the
+/// simulated clock moves on only while all parts wait.
 /// A part whose process has crashed is not polled any more.
 async fn run_part(part: impl Future<Output = ()>, crash: &PlannedCrash) {
     let mut part = pin!(part);

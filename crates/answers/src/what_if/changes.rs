@@ -15,6 +15,7 @@ use super::question::{
     WhatIfError,
 };
 use super::run::{GonePod, SupposedRun, group_of};
+use crate::ended_jobs::end_job;
 use crate::subject::{SubjectKind, SubjectQuery, find_subject};
 
 /// A label with the name of its node.
@@ -263,15 +264,8 @@ fn finish(
     for (at, key) in jobs.iter().enumerate() {
         let cluster = run.cluster();
         let job = job_of(cluster, key).map_err(|text| (format!("finish.jobs[{at}]"), text))?;
-        let row = &cluster.jobs[job];
-        notes.jobs.insert(row.key.clone());
-        let has_node = |task: &TaskId| {
-            let task = &cluster.tasks[*task];
-            task.node.is_some() && !task.status.is_terminated()
-        };
-        let ending: Vec<TaskId> = row.tasks.iter().copied().filter(has_node).collect();
-        let end = |cluster: &mut Cluster| ending.iter().for_each(|&task| cluster.end_pod(task));
-        run.engine_mut().suppose(end);
+        notes.jobs.insert(cluster.jobs[job].key.clone());
+        run.engine_mut().suppose(|cluster| end_job(cluster, job));
     }
     Ok(())
 }

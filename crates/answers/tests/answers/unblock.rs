@@ -253,7 +253,7 @@ fn ans_35_jobs_to_end_are_small_ones_of_the_own_namespace() {
     ]);
     // The smallest one leaves room for one of two.
     assert_eq!(asks(four + asked), ["you: end ml/k0 and ml/k1"]);
-    // A job of the own namespace is preferred, and it is enough.
+    // Either job would do, and the one of the own namespace is named, although it has more pods.
     let others = running(&["a/k0\n task a cpu=4 @a running", "ml/k1\n task a cpu=2 x2 @b running"]);
     assert_eq!(asks(others + asked), ["you: end ml/k1"]);
     let others = running(&["a/k0\n task a cpu=4 @a running", "a/k1\n task a cpu=2 x2 @b running"]);

@@ -197,7 +197,7 @@ fn fast__memo_given_up_without_a_word_is_tried() {
     assert_eq!(cache_stats(&mut settled(&chart(), &text)).n_gave_up, 0, "pods with terms");
 }
 
-/// A shape is kept as long as a gang has it.
+/// The cache keeps the outcome of a shape as long as a gang of this shape fails.
 #[test]
 fn fast__memo_shapes_of_gangs_that_are_gone_are_dropped() {
     let n_kept = |world: &World| world.engine.table_sizes().unwrap()["cache.gang_outcomes"];

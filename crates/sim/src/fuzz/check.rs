@@ -104,9 +104,9 @@ fn is_waiting(pod: &Value) -> bool {
     !is_placed(pod) && pod["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// Returns, one text each: the binds and evictions that the plain evaluator still decides on these objects (I4,
-/// I11), the statuses and conditions that it would write, and the pods that wait without a condition. There is
-/// none of them when the story has come to rest.
+/// Returns one text for each violation of I4 and I11 at rest: a bind or eviction that the plain evaluator still
+/// decides on these objects, a status, condition or nomination that it would write, and a pod that waits without
+/// a condition.
 pub(super) fn settled(store: &Store, config: &Config, now_micros: i64) -> Vec<String> {
     let mut simulation = plain_simulation(store, config, now_micros);
     let mut faults = Vec::new();

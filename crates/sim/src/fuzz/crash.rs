@@ -18,7 +18,7 @@ const MOST_WRITES: u64 = 20;
 pub(crate) enum CrashPoint {
     /// A part of the leader is about to go on after an await.
     Await,
-    /// A write was sent, and the server does not have it yet.
+    /// A write has left the process, and has not reached the server.
     Sent,
     /// The server has done a write, and the answer was not sent yet.
     Done,
@@ -88,7 +88,8 @@ impl PlannedCrash {
         self.0.has_crashed.notified().await;
     }
 
-    /// Counts that the process has come to a point. Returns false if it crashes there, or has crashed.
+    /// Records that the work of the process has reached this point. Returns false if the process crashes there,
+    /// or has crashed before.
     pub(crate) fn passes(&self, point: CrashPoint) -> bool {
         let mut plan = self.lock();
         if let CrashPlan::At(crash) = &mut *plan

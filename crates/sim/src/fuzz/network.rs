@@ -70,8 +70,8 @@ pub(super) enum Refused {
     Write(RefusedWrite),
 }
 
-/// Counts that a write of a process has come to a point. Waits for ever if the process has crashed. Writes of
-/// the Lease do not count, as they would be most of them.
+/// Reports to the planned crash that a write of the process has reached this point. Never returns if the process
+/// has crashed. Writes of the Lease are left out, because most writes would be such.
 async fn pass(crash: &PlannedCrash, sent: &SentWrite, point: CrashPoint) {
     if !sent.path.contains("/leases") && !crash.passes(point) {
         std::future::pending::<()>().await;

@@ -182,7 +182,7 @@ impl OutsideEvent {
         }
     }
 
-    /// Draws a crash at a point, or a slow server.
+    /// Returns a random event: mostly a crash at a point of the work, else minutes with a slow server.
     pub(super) fn drawn_crash_or_slowness(rng: &mut Rng) -> Self {
         match rng.happens(800) {
             true => Self::CrashAt(Crash::drawn(rng)),

@@ -88,7 +88,7 @@ impl SchedulerProcess {
         }
     }
 
-    /// Plans a crash of its present life. `None`: none.
+    /// Plans a crash of the running process. `None` cancels the plan.
     pub(super) fn plan_crash(&self, crash: Option<Crash>) {
         self.setup.crash.plan(crash);
     }
