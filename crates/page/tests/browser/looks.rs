@@ -220,7 +220,7 @@ pub(crate) async fn keep_texts_text(chromium: &Chromium) {
         assert!(shown.iter().any(|it| it.starts_with(STRANGE_TEXT)), "{selector}: {shown:?}");
     }
     let shown = tab.main_text().await;
-    assert_eq!(shown.matches(STRANGE_TEXT).count(), 10, "{shown}");
+    assert_eq!(shown.matches(STRANGE_TEXT).count(), 11, "{shown}");
     expect_no_markup(&tab, "texts").await;
     tab.expect_quiet(&served.origin(), &[]).await;
     tab.close().await;

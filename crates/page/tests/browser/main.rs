@@ -74,6 +74,7 @@ fn parts(chromium: &Chromium) -> Vec<Part<'_>> {
         history::show_evictions_with_their_certificates,
         job::show_explanations,
         what_if::try_a_remedy,
+        what_if::wait_when_there_are_too_many,
         what_if::fill_in_the_form,
         what_if::send_wrong_documents,
         rights::ask_for_a_token,

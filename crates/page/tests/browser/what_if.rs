@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::chromium::Chromium;
 use crate::expected::{result, row, rows, text};
 use crate::served::Served;
-use crate::tab::Tab;
+use crate::tab::{Tab, wait_until};
 
 const TRAIN: &str = "/namespaces/ml/explanations/train?when=true";
 
@@ -50,7 +50,29 @@ pub(crate) async fn try_a_remedy(chromium: &Chromium) {
             assert_eq!(rows(&answer["placed"]).len(), 2, "{answer}");
         }
     }
-    tab.expect_quiet(&served.origin(), &[]).await;
+    tab.expect_quiet(&served.origin(), &["status of 429"]).await;
+    tab.close().await;
+}
+
+pub(crate) async fn wait_when_there_are_too_many(chromium: &Chromium) {
+    let served = Served::open().await;
+    let tab = Tab::open(&chromium.browser).await;
+    tab.goto(&served.page("#/jobs/ml/train")).await;
+    tab.wait_for_view("Job ml/train").await;
+    let n_answered = |code| served.state.n_answered("/whatifs", code);
+    for n_before in 0..20 {
+        tab.click("Try: 1 more node like g1").await;
+        wait_until("an answer", || n_answered(200) == n_before + 1).await;
+        tab.wait("the end of the trial", "!document.querySelector('button[aria-disabled=true]')")
+            .await;
+        if 0 < n_answered(429) {
+            break;
+        }
+    }
+    assert!(0 < n_answered(429), "so many what-ifs are not too many");
+    let shown = tab.texts(".result").await;
+    assert!(matches!(&*shown, [shown] if shown.contains(" placed, ")), "{shown:?}");
+    tab.expect_quiet(&served.origin(), &["status of 429"]).await;
     tab.close().await;
 }
 
