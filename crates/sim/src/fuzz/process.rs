@@ -52,6 +52,8 @@ pub(super) struct SchedulerProcess {
     setup: ProcessSetup,
     n_starts: u64,
     running: Option<RunningProcess>,
+    /// The life that was told to end last. It may crash before it has.
+    ending: Option<JoinHandle<()>>,
 }
 
 struct RunningProcess {
@@ -62,7 +64,7 @@ struct RunningProcess {
 
 impl SchedulerProcess {
     pub(super) fn new(setup: ProcessSetup) -> Self {
-        Self { setup, n_starts: 0, running: None }
+        Self { setup, n_starts: 0, running: None, ending: None }
     }
 
     /// Starts it, unless it runs. Whenever it ends by itself, it is started again.
@@ -72,6 +74,7 @@ impl SchedulerProcess {
         }
         self.n_starts += 1;
         // A crash that was planned for the life before does not end this one.
+        self.setup.crash.plan(None);
         self.setup.crash = PlannedCrash::default();
         let name = format!("{}.{}", self.setup.name, self.n_starts);
         let (stop, stopped) = watch::channel(());
@@ -82,9 +85,11 @@ impl SchedulerProcess {
 
     /// Ends it at whatever point it is.
     pub(super) fn crash(&mut self) {
-        if let Some(running) = self.running.take() {
+        let running = self.running.take().map(|running| running.supervisor);
+        let ending = self.ending.take().filter(|ending| !ending.is_finished());
+        if let Some(life) = running.or(ending) {
             self.setup.trace.say(format_args!("{}: crash", self.setup.name));
-            running.supervisor.abort();
+            life.abort();
         }
     }
 
@@ -101,7 +106,7 @@ impl SchedulerProcess {
     /// Tells it to end (SIGTERM). What it has decided is written before.
     pub(super) fn stop(&mut self) {
         // It ends by itself; a process that is started meanwhile is another one.
-        drop(self.running.take());
+        self.ending = self.running.take().map(|running| running.supervisor);
     }
 
     /// Rewrites its configuration file.

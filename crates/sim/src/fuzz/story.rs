@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use super::config_file::ConfigFile;
@@ -29,6 +30,8 @@ const DOWN: Duration = Duration::from_secs(3);
 const UNSEEN: Duration = Duration::from_secs(600);
 /// How long a leader may take to see a bind of the leader before.
 const LATE_BIND_UNSEEN: Duration = Duration::from_secs(60);
+/// How long a pod stays whose node does not exist.
+const ORPHANED: Duration = Duration::from_secs(40);
 /// Number of scheduler processes, of which one leads.
 const PROCESSES: [&str; 2] = ["a", "b"];
 
@@ -82,6 +85,8 @@ pub(super) struct Story {
     processes: Vec<SchedulerProcess>,
     /// What is to be done to which process, and when.
     later: Vec<(Instant, usize, LaterAction)>,
+    /// UIDs of pods that were bound to a node which did not exist, and when they are deleted.
+    orphans: Vec<(Instant, Value)>,
     pub(super) findings: Arc<Findings>,
     pods: Subscription,
     /// When a pod changed last.
@@ -124,6 +129,7 @@ impl Story {
             network,
             trace,
             later: Vec::new(),
+            orphans: Vec::new(),
             findings,
             pods,
             pod_changed: Instant::now(),
@@ -224,12 +230,17 @@ impl Story {
     /// violated.
     pub(super) async fn until(&mut self, end: Instant) -> bool {
         loop {
-            let next = self.later.iter().map(|(at, _, _)| *at).fold(end, Instant::min);
+            let orphans = self.orphans.iter().map(|(at, _)| *at);
+            let next = self.later.iter().map(|(at, _, _)| *at).chain(orphans);
+            let next = next.fold(end, Instant::min);
             let is_over = tokio::select! {
                 biased;
                 events = self.pods.next() => {
                     match events {
-                        Ok(events) => self.make_evicted_again(&events),
+                        Ok(events) => {
+                            self.make_evicted_again(&events);
+                            self.note_orphans(&events);
+                        }
                         Err(_) => self.pods = self.world.store.subscribe(&PODS),
                     }
                     self.pod_changed = Instant::now();
@@ -267,6 +278,15 @@ impl Story {
         }
     }
 
+    /// A bind that arrives after its node has gone makes an orphan.
+    fn note_orphans(&mut self, events: &[Arc<Event>]) {
+        let changed = events.iter().filter(|event| event.change != Change::Deleted);
+        let pods = changed.map(|event| &event.object.value);
+        let orphans = pods.filter(|pod| self.world.is_orphan(pod));
+        let due = Instant::now() + ORPHANED;
+        self.orphans.extend(orphans.map(|pod| (due, pod["metadata"]["uid"].clone())));
+    }
+
     /// I1, but for nodes that were filled by processes that could not know better: the server had begun
     /// anew, or a bind of the leader before came late.
     fn check_room(&mut self) {
@@ -294,6 +314,11 @@ impl Story {
             match action {
                 LaterAction::Start => self.processes[process].start(),
                 LaterAction::Configure(text) => self.processes[process].configure(text),
+            }
+        }
+        for (_, uid) in self.orphans.extract_if(.., |(at, _)| *at <= now) {
+            if let Err(refused) = self.world.collect_orphan(&uid) {
+                self.violations.push(format!("the garbage collector is refused: {refused}"));
             }
         }
     }

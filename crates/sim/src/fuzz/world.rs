@@ -176,6 +176,24 @@ impl World {
         self.store.create(&NODES, &node).map(drop)
     }
 
+    /// True if the pod has a node that does not exist.
+    pub(super) fn is_orphan(&self, pod: &Value) -> bool {
+        let node = pod["spec"]["nodeName"].as_str();
+        node.is_some_and(|node| self.store.get(&NODES, "", node).is_none())
+    }
+
+    /// Deletes a pod whose node does not exist, as the garbage collector of pods does.
+    ///
+    /// # Errors
+    /// The deletion is refused, which is a fault of this module.
+    pub(super) fn collect_orphan(&mut self, uid: &Value) -> Result<(), Refused> {
+        let pods = self.store.list(&PODS, None).objects;
+        let is_it =
+            |pod: &&Arc<Object>| pod.value["metadata"]["uid"] == *uid && self.is_orphan(&pod.value);
+        let found = pods.iter().find(is_it);
+        found.map_or(Ok(()), |pod| self.delete_by_force(pod))
+    }
+
     /// The node goes, and its pods with it.
     fn lose_node(&mut self, nth: u64) -> Result<Option<Arc<Object>>, Refused> {
         let Some(node) = self.pick(&NODES, nth) else { return Ok(None) };

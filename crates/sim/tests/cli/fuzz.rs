@@ -30,6 +30,22 @@ fn stories_that_violated_something_once_violate_nothing() {
     assert!(out.starts_with("9 stories from seed 6, 0 with a violation: "), "{out}");
 }
 
+/// The same with stories of one minute.
+const KEPT_MINUTES: [(u64, &str); 3] = [
+    (633065, "I6: no watch showed a restore, and pods were known that did not exist"),
+    (655897, "I2: the simulation left a pod on a node that was gone before its bind came"),
+    (660853, "I11: the simulation let a process live on that crashed while it ended"),
+];
+
+#[test]
+fn stories_of_a_minute_that_violated_something_once_violate_nothing() {
+    let seeds: Vec<String> = KEPT_MINUTES.iter().map(|(seed, _)| seed.to_string()).collect();
+    let called = vcsim(&["fuzz", "--minutes", "1", "--seeds", &seeds.join(",")]);
+    let Called { code, stdout: out, .. } = called;
+    assert_eq!(code, 0, "{out}\nthese once violated: {KEPT_MINUTES:?}");
+    assert!(out.starts_with("3 stories from seed 633065, 0 with a violation: "), "{out}");
+}
+
 /// I8: byte by byte, whatever else runs beside it.
 #[test]
 fn i8_a_seed_gives_the_same_story_again() {
