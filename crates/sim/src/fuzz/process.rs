@@ -114,9 +114,11 @@ impl SchedulerProcess {
         self.setup.config.write(text);
     }
 
-    /// Sets its clock.
-    pub(super) fn set_clock(&self, ahead_seconds: i64) {
-        self.setup.ahead_micros.store(ahead_seconds * 1_000_000, Ordering::Relaxed);
+    /// Sets its clock. Returns how far it was set back.
+    pub(super) fn set_clock(&self, ahead_seconds: i64) -> Duration {
+        let ahead = ahead_seconds * 1_000_000;
+        let before = self.setup.ahead_micros.swap(ahead, Ordering::Relaxed);
+        Duration::from_micros(u64::try_from(before - ahead).unwrap_or(0))
     }
 }
 

@@ -13,7 +13,7 @@ use super::story::Story;
 use super::{check, configs, view};
 
 /// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
-/// minutes at most.
+/// minutes at most, by a clock that may have been set back.
 const STILL: Duration = Duration::from_secs(330);
 /// After so long without faults a story must have come to rest.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
@@ -26,12 +26,13 @@ impl Story {
     /// Waits until no pod changes any more. False: something is violated, or there is no rest.
     pub(super) async fn rest(&mut self) -> bool {
         self.pod_changed = Instant::now();
-        let last = Instant::now() + LONGEST_REST;
+        let last = Instant::now() + LONGEST_REST + 2 * self.clock_set_back;
+        let still = STILL + self.clock_set_back;
         loop {
-            if !self.until(self.pod_changed + STILL).await {
+            if !self.until(self.pod_changed + still).await {
                 return false;
             }
-            if self.pod_changed + STILL <= Instant::now() {
+            if self.pod_changed + still <= Instant::now() {
                 return true;
             }
             if last < Instant::now() {

@@ -91,6 +91,8 @@ pub(super) struct Story {
     pods: Subscription,
     /// When a pod changed last.
     pub(super) pod_changed: Instant,
+    /// The farthest that the clock of a process was set back.
+    pub(super) clock_set_back: Duration,
     /// Until then nodes may be filled by processes that do not know that the server began anew.
     unseen_until: Instant,
     /// Nodes that got a bind of the leader before, and until when the leader may not know of it.
@@ -133,6 +135,7 @@ impl Story {
             findings,
             pods,
             pod_changed: Instant::now(),
+            clock_set_back: Duration::ZERO,
             unseen_until: Instant::now(),
             late_binds: BTreeMap::new(),
             overfull: BTreeSet::new(),
@@ -181,7 +184,8 @@ impl Story {
                 self.network.refuse(Refused::Write(*write), time(seconds));
             }
             OutsideEvent::SetClock { process, seconds } => {
-                self.processes[*process].set_clock(*seconds);
+                let back = self.processes[*process].set_clock(*seconds);
+                self.clock_set_back = self.clock_set_back.max(back);
             }
             OutsideEvent::Configure { text, after } => {
                 let now = Instant::now();
