@@ -25,6 +25,9 @@ use crate::meter::Meter;
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
 const MINUTE_MICROS: i64 = 60_000_000;
 
+/// So many events may wait for the twin while it answers: an answer takes time, in which more come.
+const MOST_BEHIND: usize = 20_000;
+
 /// What the thread owns.
 pub(super) struct Twin {
     handle: AnswerHandle,
@@ -286,6 +289,11 @@ impl Twin {
             return self.waiting_for_copy.push_back(question);
         }
         let TwinQuestion { question, asked, reply } = question;
+        let n_waiting = self.progress.n_waiting();
+        if MOST_BEHIND < n_waiting {
+            let problem = Problem::unavailable(format!("busy: {n_waiting} changes wait"));
+            return drop(reply.send(Err(problem)));
+        }
         let behind = self.behind_millis(asked);
         let (Some(engine), Some(report)) = (&mut self.engine, &self.report) else {
             let problem = Problem::unavailable("the first cycle is not over");
@@ -391,200 +399,4 @@ impl GiveUp {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-
-    use vc_engine::{Config, CycleTime, EngineOptions};
-    use vc_kube::TwinFeed;
-    use vc_model::ClusterEvent;
-    use vc_page::{AnswerSource, Document};
-
-    use super::*;
-
-    /// A twin that follows an engine, with what both sides know.
-    fn following() -> (Twin, AnswerHandle, Arc<TwinProgress>) {
-        following_with(channel().0)
-    }
-
-    fn following_with(copy_worker: Sender<CopyWork>) -> (Twin, AnswerHandle, Arc<TwinProgress>) {
-        let progress = Arc::new(TwinProgress::default());
-        let handle = AnswerHandle::default();
-        let mut twin = Twin::new(
-            handle.clone(),
-            progress.clone(),
-            Arc::default(),
-            copy_worker,
-            History::new(0),
-        );
-        start(&mut twin, &progress);
-        (twin, handle, progress)
-    }
-
-    /// Gives the twin the state of a new engine.
-    fn start(twin: &mut Twin, progress: &Arc<TwinProgress>) {
-        let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
-        let (sender, receiver) = channel();
-        let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
-        feed.start(&engine);
-        receiver.try_iter().for_each(|input| twin.take(input));
-    }
-
-    fn batch(digest: u64) -> TwinInput {
-        let kind = BatchKind::Cycle;
-        let events = vec![ClusterEvent::NodeDeleted { name: "n".into() }];
-        TwinInput::Batch(EngineBatch { kind, events, now: CycleTime { unix_micros: 1 }, digest })
-    }
-
-    fn nothing() -> u64 {
-        EffectDigest::default().value()
-    }
-
-    #[test]
-    fn ans_57_a_twin_that_decides_otherwise_is_given_up() {
-        let (mut twin, handle, progress) = following();
-        assert!(handle.revision().is_err(), "no cycle is over yet");
-        twin.take(batch(nothing()));
-        assert!(handle.revision().is_ok() && progress.is_following());
-        twin.take(batch(nothing() + 1));
-        let problem = handle.revision().unwrap_err();
-        assert!(problem.message.ends_with("decided otherwise than the scheduler"), "{problem:?}");
-        assert!(!progress.is_following());
-        let exported = twin.meter.metrics.encode();
-        for line in [
-            "volcano_answers_divergences_total 1",
-            "volcano_answers_given_up_total{cause=\"divergence\"} 1",
-        ] {
-            assert!(exported.contains(line), "{line}");
-        }
-        // What was sent before it was known changes nothing.
-        twin.take(batch(nothing()));
-        assert!(handle.revision().is_err());
-        // The next one begins with the state of the engine.
-        start(&mut twin, &progress);
-        assert!(progress.is_following());
-        twin.take(batch(nothing()));
-        assert!(handle.revision().is_ok(), "{:?}", handle.revision());
-    }
-
-    #[test]
-    fn ans_60_a_question_that_panics_is_answered_and_the_next_one_too() {
-        let (mut twin, handle, progress) = following();
-        twin.take(batch(nothing()));
-        twin.count_waiting();
-        assert!(twin.view.is_some());
-        let problem = twin.ask(&Question::Summary, |_, _, _| panic!("of the test")).err().unwrap();
-        assert!(problem.code == 500 && problem.message.contains("answer "), "{problem:?}");
-        assert!(twin.view.is_none(), "another copy is asked");
-        twin.is_uncounted = true;
-        twin.count_waiting();
-        let answered = twin.ask(&Question::Summary, |view, engine, timeline| {
-            let document = view.answer(engine, timeline, &Question::Summary)?;
-            Ok(Answered { document, names: view.names() })
-        });
-        assert!(answered.is_ok() && handle.revision().is_ok() && progress.is_following());
-    }
-
-    #[test]
-    fn ans_60_a_twin_that_panics_is_given_up() {
-        let (mut twin, handle, progress) = following();
-        let TwinInput::Batch(batch) = batch(nothing()) else { panic!() };
-        twin.follow_by(batch, |_, _| panic!("of the test"));
-        assert_eq!(handle.revision().unwrap_err().code, 503);
-        assert!(!progress.is_following());
-        let exported = twin.meter.metrics.encode();
-        assert!(
-            exported.contains("volcano_answers_given_up_total{cause=\"panic\"} 1"),
-            "{exported}"
-        );
-        start(&mut twin, &progress);
-        assert!(progress.is_following());
-    }
-
-    #[tokio::test]
-    async fn ans_58_questions_are_answered_between_two_batches() {
-        let (mut twin, _handle, _progress) = following();
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let asked = std::time::Instant::now();
-        twin.answer(TwinQuestion { question: Question::Queues, asked, reply });
-        assert_eq!(answer.await.unwrap().unwrap_err().code, 503, "no cycle is over yet");
-        twin.take(batch(nothing()));
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        twin.answer(TwinQuestion { question: Question::Summary, asked, reply });
-        let Document::Summary(summary) = answer.await.unwrap().unwrap().document else { panic!() };
-        assert_eq!((summary.as_of.cycle, summary.content.nodes), (1, 0));
-        assert!(twin.view.is_some(), "the copy is kept until something changes");
-        twin.take(batch(nothing()));
-        assert!(twin.view.is_none());
-    }
-
-    #[tokio::test]
-    async fn ans_100_a_bundle_holds_what_the_twin_was_given() {
-        let (copy_worker, work) = channel();
-        let (mut twin, _handle, progress) = following_with(copy_worker);
-        twin.history = History::new(1 << 20);
-        let engine = Engine::new(EngineOptions::default(), &Config::default()).0;
-        twin.take(TwinInput::Start(Box::new(engine)));
-        assert!(progress.is_following());
-        twin.take(batch(nothing()));
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let question = Question::Bundle { n_cycles: None };
-        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
-        let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
-        let thread = std::thread::spawn(move || {
-            super::super::copies::run(&work, &to_twin, &Meter::default());
-        });
-        let Some(TwinMessage::Stored(stored)) = from_thread.recv().await else { panic!() };
-        twin.stored(stored);
-        assert!(matches!(from_thread.recv().await, Some(TwinMessage::CopyAnswered)));
-        let bundle = |document| {
-            let Document::Bundle(file) = document else { panic!() };
-            vc_bundle::Bundle::read(&*file.contents).unwrap()
-        };
-        let early = bundle(answer.await.unwrap().unwrap().document);
-        let range = |it: &vc_bundle::Bundle| (it.manifest().first_cycle, it.manifest().last_cycle);
-        assert_eq!(range(&early), (1, 1), "the state of its moment, as none was stored yet");
-        for name in ["conf/1.yaml", "explanations.json", "metrics.txt"] {
-            assert!(early.file(name).is_some_and(|file| !file.is_empty()), "{name}");
-        }
-        twin.answer_next();
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let question = Question::Bundle { n_cycles: None };
-        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
-        let later = bundle(answer.await.unwrap().unwrap().document);
-        assert_eq!(range(&later), (0, 1));
-        let mut replay = vc_bundle::Replay::new(&later, None).unwrap();
-        assert!(replay.step().unwrap().is_same && replay.step().is_none());
-        drop(twin);
-        thread.join().unwrap();
-    }
-
-    #[tokio::test]
-    async fn ans_58_changes_are_supposed_on_another_thread_one_copy_at_a_time() {
-        let (copy_worker, work) = channel();
-        let (mut twin, _handle, _progress) = following_with(copy_worker);
-        twin.take(batch(nothing()));
-        let mut replies = Vec::new();
-        for _ in 0..2 {
-            let (reply, answer) = tokio::sync::oneshot::channel();
-            let question = Question::WhatIf(Box::default());
-            twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
-            replies.push(answer);
-        }
-        assert_eq!(twin.waiting_for_copy.len(), 1, "the second one waits");
-        let (to_twin, mut from_thread) = tokio::sync::mpsc::unbounded_channel();
-        let thread = std::thread::spawn(move || {
-            super::super::copies::run(&work, &to_twin, &Meter::default());
-        });
-        // The twin follows on meanwhile.
-        twin.take(batch(nothing()));
-        for (waiting, reply) in [0, 0].into_iter().zip(replies) {
-            let answered = reply.await.unwrap().unwrap();
-            assert!(matches!(answered.document, Document::WhatIf(_)));
-            assert!(matches!(from_thread.recv().await, Some(TwinMessage::CopyAnswered)));
-            twin.answer_next();
-            assert_eq!(twin.waiting_for_copy.len(), waiting);
-        }
-        drop(twin);
-        thread.join().unwrap();
-    }
-}
+mod tests;

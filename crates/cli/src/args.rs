@@ -42,19 +42,17 @@ pub(crate) struct Arguments {
     /// server.
     #[arg(long, value_name = "URL", global = true)]
     server: Option<String>,
-    /// Service of the answers.
-    #[arg(
-        long,
-        value_name = "NAMESPACE/NAME",
-        default_value = "volcano-system/vc-scheduler-answers",
-        value_parser = service,
-        global = true
-    )]
-    service: (String, String),
+    /// Service of the answers; absent: volcano-system/vc-scheduler-answers, else one with its label, else
+    /// as with --local.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
+    pub(crate) service: Option<(String, String)>,
     /// ServiceAccount whose rights are used where the kubeconfig has a client certificate and no token;
     /// absent: that of the Service, with `-admin` behind its name.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
     service_account: Option<(String, String)>,
+    /// Tell who was asked.
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
     /// CA of --server.
     #[arg(long, value_name = "FILE", global = true)]
     certificate_authority: Option<PathBuf>,
@@ -226,6 +224,28 @@ impl Arguments {
             authority: self.certificate_authority.clone(),
             is_insecure: self.insecure_skip_tls_verify,
         }
+    }
+
+    /// Returns who is asked, for people.
+    pub(crate) fn place(&self) -> String {
+        let (namespace, name) = match (&self.server, &self.service) {
+            (Some(server), _) => return server.clone(),
+            (None, Some((namespace, name))) => (&**namespace, &**name),
+            (None, None) => vc_kube::DEFAULT_SERVICE,
+        };
+        format!("Service {namespace}/{name}")
+    }
+
+    /// True if another way may be gone where nobody answers: no place is given, and the question can be asked
+    /// again.
+    pub(crate) fn has_other_ways(&self) -> bool {
+        let is_once = match &self.verb {
+            Verb::Why { watch, .. } => *watch,
+            // Standard input is read once.
+            Verb::WhatIf(words) => words.filename.iter().any(|file| file.as_os_str() == "-"),
+            _ => false,
+        };
+        self.server.is_none() && self.service.is_none() && !is_once
     }
 
     pub(crate) fn wants_exit_code(&self) -> bool {

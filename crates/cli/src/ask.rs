@@ -1,6 +1,6 @@
 //! Questions to the scheduler that runs. Specification: answers.md 13 (ANS-88).
 
-use vc_kube::AnswersClient;
+use vc_kube::{AnswersClient, AnswersError};
 use vc_page::{
     CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
     QueueJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
@@ -16,19 +16,31 @@ use crate::watch::watch;
 use crate::what_if::{self, WhatIfRequest};
 use crate::{bundle, ui};
 
-/// Asks, and prints the answer.
-///
-/// # Errors
-/// There is no answer; the text says why.
-pub(crate) fn ask(arguments: &Arguments) -> Result<Answer, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    runtime.block_on(answer(arguments))
+/// Why a question to a scheduler has no answer.
+pub(crate) struct AskFailure {
+    pub(crate) text: String,
+    /// True if nobody was reached who answers.
+    pub(crate) is_unreached: bool,
 }
 
-async fn answer(arguments: &Arguments) -> Result<Answer, String> {
-    let client = AnswersClient::new(&arguments.access()).await;
-    let client = client.map_err(|error| error.to_string())?;
+impl From<String> for AskFailure {
+    fn from(text: String) -> Self {
+        Self { text, is_unreached: false }
+    }
+}
+
+impl From<AnswersError> for AskFailure {
+    fn from(error: AnswersError) -> Self {
+        Self { text: error.to_string(), is_unreached: error.is_unreached() }
+    }
+}
+
+/// Asks a scheduler, and prints the answer.
+///
+/// # Errors
+/// There is no answer.
+pub(crate) async fn ask(arguments: &Arguments) -> Result<Answer, AskFailure> {
+    let client = AnswersClient::new(&arguments.access()).await?;
     let namespace = match (&arguments.namespace, arguments.all_namespaces) {
         (_, true) => None,
         (Some(namespace), false) => Some(namespace.as_str()),
@@ -36,24 +48,27 @@ async fn answer(arguments: &Arguments) -> Result<Answer, String> {
     };
     let output = arguments.output;
     if let Verb::Ui { port } = &arguments.verb {
-        return ui::serve(client, *port).await.map(|()| Answer::default());
+        ui::serve(client, *port).await?;
+        return Ok(Answer::default());
     }
     if let Verb::Bundle { cycles, file } = &arguments.verb {
-        return bundle::save(&client, file.as_deref(), *cycles).await.map(|()| Answer::default());
+        bundle::save(&client, file.as_deref(), *cycles).await?;
+        return Ok(Answer::default());
     }
     if let Verb::WhatIf(words) = &arguments.verb {
         let WhatIfRequest { path, body } = what_if::request(words, namespace)?;
-        let text = client.post(&path, body).await.map_err(|error| error.to_string())?;
-        let result = show(output, &text, what_if_text);
-        return result.map(|it: WhatIfResultJson| Answer::unplaced(!it.unplaced.is_empty()));
+        let text = client.post(&path, body).await?;
+        let result: WhatIfResultJson = show(output, &text, what_if_text)?;
+        return Ok(Answer::unplaced(!result.unplaced.is_empty()));
     }
     let path = path(&arguments.verb, namespace)?;
     if matches!(arguments.verb, Verb::Why { watch: true, .. }) {
         let show = |text: &str| show_answer(arguments, text).map(drop);
-        return watch(&client, &path, show).await.map(|()| Answer::default());
+        watch(&client, &path, show).await?;
+        return Ok(Answer::default());
     }
-    let text = client.get(&path).await.map_err(|error| error.to_string())?;
-    show_answer(arguments, &text)
+    let text = client.get(&path).await?;
+    Ok(show_answer(arguments, &text)?)
 }
 
 /// Prints a document as the verb wants it.

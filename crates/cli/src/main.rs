@@ -8,6 +8,7 @@ mod local;
 mod output;
 mod ui;
 mod watch;
+mod ways;
 mod what_if;
 
 use std::process::ExitCode;
@@ -48,7 +49,7 @@ fn main() -> ExitCode {
     let wants_exit_code = arguments.wants_exit_code();
     let answered = match (arguments.local, arguments.from.is_empty()) {
         (true, _) => local::ask(arguments),
-        (false, true) => ask::ask(&arguments),
+        (false, true) => ways::ask(arguments),
         (false, false) => files::ask_files(&arguments),
     };
     match answered {

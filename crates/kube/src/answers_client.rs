@@ -12,6 +12,7 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::{Client, Config};
+use serde_json::Value;
 
 use crate::answers_token::AnswersToken;
 use crate::token_file;
@@ -20,6 +21,11 @@ use crate::token_file;
 const BASE: &str = "/apis/answers.volcano.sh/v1";
 /// Where the token goes if the API server takes `Authorization` away.
 const OWN_AUTHORIZATION: &str = "x-answers-authorization";
+
+/// The Service of the chart, where its release has the default name: namespace and name.
+pub const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-scheduler-answers");
+/// Services of answers, whatever their name.
+const SERVICES: &str = "/api/v1/services?labelSelector=app.kubernetes.io/component%3Danswers";
 
 /// Where the answers are, and who asks.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +36,8 @@ pub struct AnswersAccess {
     pub context: Option<String>,
     /// URL of the port of a scheduler. `None`: the Service is asked through the API server.
     pub server: Option<String>,
-    /// Namespace and name of the Service.
-    pub service: (String, String),
+    /// Namespace and name of the Service. `None`: [`DEFAULT_SERVICE`].
+    pub service: Option<(String, String)>,
     /// Namespace and name of the ServiceAccount whose rights are used if the kubeconfig has a client
     /// certificate and no token. `None`: that of the Service, with `-admin` behind its name.
     pub service_account: Option<(String, String)>,
@@ -66,6 +72,13 @@ pub enum AnswersError {
     Refused(String),
     #[error("no answer from {place}: {error}\nhint: {hint}")]
     NoAnswer { place: String, error: String, hint: &'static str },
+}
+
+impl AnswersError {
+    /// True if nobody was reached who answers, so that another way may lead to an answer.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self, Self::NoAnswer { .. } | Self::NoAccountToken { .. })
+    }
 }
 
 /// Asks questions.
@@ -103,7 +116,8 @@ impl AnswersClient {
                 (String::new(), None, server.clone())
             }
             None => {
-                let (namespace, name) = &access.service;
+                let default = || (DEFAULT_SERVICE.0.to_owned(), DEFAULT_SERVICE.1.to_owned());
+                let (namespace, name) = access.service.clone().unwrap_or_else(default);
                 let account = || (namespace.clone(), format!("{name}-admin"));
                 let account = access.service_account.clone().unwrap_or_else(account);
                 let token = AnswersToken::new(&config, &account).await?;
@@ -199,7 +213,7 @@ impl AnswersClient {
         match error {
             kube::Error::Api(status) if !status.message.is_empty() => match status.code {
                 // Words of the API server about its own Service.
-                404 | 503 if self.token.is_some() && status.message.contains("service") => {
+                403 | 404 | 503 if self.token.is_some() && is_about_service(&status.message) => {
                     let (place, error) = (self.place.clone(), status.message.clone());
                     AnswersError::NoAnswer { place, error, hint }
                 }
@@ -211,6 +225,30 @@ impl AnswersClient {
             }
         }
     }
+}
+
+/// True for what the API server says of a Service that the user may not ask or that it cannot reach. The scheduler's own messages have no
+/// such words: names have neither spaces nor quotes.
+fn is_about_service(message: &str) -> bool {
+    message.starts_with("services \"")
+        || ["for service \"", "reach service"].iter().any(|words| message.contains(words))
+}
+
+/// Returns namespace and name of each Service with the label of the answers. Returns none if they cannot be
+/// listed.
+pub async fn find_answers_services(access: &AnswersAccess) -> Vec<(String, String)> {
+    let list = async {
+        let client = Client::try_from(kubeconfig(access).await.ok()?).ok()?;
+        let request = Request::get(SERVICES).body(Vec::new()).ok()?;
+        let mut list = client.request::<Value>(request).await.ok()?;
+        let items = list["items"].as_array_mut().map(std::mem::take)?;
+        let named = items.iter().filter_map(|service| {
+            let field = |name: &str| service["metadata"][name].as_str().map(str::to_owned);
+            Some((field("namespace")?, field("name")?))
+        });
+        Some(named.collect())
+    };
+    list.await.unwrap_or_default()
 }
 
 /// The error with its causes.

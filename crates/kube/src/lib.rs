@@ -62,7 +62,9 @@ mod wall_clock;
 mod write_queue;
 mod writer;
 
-pub use answers_client::{AnswersAccess, AnswersClient, AnswersError};
+pub use answers_client::{
+    AnswersAccess, AnswersClient, AnswersError, DEFAULT_SERVICE, find_answers_services,
+};
 pub use backlog::Backlog;
 pub use call::CallError;
 pub use client::{ClientError, Clients, ServerAccess};

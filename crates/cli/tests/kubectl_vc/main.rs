@@ -4,6 +4,8 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod ways;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
