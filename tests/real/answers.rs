@@ -1,17 +1,18 @@
 //! Who may ask: the API server reviews tokens and rights. Specification: answers.md 12.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use vc_kube::{AnswersAccess, AnswersClient};
 
 use crate::api::until;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, read_manifests};
 use crate::objects::{LABEL, gang};
 use crate::process::Scheduler;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
-const GROUP: &str = "answers.volcano.sh";
 const OTHER: &str = "answers-other";
 /// Flags of a scheduler that decides at once and answers on a free port.
 const ARGS: [&str; 4] = [
@@ -95,13 +96,37 @@ async fn grant(
     }
 }
 
-/// What the chart grants the scheduler with `answers.enabled`.
-fn reviews() -> Value {
-    json!([
-        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
-        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"],
-            "verbs": ["create"]},
-    ])
+/// The ClusterRoles of the chart with `answers.enabled`.
+struct ChartRoles(Vec<Value>);
+
+impl ChartRoles {
+    fn render(cluster: &Cluster) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let rendered = Command::new(folder.join("target/apiserver/helm"))
+            .args(["template", "vc-scheduler", "deploy/chart", "--set", "answers.enabled=true"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        assert!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
+        let file = cluster.scheduler_log().with_file_name("chart.yaml");
+        fs::write(&file, rendered.stdout).unwrap();
+        let mut roles = read_manifests(&file);
+        roles.retain(|object| object["kind"] == "ClusterRole");
+        Self(roles)
+    }
+
+    /// The rules of the role whose name ends like this.
+    fn rules(&self, end: &str) -> Value {
+        let is_it = |role: &&Value| role["metadata"]["name"].as_str().unwrap().ends_with(end);
+        self.0.iter().find(is_it).unwrap()["rules"].clone()
+    }
+
+    /// The rules by which the scheduler reviews tokens and rights.
+    fn reviews(&self) -> Value {
+        let rules = self.0.iter().filter_map(|role| role["rules"].as_array()).flatten();
+        let is_review = |rule: &&Value| rule["resources"].to_string().contains("reviews");
+        rules.filter(is_review).cloned().collect()
+    }
 }
 
 fn waits(answer: &Value) -> bool {
@@ -118,14 +143,9 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     for name in ["jo", "admin", "nobody"] {
         account(&cluster, name).await;
     }
-    let of_jo = json!([
-        {"apiGroups": [GROUP], "resources": ["explanations"], "verbs": ["get", "list"]},
-        {"apiGroups": [GROUP], "resources": ["whatifs"], "verbs": ["create"]},
-    ]);
-    grant(&cluster, ("answers", "jo"), of_jo, Some("answers")).await;
-    let all =
-        json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list", "create"]}]);
-    grant(&cluster, ("answers", "admin"), all, None).await;
+    let chart = ChartRoles::render(&cluster);
+    grant(&cluster, ("answers", "jo"), chart.rules("-answers-view"), Some("answers")).await;
+    grant(&cluster, ("answers", "admin"), chart.rules("-answers-admin"), None).await;
 
     let scheduler = Scheduler::start_with(&cluster, &[&ARGS[..], &["-v=10"]].concat()).await;
     cluster.submit("mine", 2, "100").await;
@@ -145,7 +165,7 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     let expected =
         "the API server did not review the token: the scheduler may not create tokenreviews";
     assert!(refused.starts_with(expected), "{refused}");
-    grant(&cluster, ("volcano-system", "vc-scheduler"), reviews(), None).await;
+    grant(&cluster, ("volcano-system", "vc-scheduler"), chart.reviews(), None).await;
 
     let mine = until("an explanation", async || {
         jo.get("namespaces/answers/explanations/mine").await.ok().filter(waits)
@@ -205,9 +225,9 @@ async fn revoke(cluster: &Cluster) {
 async fn ans_110_run_times_are_learned_from_pods_that_end() {
     let mut cluster = Cluster::take("learned", 1).await;
     account(&cluster, "admin").await;
-    let all = json!([{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}]);
-    grant(&cluster, ("learned", "admin"), all, None).await;
-    grant(&cluster, ("volcano-system", "vc-scheduler"), reviews(), None).await;
+    let chart = ChartRoles::render(&cluster);
+    grant(&cluster, ("learned", "admin"), chart.rules("-answers-admin"), None).await;
+    grant(&cluster, ("volcano-system", "vc-scheduler"), chart.reviews(), None).await;
     let scheduler = Scheduler::start_with(&cluster, &ARGS).await;
     for name in ["etl-28473829", "etl-28473830", "etl-28473831"] {
         for mut object in gang("learned", name, 1, "2") {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vc_engine::Fork;
 use vc_framework::Session;
 use vc_model::{ClusterEvent, Labels, NodeId, NodeRecord, Taint};
-use vc_resource::{Dims, Resource};
+use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
@@ -38,7 +38,7 @@ pub(crate) fn shapes(session: &Session<'_>, refusals: &NodeRefusals) -> Vec<Node
     for &node in &refusals.eligible() {
         let row = &session.nodes[node];
         if !row.unschedulable && request.fits(&row.allocatable) {
-            let content = NodeContent::of(&session.dims, row);
+            let content = NodeContent::of(row);
             by_content.entry(content).or_insert((0, node)).0 += 1;
         }
     }
@@ -62,18 +62,19 @@ fn whole_pods(request: &Resource, allocatable: &Resource) -> usize {
 /// What equal nodes have in common.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NodeContent {
-    allocatable: Vec<(String, String)>,
+    allocatable: Vec<(Dim, i128)>,
     labels: Labels,
     taints: Vec<Taint>,
 }
 
 impl NodeContent {
-    fn of(dims: &Dims, row: &vc_model::Node) -> Self {
+    fn of(row: &vc_model::Node) -> Self {
         let is_common =
             |(key, value): &(&Arc<str>, &Arc<str>)| ***key != *HOSTNAME && ***value != *row.name;
+        let amounts = row.allocatable.dims();
         let labels = row.labels.iter().filter(is_common);
         Self {
-            allocatable: row.allocatable.to_quantities(dims),
+            allocatable: amounts.map(|dim| (dim, row.allocatable.exact(dim))).collect(),
             labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
             taints: row.taints.clone(),
         }

@@ -178,12 +178,21 @@ fn ans_97_commands_are_inputs() {
     }
     let input = cycle(&mut engine, 0);
     history.record(&input, engine.n_cycles());
+    // The state of the second segment has the configuration.
+    let segment = history.begin(engine.n_cycles(), 10 * MINUTE);
+    history.put_checkpoint(segment, checkpoint(&engine));
     let bundle = bundle(&history.copy(), None).unwrap();
     let mut replay = Replay::new(&bundle, None).unwrap();
     assert!(replay.step().unwrap().is_same);
     assert_eq!(replay.engine().config().actions, ["allocate"]);
     assert!(replay.engine().cluster().settings.dynamic_resources);
     // Case 102: no secret is in it.
-    let inputs = bundle.file("inputs-0.cbor").unwrap();
-    assert!(!inputs.windows(6).any(|it| it == b"marker"));
+    let has = |name: &str, word: &[u8]| {
+        bundle.file(name).unwrap().windows(word.len()).any(|it| it == word)
+    };
+    let key = b"elasticsearch.password";
+    assert!(has("inputs-0.cbor", key) && has("state-1.cbor", key));
+    for name in bundle.manifest().files.keys() {
+        assert!(!has(name, b"marker"), "{name}");
+    }
 }

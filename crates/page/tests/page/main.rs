@@ -7,6 +7,7 @@ mod documents;
 mod fuzz;
 mod redaction;
 mod rights;
+mod schema;
 mod support;
 mod texts;
 mod timeline;

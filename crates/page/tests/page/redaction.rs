@@ -109,7 +109,12 @@ const DRAIN: &str = r#"{"apiVersion": "answers.volcano.sh/v1", "kind": "WhatIf",
 
 /// Returns the paths of all routes that the user may ask, each with its answer, for two clusters. Their nodes have
 /// names that are no part of a name of a job.
-async fn answers_of(user: &str) -> Vec<(String, String)> {
+pub(crate) async fn answers_of(user: &str) -> Vec<(String, String)> {
+    answers_about(CLUSTER, user).await
+}
+
+/// The same about another cluster.
+async fn answers_about(cluster: &str, user: &str) -> Vec<(String, String)> {
     let nodes =
         [("g1", "machine-1"), ("g2", "machine-2"), ("g4", "machine-4"), ("c1", "machine-c")];
     let named = |text: String, (name, other): (&str, &str)| {
@@ -118,7 +123,7 @@ async fn answers_of(user: &str) -> Vec<(String, String)> {
         })
     };
     let mut answers = Vec::new();
-    for cluster in [CLUSTER.to_owned(), format!("{CLUSTER}\n{RACKS}")] {
+    for cluster in [cluster.to_owned(), format!("{cluster}\n{RACKS}")] {
         let cluster = nodes.into_iter().fold(cluster, named);
         let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
         for route in ROUTES.iter().filter(|route| route.answer != RouteAnswer::Bundle) {
@@ -159,5 +164,35 @@ async fn ans_79_no_route_names_a_node_to_whoever_may_not_list_them() {
     for (path, text) in seen {
         let at = text.find("machine-").unwrap_or(text.len());
         assert_eq!(&text[at..], "", "{path}");
+    }
+}
+
+/// Pods of the queue `small` hold 1,111 GPUs of 4,321, and 6,000 are asked for.
+#[tokio::test]
+async fn ans_79_no_route_tells_the_numbers_of_a_queue_to_whoever_may_not_see_it() {
+    let held = " task a gpu=3 x2";
+    assert!(CLUSTER.contains("small cap.gpu=4\n") && CLUSTER.ends_with(held));
+    let cluster = CLUSTER.replace("cap.gpu=4\n", "cap.gpu=4321\n");
+    let cluster = cluster.replace(held, " task a gpu=3000 x2");
+    let holder = "node big cpu=64 gpu=9999\njob ml/holder queue=small min=1 running\n \
+        task a gpu=1111 @big running";
+    let cluster = format!("{cluster}\n{holder}");
+    let telling = |answers: &[(String, String)], number: &str| -> Vec<String> {
+        let telling = answers.iter().filter(|(_, text)| text.contains(number));
+        telling.map(|(path, _)| path.clone()).collect()
+    };
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let answers = async |user: &str| {
+        let mut answers = answers_about(&cluster, user).await;
+        // The one job that waits for the queue.
+        let path = "namespaces/ml/explanations/held".to_owned();
+        answers.push((path.clone(), page.get(user, &path).await.text));
+        answers
+    };
+    let (all, seen) = (answers("admin").await, answers("of-jobs").await);
+    // The limit, what is used, and what would have to be allowed.
+    for number in ["4321", "1111", "7111"] {
+        assert!(!telling(&all, number).is_empty(), "{number} is in no answer");
+        assert_eq!(telling(&seen, number), [""; 0], "{number}");
     }
 }

@@ -34,6 +34,30 @@ fn ans_84_the_pods_of_a_deployment_are_found_by_its_name() {
     }
 }
 
+/// Returns the documents of a file as the one object that `kubectl get -o yaml` prints.
+fn dump(path: &str) -> String {
+    let text = std::fs::read_to_string(path).unwrap();
+    let items = text.split("---\n").filter(|document| document.contains("kind: "));
+    let item = |document: &str| {
+        let lines = document.lines().filter(|line| !line.starts_with('#'));
+        let lines = lines
+            .enumerate()
+            .map(|(at, line)| format!("{}{line}\n", if at == 0 { "- " } else { "  " }));
+        lines.collect::<String>()
+    };
+    let items: String = items.map(item).collect();
+    format!("apiVersion: v1\nitems:\n{items}kind: List\nmetadata:\n  resourceVersion: \"\"\n")
+}
+
+#[test]
+fn ans_83_a_dump_of_kubectl_get_is_explained_as_the_files_are() {
+    let of_files = why(&["train"]).stdout;
+    assert!(of_files.contains("UNBLOCK"), "{of_files}");
+    let of_dump = vcsim_with_input(&["why", "--scheduler-conf", CONF, "train", "-"], &dump(TAINT));
+    assert_eq!(of_dump.stdout, of_files, "{}", of_dump.stderr);
+    assert_eq!(of_dump.code, 0);
+}
+
 #[test]
 fn ans_87_exit_codes() {
     let cases: &[(&[&str], i32)] = &[
