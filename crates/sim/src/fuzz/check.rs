@@ -223,7 +223,7 @@ pub(super) fn waits_for_others(store: &Store, group: &str) -> bool {
 }
 
 /// Returns the messages of the conditions of a pod.
-pub(super) fn messages(pod: &Value) -> impl Iterator<Item = &str> {
+fn messages(pod: &Value) -> impl Iterator<Item = &str> {
     let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     conditions.iter().filter_map(|condition| condition["message"].as_str())
 }

@@ -209,6 +209,10 @@ impl Story {
                 self.start_later(*process);
             }
             _ => {
+                if event.takes_a_node() {
+                    // It may have kept a place for a gang of which a bind was refused.
+                    self.world.broken.extend(self.network.unbound_groups());
+                }
                 if let Err(refused) = self.world.apply(event) {
                     self.violations.push(format!("the script is refused: {refused}"));
                 }

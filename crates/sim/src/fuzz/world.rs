@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::check;
 use super::outside_event::{OutsideEvent, PodState};
 use super::script::{JobSpec, NodeSize, QUEUES};
 use crate::serve::{
@@ -195,17 +194,11 @@ impl World {
         found.map_or(Ok(()), |pod| self.delete_by_force(pod))
     }
 
-    /// The node goes, and its pods with it. So do the places that it keeps for gangs while binds of them
-    /// are repeated.
+    /// The node goes, and its pods with it.
     fn lose_node(&mut self, nth: u64) -> Result<Option<Arc<Object>>, Refused> {
         let Some(node) = self.pick(&NODES, nth) else { return Ok(None) };
         self.delete(&NODES, &Key::of(&node.value))?;
         let pods = self.store.list(&PODS, None).objects;
-        let refused = format!("failed to bind to node {}:", node.name());
-        let was_refused =
-            |pod: &&Arc<Object>| check::messages(&pod.value).any(|text| text.starts_with(&refused));
-        let kept = pods.iter().filter(was_refused);
-        self.broken.extend(kept.map(|pod| group_of(&pod.value).to_owned()));
         let is_there = |pod: &&Arc<Object>| pod.value["spec"]["nodeName"] == node.name();
         pods.iter().filter(is_there).try_for_each(|pod| self.delete_pod(pod))?;
         Ok(Some(node))
