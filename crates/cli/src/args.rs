@@ -42,8 +42,8 @@ pub(crate) struct Arguments {
     /// server.
     #[arg(long, value_name = "URL", global = true)]
     server: Option<String>,
-    /// Service of the answers; absent: volcano-system/vc-scheduler-answers, else one with its label, else
-    /// as with --local.
+    /// Service of the answers; absent: volcano-system/vc-scheduler-answers, else one with its label there,
+    /// else as with --local.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
     pub(crate) service: Option<(String, String)>,
     /// ServiceAccount whose rights are used where the kubeconfig has a client certificate and no token;

@@ -1,4 +1,4 @@
-//! The ways to an answer: the Service of the chart, another one with its label, the lists of the cluster. The
+//! The ways to an answer: the Service of the chart, another one with its label beside it, the lists of the cluster. The
 //! first one that leads to an answer is taken. Specification: answers.md 13 (ANS-88).
 
 use vc_kube::{DEFAULT_SERVICE, find_answers_services};

@@ -24,8 +24,8 @@ const OWN_AUTHORIZATION: &str = "x-answers-authorization";
 
 /// The Service of the chart, where its release has the default name: namespace and name.
 pub const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-scheduler-answers");
-/// Services of answers, whatever their name.
-const SERVICES: &str = "/api/v1/services?labelSelector=app.kubernetes.io/component%3Danswers";
+/// Label of the Services of answers, as a selector.
+const SERVICE_LABEL: &str = "app.kubernetes.io/component%3Danswers";
 
 /// Where the answers are, and who asks.
 #[derive(Clone, Debug, Default)]
@@ -234,12 +234,15 @@ fn is_about_service(message: &str) -> bool {
         || ["for service \"", "reach service"].iter().any(|words| message.contains(words))
 }
 
-/// Returns namespace and name of each Service with the label of the answers. Returns none if they cannot be
-/// listed.
+/// Returns namespace and name of each Service of the namespace of [`DEFAULT_SERVICE`] that has the label of the
+/// answers. Returns none if they cannot be listed. Those of other namespaces do not count: a Service is sent the
+/// user's token, and whoever may create one in a namespace could give it the label.
 pub async fn find_answers_services(access: &AnswersAccess) -> Vec<(String, String)> {
     let list = async {
         let client = Client::try_from(kubeconfig(access).await.ok()?).ok()?;
-        let request = Request::get(SERVICES).body(Vec::new()).ok()?;
+        let (namespace, _) = DEFAULT_SERVICE;
+        let path = format!("/api/v1/namespaces/{namespace}/services?labelSelector={SERVICE_LABEL}");
+        let request = Request::get(path).body(Vec::new()).ok()?;
         let mut list = client.request::<Value>(request).await.ok()?;
         let items = list["items"].as_array_mut().map(std::mem::take)?;
         let named = items.iter().filter_map(|service| {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Path as Segments, Request};
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{Response, StatusCode};
 use axum::routing::{any, get};
 use serde_json::{Value, json};
 use vc_kube::{AnswersAccess, AnswersClient};
 
 use crate::{call, cluster, explanation, kubeconfig_of, text};
 
-/// What the Service `other/ask` answers: a code and a text.
+/// What the Service `ask` answers, in any namespace: a code and a text.
 type OtherAnswer = (u16, String);
 
 /// What the API server has beside the objects of a cluster.
@@ -59,25 +59,27 @@ async fn serve(folder: &Path, front: Front) -> PathBuf {
         Response::builder().status(code).body(Body::from(answered.into_body())).unwrap()
     };
     let Front { labelled, other } = front;
-    let list = move || async move {
-        let item = |(namespace, name): (&str, &str)| json!({"metadata": {"namespace": namespace, "name": name}});
-        let items: Vec<Value> = labelled.into_iter().map(item).collect();
+    let list = move |Segments(wanted): Segments<String>| async move {
+        let item = |(namespace, name): (&str, &str)| {
+            let metadata = json!({"namespace": namespace, "name": name});
+            json!({ "metadata": metadata })
+        };
+        let there = labelled.into_iter().filter(|(namespace, _)| *namespace == wanted);
+        let items: Vec<Value> = there.map(item).collect();
         json!({"apiVersion": "v1", "kind": "ServiceList", "items": items}).to_string()
     };
-    let proxy = move |Segments(segments): Segments<(String, String, String)>, _: HeaderMap| async move {
-        let (namespace, service, _path) = segments;
-        let (code, text) = match other.filter(|_| namespace == "other") {
+    let proxy = move |Segments(segments): Segments<(String, String, String)>| async move {
+        let (_namespace, service, _path) = segments;
+        let name = service.split(':').nth(1).unwrap();
+        let (code, text) = match other.filter(|_| name == "ask") {
             Some(other) => other,
-            None => {
-                let name = service.split(':').nth(1).unwrap();
-                status(404, &format!("services \"{name}\" not found"))
-            }
+            None => status(404, &format!("services \"{name}\" not found")),
         };
         let code = StatusCode::from_u16(code).unwrap();
         Response::builder().status(code).body(Body::from(text)).unwrap()
     };
     let routes = Router::new()
-        .route("/api/v1/services", get(list))
+        .route("/api/v1/namespaces/{namespace}/services", get(list))
         .route("/api/v1/namespaces/{namespace}/services/{name}/proxy/{*path}", any(proxy))
         .fallback(pass);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -120,20 +122,24 @@ async fn ans_88_one_way_is_gone_after_the_other() {
     let (out, said) = told(&["why", "big", "--server", "http://127.0.0.1:1"]);
     let unreached = "error: no answer from http://127.0.0.1:1: ";
     assert!(out.is_empty() && said.starts_with(unreached), "{said}");
-    // Another release has another name.
-    let front = Front { labelled: vec![("other", "ask")], other: Some((200, explanation())) };
-    let config = serve(folder.path(), front).await;
-    let called = call(&["why", "job/train", "-v"], &config);
-    let (out, said) = (text(&called.stdout), text(&called.stderr));
-    assert!(out.starts_with("ml/train (job, "), "{out}{said}");
-    assert_eq!(said, format!("{asked}Service other/ask: answers\n"));
+    // Another release has another name. A Service of any other namespace must not get the token.
+    for (namespace, answers) in [("volcano-system", true), ("other", false)] {
+        let labelled = vec![(namespace, "ask")];
+        let front = Front { labelled, other: Some((200, explanation())) };
+        let config = serve(folder.path(), front).await;
+        let called = call(&["why", "job/train", "-v"], &config);
+        let (out, said) = (text(&called.stdout), text(&called.stderr));
+        assert_eq!(out.starts_with("ml/train (job, "), answers, "{out}{said}");
+        assert_eq!(said == format!("{asked}Service {namespace}/ask: answers\n"), answers, "{said}");
+        assert_eq!(said.contains("/ask"), answers, "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ans_88_a_refusal_is_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let other = status(404, "no job, PodGroup or pod my-service");
-    let front = Front { labelled: vec![("other", "ask")], other: Some(other) };
+    let front = Front { labelled: vec![("volcano-system", "ask")], other: Some(other) };
     let config = serve(folder.path(), front).await;
     let called = call(&["why", "my-service"], &config);
     let said = text(&called.stderr);
