@@ -254,8 +254,16 @@ pub async fn find_answers_services(access: &AnswersAccess) -> Vec<(String, Strin
     list.await.unwrap_or_default()
 }
 
+/// What the API server says, or the error with its causes if it says nothing.
+pub(crate) fn in_words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        error => chain(error),
+    }
+}
+
 /// The error with its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

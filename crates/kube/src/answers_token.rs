@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tower::{BoxError, Layer, Service, ServiceExt};
 
-use crate::answers_client::{AnswersError, chain};
+use crate::answers_client::{AnswersError, in_words};
 
 /// How long a token of a ServiceAccount is valid: the least that the API server gives.
 const SECONDS: u64 = 600;
@@ -118,13 +118,10 @@ async fn of_account(
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let request = request.body(body.to_string().into_bytes());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-    let answer = client.request::<Value>(request).await.map_err(|error| {
-        let error = match error {
-            kube::Error::Api(status) => status.message.clone(),
-            error => chain(&error),
-        };
-        AnswersError::NoAccountToken { account, error }
-    })?;
+    let answer = client
+        .request::<Value>(request)
+        .await
+        .map_err(|error| AnswersError::NoAccountToken { account, error: in_words(&error) })?;
     let token = answer["status"]["token"].as_str().unwrap_or_default();
     let value = HeaderValue::from_str(&format!("Bearer {token}"));
     let mut value = value.map_err(|error| AnswersError::Token(error.to_string()))?;

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::core::Request as PageRequest;
 use serde_json::Value;
 
-use crate::answers_client::{AnswersAccess, AnswersError, chain, kubeconfig};
+use crate::answers_client::{AnswersAccess, AnswersError, in_words, kubeconfig};
 use crate::kinds::{KindSet, collections};
 
 /// Objects of one answer of a list.
@@ -53,7 +53,7 @@ impl ListedObjects {
             Err(error) => Err(error),
         };
         let values = values.map(|mut map| map["data"].take());
-        Ok((listed, values.map_err(|error| chain(&error))))
+        Ok((listed, values.map_err(|error| in_words(&error))))
     }
 
     /// Adds all objects of a kind, page by page.
@@ -88,7 +88,7 @@ impl ListedObjects {
     }
 
     fn refuse(&mut self, kind: &str, error: &kube::Error) -> Result<(), AnswersError> {
-        let text = format!("{kind}: {}", chain(error));
+        let text = format!("{kind}: {}", in_words(error));
         match error {
             kube::Error::Api(status) if !is_needed(kind) && matches!(status.code, 403 | 404) => {
                 self.refused.push(text);

@@ -22,6 +22,8 @@ struct Front {
     /// Namespaces and names of Services with the label of the answers.
     labelled: Vec<(&'static str, &'static str)>,
     other: Option<OtherAnswer>,
+    /// Path of a collection that the user may not list.
+    forbidden: Option<&'static str>,
 }
 
 fn status(code: u16, message: &str) -> OtherAnswer {
@@ -58,7 +60,7 @@ async fn serve(folder: &Path, front: Front) -> PathBuf {
         let code = answered.status();
         Response::builder().status(code).body(Body::from(answered.into_body())).unwrap()
     };
-    let Front { labelled, other } = front;
+    let Front { labelled, other, forbidden } = front;
     let list = move |Segments(wanted): Segments<String>| async move {
         let item = |(namespace, name): (&str, &str)| {
             let metadata = json!({"namespace": namespace, "name": name});
@@ -78,9 +80,14 @@ async fn serve(folder: &Path, front: Front) -> PathBuf {
         let code = StatusCode::from_u16(code).unwrap();
         Response::builder().status(code).body(Body::from(text)).unwrap()
     };
+    let refuse = async || {
+        let (_, text) = status(403, "the user may not list them");
+        (StatusCode::FORBIDDEN, text)
+    };
     let routes = Router::new()
         .route("/api/v1/namespaces/{namespace}/services", get(list))
         .route("/api/v1/namespaces/{namespace}/services/{name}/proxy/{*path}", any(proxy))
+        .route(forbidden.unwrap_or("/forbidden"), get(refuse))
         .fallback(pass);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -125,7 +132,7 @@ async fn ans_88_one_way_is_gone_after_the_other() {
     // Another release has another name. A Service of any other namespace must not get the token.
     for (namespace, answers) in [("volcano-system", true), ("other", false)] {
         let labelled = vec![(namespace, "ask")];
-        let front = Front { labelled, other: Some((200, explanation())) };
+        let front = Front { labelled, other: Some((200, explanation())), ..Front::default() };
         let config = serve(folder.path(), front).await;
         let called = call(&["why", "job/train", "-v"], &config);
         let (out, said) = (text(&called.stdout), text(&called.stderr));
@@ -139,10 +146,30 @@ async fn ans_88_one_way_is_gone_after_the_other() {
 async fn ans_88_a_refusal_is_an_answer() {
     let folder = tempfile::tempdir().unwrap();
     let other = status(404, "no job, PodGroup or pod my-service");
-    let front = Front { labelled: vec![("volcano-system", "ask")], other: Some(other) };
+    let labelled = vec![("volcano-system", "ask")];
+    let front = Front { labelled, other: Some(other), ..Front::default() };
     let config = serve(folder.path(), front).await;
     let called = call(&["why", "my-service"], &config);
     let said = text(&called.stderr);
     assert_eq!(said, "error: no job, PodGroup or pod my-service\n");
     assert_eq!(called.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_91_a_kind_that_may_not_be_listed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let forbidden = Some("/apis/policy/v1/poddisruptionbudgets");
+    let config = serve(folder.path(), Front { forbidden, ..Front::default() }).await;
+    let called = call(&["why", "big", "-n", "default", "--local"], &config);
+    let (out, said) = (text(&called.stdout), text(&called.stderr));
+    assert!(out.starts_with("default/big (PodGroup, queue default, "), "{out}{said}");
+    let named = "without PodDisruptionBudget: the user may not list them";
+    assert!(said.lines().any(|line| line.starts_with(named)), "{said}");
+    // Without nodes nothing can be said.
+    let front = Front { forbidden: Some("/api/v1/nodes"), ..Front::default() };
+    let config = serve(folder.path(), front).await;
+    let called = call(&["why", "big", "-n", "default", "--local"], &config);
+    let expected = "error: cannot list Node: the user may not list them";
+    assert!(text(&called.stderr).starts_with(expected), "{}", text(&called.stderr));
+    assert_eq!((called.status.code(), called.stdout.is_empty()), (Some(1), true));
 }
