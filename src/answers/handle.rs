@@ -144,7 +144,7 @@ impl AnswerSource for AnswerHandle {
         self.check()?;
         let n_waiting = lock(&self.0.thread).as_ref().map_or(0, |it| it.progress.n_waiting());
         if BUSY < n_waiting {
-            return Err(Problem::unavailable("busy"));
+            return Err(Problem::unavailable(format!("busy: {n_waiting} changes wait")));
         }
         let (reply, answer) = oneshot::channel();
         let question = TwinQuestion { question, asked: Instant::now(), reply };
@@ -185,6 +185,23 @@ mod tests {
         let text = refused(&handle);
         assert!(text.starts_with("answers are off since 2"), "{text}");
         assert!(text.ends_with(": too much waits"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn ans_61_nobody_is_answered_while_too_many_events_wait() {
+        let handle = AnswerHandle::default();
+        let progress = Arc::new(TwinProgress::default());
+        let (_sender, receiver) = handle.lead(progress.clone());
+        handle.serves();
+        progress.add_waiting(BUSY + 1);
+        let problem = handle.ask(Question::Queues).await.unwrap_err();
+        assert_eq!((problem.code, problem.retry_after), (503, Some(2)));
+        assert_eq!(problem.message, "busy: 20001 changes wait");
+        // One less, and the question is sent; here nobody takes it.
+        progress.took(1);
+        drop(receiver);
+        let problem = handle.ask(Question::Queues).await.unwrap_err();
+        assert_eq!(problem.message, "the process ends");
     }
 
     #[tokio::test]

@@ -25,9 +25,6 @@ use crate::meter::Meter;
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
 const MINUTE_MICROS: i64 = 60_000_000;
 
-/// So many events may wait for the twin while it answers: an answer takes time, in which more come.
-const MOST_BEHIND: usize = 20_000;
-
 /// What the thread owns.
 pub(super) struct Twin {
     handle: AnswerHandle,
@@ -289,11 +286,6 @@ impl Twin {
             return self.waiting_for_copy.push_back(question);
         }
         let TwinQuestion { question, asked, reply } = question;
-        let n_waiting = self.progress.n_waiting();
-        if MOST_BEHIND < n_waiting {
-            let problem = Problem::unavailable(format!("busy: {n_waiting} changes wait"));
-            return drop(reply.send(Err(problem)));
-        }
         let behind = self.behind_millis(asked);
         let (Some(engine), Some(report)) = (&mut self.engine, &self.report) else {
             let problem = Problem::unavailable("the first cycle is not over");

@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     /// absent: that of the Service, with `-admin` behind its name.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
     service_account: Option<(String, String)>,
-    /// Tell who was asked.
+    /// Print who was asked.
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// CA of --server.
@@ -67,15 +67,10 @@ pub(crate) struct Arguments {
     /// answers.
     #[arg(long, conflicts_with_all = ["from", "server"], global = true)]
     pub(crate) local: bool,
-    /// ConfigMap with the configuration of the scheduler, for --local.
-    #[arg(
-        long,
-        value_name = "NAMESPACE/NAME",
-        default_value = "volcano-system/volcano-scheduler-configmap",
-        value_parser = service,
-        global = true
-    )]
-    pub(crate) configmap: (String, String),
+    /// ConfigMap with the configuration of the scheduler, for --local; absent: volcano-system/vc-scheduler,
+    /// else volcano-system/volcano-scheduler-configmap.
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
+    pub(crate) configmap: Option<(String, String)>,
     /// Configuration of the scheduler for --from and --local; absent: that of the chart, or the ConfigMap.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) scheduler_conf: Option<PathBuf>,
@@ -178,6 +173,12 @@ pub(crate) struct WhatIfWords {
 }
 
 impl WhatIfWords {
+    /// True if a file cannot be read again, such as standard input.
+    fn reads_once(&self) -> bool {
+        let is_regular = |path: &PathBuf| path.metadata().is_ok_and(|it| it.is_file());
+        !self.filename.iter().chain(&self.conf).all(is_regular)
+    }
+
     /// Returns the changes of the flags, each with its flag.
     ///
     /// # Errors
@@ -236,13 +237,11 @@ impl Arguments {
         format!("Service {namespace}/{name}")
     }
 
-    /// True if another way may be gone where nobody answers: no place is given, and the question can be asked
-    /// again.
-    pub(crate) fn has_other_ways(&self) -> bool {
+    /// True if others may be asked where no scheduler is: no place is given, and the question can be asked again.
+    pub(crate) fn can_fall_back(&self) -> bool {
         let is_once = match &self.verb {
             Verb::Why { watch, .. } => *watch,
-            // Standard input is read once.
-            Verb::WhatIf(words) => words.filename.iter().any(|file| file.as_os_str() == "-"),
+            Verb::WhatIf(words) => words.reads_once(),
             _ => false,
         };
         self.server.is_none() && self.service.is_none() && !is_once

@@ -19,19 +19,19 @@ use crate::{bundle, ui};
 /// Why a question to a scheduler has no answer.
 pub(crate) struct AskFailure {
     pub(crate) text: String,
-    /// True if nobody was reached who answers.
-    pub(crate) is_unreached: bool,
+    /// True if there is no scheduler that this user could ask there.
+    pub(crate) is_not_there: bool,
 }
 
 impl From<String> for AskFailure {
     fn from(text: String) -> Self {
-        Self { text, is_unreached: false }
+        Self { text, is_not_there: false }
     }
 }
 
 impl From<AnswersError> for AskFailure {
     fn from(error: AnswersError) -> Self {
-        Self { text: error.to_string(), is_unreached: error.is_unreached() }
+        Self { text: error.to_string(), is_not_there: error.is_not_there() }
     }
 }
 
@@ -48,6 +48,12 @@ pub(crate) async fn ask(arguments: &Arguments) -> Result<Answer, AskFailure> {
     };
     let output = arguments.output;
     if let Verb::Ui { port } = &arguments.verb {
+        // Nothing of the cluster is in it. Whoever refuses it is there all the same.
+        if let Err(error) = client.get("openapi.json").await
+            && error.is_not_there()
+        {
+            return Err(error.into());
+        }
         ui::serve(client, *port).await?;
         return Ok(Answer::default());
     }

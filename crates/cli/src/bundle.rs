@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use vc_kube::AnswersClient;
 
+use crate::ask::AskFailure;
 use crate::output::print;
 
 /// Asks for the bundle and writes it. A file that exists is not overwritten.
@@ -17,14 +18,13 @@ pub(crate) async fn save(
     client: &AnswersClient,
     file: Option<&Path>,
     cycles: Option<u64>,
-) -> Result<(), String> {
+) -> Result<(), AskFailure> {
     let query = cycles.map_or_else(String::new, |cycles| format!("?cycles={cycles}"));
-    let answered = client.file(&format!("bundles/now{query}")).await;
-    let (name, contents) = answered.map_err(|error| error.to_string())?;
+    let (name, contents) = client.file(&format!("bundles/now{query}")).await?;
     if file == Some(Path::new("-")) {
         let mut out = std::io::stdout().lock();
         let written = out.write_all(&contents).and_then(|()| out.flush());
-        return written.map_err(|error| format!("standard output: {error}"));
+        return written.map_err(|error| format!("standard output: {error}").into());
     }
     // The name comes from the server: only its last part is used.
     let given = name.as_deref().and_then(|name| Path::new(name).file_name());

@@ -25,9 +25,9 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    let (namespace, name) = arguments.configmap.clone();
+    let places = arguments.configmap.clone().map_or_else(usual_config_maps, |given| vec![given]);
     let access = arguments.access();
-    let read = ListedObjects::read(&access, (&namespace, &name));
+    let read = ListedObjects::read(&access, &places);
     let (listed, conf) = runtime.block_on(read).map_err(|error| error.to_string())?;
     eprintln!("{UNKNOWN}");
     for refused in &listed.refused {
@@ -42,7 +42,7 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     arguments.from = vec![objects.path().to_owned()];
     let conf = match arguments.scheduler_conf.is_some() {
         true => None,
-        false => configuration(conf, (&namespace, &name))?,
+        false => configuration(conf, &places)?,
     };
     if let Some(conf) = &conf {
         arguments.scheduler_conf = Some(conf.path().to_owned());
@@ -50,13 +50,20 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     files::ask_files(&arguments)
 }
 
+/// Returns the ConfigMaps of this scheduler's chart and of Volcano's.
+fn usual_config_maps() -> Vec<(String, String)> {
+    let named = ["vc-scheduler", "volcano-scheduler-configmap"];
+    named.map(|name| ("volcano-system".to_owned(), name.to_owned())).to_vec()
+}
+
 /// Returns the configuration of the ConfigMap as a file. Returns `None` if there is none, which the user
 /// is told.
 fn configuration(
     values: Result<Value, String>,
-    (namespace, name): (&str, &str),
+    places: &[(String, String)],
 ) -> Result<Option<NamedTempFile>, String> {
-    let place = format!("ConfigMap {namespace}/{name}");
+    let names = places.iter().map(|(namespace, name)| format!("{namespace}/{name}"));
+    let place = format!("ConfigMap {}", names.collect::<Vec<String>>().join(" and "));
     let problem = match values {
         Ok(values) => match values["volcano-scheduler.conf"].as_str() {
             Some(text) => return file("volcano-scheduler", ".conf", text).map(Some),

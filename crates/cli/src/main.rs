@@ -3,12 +3,12 @@
 mod args;
 mod ask;
 mod bundle;
+mod fallback;
 mod files;
 mod local;
 mod output;
 mod ui;
 mod watch;
-mod ways;
 mod what_if;
 
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     let wants_exit_code = arguments.wants_exit_code();
     let answered = match (arguments.local, arguments.from.is_empty()) {
         (true, _) => local::ask(arguments),
-        (false, true) => ways::ask(arguments),
+        (false, true) => fallback::ask(arguments),
         (false, false) => files::ask_files(&arguments),
     };
     match answered {

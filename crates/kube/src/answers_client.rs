@@ -72,12 +72,19 @@ pub enum AnswersError {
     Refused(String),
     #[error("no answer from {place}: {error}\nhint: {hint}")]
     NoAnswer { place: String, error: String, hint: &'static str },
+    /// There is no such Service, or the user may not ask it.
+    #[error("no answer from {place}: {error}\nhint: {INSTALLED}")]
+    NoService { place: String, error: String },
 }
 
+/// What to do where there is no Service of answers.
+const INSTALLED: &str = "is the scheduler installed with answers.enabled? Give --service NAMESPACE/NAME or \
+    --server URL";
+
 impl AnswersError {
-    /// True if nobody was reached who answers, so that another way may lead to an answer.
-    pub fn is_unreached(&self) -> bool {
-        matches!(self, Self::NoAnswer { .. } | Self::NoAccountToken { .. })
+    /// True if there is no scheduler that this user could ask there.
+    pub fn is_not_there(&self) -> bool {
+        matches!(self, Self::NoService { .. } | Self::NoAccountToken { .. })
     }
 }
 
@@ -208,30 +215,48 @@ impl AnswersClient {
     }
 
     fn error(&self, error: kube::Error) -> AnswersError {
-        let hint = "is the scheduler installed with answers.enabled? Give --service NAMESPACE/NAME \
-            or --server URL";
+        let place = self.place.clone();
         match error {
-            kube::Error::Api(status) if !status.message.is_empty() => match status.code {
-                // Words of the API server about its own Service.
-                403 | 404 | 503 if self.token.is_some() && is_about_service(&status.message) => {
-                    let (place, error) = (self.place.clone(), status.message.clone());
-                    AnswersError::NoAnswer { place, error, hint }
+            kube::Error::Api(status) if !status.message.is_empty() => {
+                let error = status.message.clone();
+                match words_about_service(&error).filter(|_| self.token.is_some()) {
+                    Some(ServiceProblem::Unknown) => AnswersError::NoService { place, error },
+                    Some(ServiceProblem::Away) => {
+                        let hint = "no scheduler answers there now: try again in some seconds, or \
+                            ask the cluster itself with --local";
+                        AnswersError::NoAnswer { place, error, hint }
+                    }
+                    None => AnswersError::Refused(error),
                 }
-                _ => AnswersError::Refused(status.message.clone()),
-            },
+            }
             error => {
-                let (place, error) = (self.place.clone(), chain(&error));
-                AnswersError::NoAnswer { place, error, hint }
+                let error = chain(&error);
+                AnswersError::NoAnswer { place, error, hint: INSTALLED }
             }
         }
     }
 }
 
-/// True for what the API server says of a Service that the user may not ask or that it cannot reach. The scheduler's own messages have no
-/// such words: names have neither spaces nor quotes.
-fn is_about_service(message: &str) -> bool {
-    message.starts_with("services \"")
-        || ["for service \"", "reach service"].iter().any(|words| message.contains(words))
+/// Why the API server does not pass a question on.
+enum ServiceProblem {
+    /// There is no such Service, or the user may not ask it.
+    Unknown,
+    /// Nobody is behind it.
+    Away,
+}
+
+/// Reads what the API server says of its own Service. Returns `None` for the words of a scheduler.
+fn words_about_service(message: &str) -> Option<ServiceProblem> {
+    let away = [
+        "no endpoints available for service \"",
+        "no service port \"",
+        "error trying to reach service: ",
+    ];
+    match message {
+        _ if message.starts_with("services \"") => Some(ServiceProblem::Unknown),
+        _ if away.iter().any(|words| message.starts_with(words)) => Some(ServiceProblem::Away),
+        _ => None,
+    }
 }
 
 /// Returns namespace and name of each Service of the namespace of [`DEFAULT_SERVICE`] that has the label of the

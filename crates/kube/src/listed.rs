@@ -25,16 +25,16 @@ pub struct ListedObjects {
 }
 
 impl ListedObjects {
-    /// Lists the objects with the rights of the kubeconfig, and reads a ConfigMap. `conf` is namespace and
-    /// name of the ConfigMap. Returns its values, or why it cannot be read. Must be called inside a
-    /// runtime.
+    /// Lists the objects with the rights of the kubeconfig, and reads the first ConfigMap of `places` that can be
+    /// read, each given as namespace and name. Returns its values, or why the last one cannot be read. Must
+    /// be called inside a runtime.
     ///
     /// # Errors
     /// The kubeconfig cannot be used, the API server does not answer, or nodes, pods, PodGroups or queues
     /// may not be listed.
     pub async fn read(
         access: &AnswersAccess,
-        conf: (&str, &str),
+        places: &[(String, String)],
     ) -> Result<(Self, Result<Value, String>), AnswersError> {
         let config = kubeconfig(access).await?;
         let mut listed = Self { namespace: config.default_namespace.clone(), ..Self::default() };
@@ -45,15 +45,14 @@ impl ListedObjects {
                 listed.list(&client, (name, &path)).await?;
             }
         }
-        let (namespace, name) = conf;
-        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
-        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError);
-        let values = match request {
-            Ok(request) => client.request::<Value>(request).await,
-            Err(error) => Err(error),
-        };
-        let values = values.map(|mut map| map["data"].take());
-        Ok((listed, values.map_err(|error| in_words(&error))))
+        let mut values = Err("no name is given".to_owned());
+        for place in places {
+            values = config_map(&client, place).await;
+            if values.is_ok() {
+                break;
+            }
+        }
+        Ok((listed, values))
     }
 
     /// Adds all objects of a kind, page by page.
@@ -97,6 +96,17 @@ impl ListedObjects {
             _ => Err(AnswersError::Refused(format!("cannot list {text}"))),
         }
     }
+}
+
+/// Returns the values of a ConfigMap, given by namespace and name, or why it cannot be read.
+async fn config_map(
+    client: &Client,
+    (namespace, name): &(String, String),
+) -> Result<Value, String> {
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+    let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+    let values = client.request::<Value>(request).await;
+    values.map(|mut map| map["data"].take()).map_err(|error| in_words(&error))
 }
 
 /// True if nothing can be said without objects of the kind.

@@ -54,8 +54,8 @@ impl TwinProgress {
         self.is_following.store(false, Ordering::Relaxed);
     }
 
-    /// So many events are sent to the twin. Returns how many wait now.
-    pub fn sent(&self, n_events: usize) -> usize {
+    /// Adds events that were sent to the twin. Returns how many wait now.
+    pub fn add_waiting(&self, n_events: usize) -> usize {
         self.n_waiting.fetch_add(n_events, Ordering::Relaxed) + n_events
     }
 
@@ -115,7 +115,7 @@ impl TwinFeed {
     /// Sends the copy after the engine's call.
     pub(crate) fn send(&self, copy: BatchCopy, now: CycleTime) {
         let BatchCopy { kind, events, digest } = copy;
-        let n_waiting = self.progress.sent(events.len());
+        let n_waiting = self.progress.add_waiting(events.len());
         (self.send)(TwinInput::Batch(EngineBatch { kind, events, now, digest: digest.value() }));
         if self.most_events < n_waiting {
             self.stop(TwinStop::Backlog);

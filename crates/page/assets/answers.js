@@ -4,6 +4,7 @@ const MOST_ENTRIES = 80;
 const LONGEST_WAIT = 15000;
 const TOO_MANY_REQUESTS = 429;
 const MOST_REPEATS = 3;
+const LONGEST_PAUSE = 5; // seconds
 const NO_JSON = 'The answer cannot be read: it is not JSON.';
 const API_ADDRESS = new URL('../apis/answers.volcano.sh/v1', document.baseURI).href;
 
@@ -88,15 +89,16 @@ export class AnswerStore {
     return this.keep(path, found ? { document: found } : { problem: problemOf(404, 'This file has no answer to that.') });
   }
 
-  /** Sends a text. If that is too much for now, it is sent again after the time that the scheduler names. */
+  /** Sends a text. If that is too much for now, it is sent again after the time that the scheduler names, if it is short. */
   async send(path, text, repeats = MOST_REPEATS) {
     const headers = { 'Content-Type': text.trimStart().startsWith('{') ? 'application/json' : 'application/yaml' };
     const response = await this.request(path, { method: 'POST', headers, body: text });
     if (!response) return { problem: problemOf(0, 'The scheduler does not answer.') };
     if (!response.ok) {
       const problem = await problemOfResponse(response);
-      if (problem.code !== TOO_MANY_REQUESTS || !problem.retryAfter || !repeats) return { problem };
-      await new Promise((resolve) => setTimeout(resolve, Math.min(problem.retryAfter, 60) * 1000));
+      const pause = problem.code === TOO_MANY_REQUESTS ? problem.retryAfter : 0;
+      if (!pause || LONGEST_PAUSE < pause || !repeats) return { problem };
+      await new Promise((resolve) => setTimeout(resolve, pause * 1000));
       return this.send(path, text, repeats - 1);
     }
     const document = await response.json().catch(() => null);

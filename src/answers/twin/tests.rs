@@ -187,20 +187,3 @@ async fn ans_58_changes_are_supposed_on_another_thread_one_copy_at_a_time() {
     drop(twin);
     thread.join().unwrap();
 }
-
-#[tokio::test]
-async fn ans_61_nobody_is_answered_while_too_many_events_wait() {
-    let (mut twin, _handle, progress) = following();
-    twin.take(batch(nothing()));
-    progress.sent(MOST_BEHIND + 1);
-    for (n_taken, code) in [(0, Some(503)), (1, None)] {
-        progress.took(n_taken);
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let asked = Instant::now();
-        twin.answer(TwinQuestion { question: Question::Summary, asked, reply });
-        let problem = answer.await.unwrap().err();
-        assert_eq!(problem.as_ref().map(|it| it.code), code, "{problem:?}");
-        let busy = Problem::unavailable("busy: 20001 changes wait");
-        assert!(problem.is_none_or(|it| it.message == busy.message && it.retry_after == Some(2)));
-    }
-}

@@ -4,7 +4,7 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
-mod ways;
+mod fallback;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -217,7 +217,7 @@ async fn ans_88_the_service_is_asked_through_the_api_server() {
     let old = url.clone();
     let called = call(&words, &kubeconfig_of(folder.path(), "secret", &url));
     let expected = "error: no answer from Service sched/ask: no endpoints available for service \
-        \"https:ask:answers\"\nhint: is the scheduler installed with answers.enabled? ";
+        \"https:ask:answers\"\nhint: no scheduler answers there now: try again ";
     assert!(text(&called.stderr).starts_with(expected), "{}", text(&called.stderr));
     assert_eq!(called.status.code(), Some(1));
     // A user without a token: the API server would not pass the certificate on.

@@ -16,11 +16,13 @@ pub(crate) async fn name_everything(chromium: &Chromium) {
     let served = Served::open().await;
     let tab = Tab::open(&chromium.browser).await;
     tab.goto(&served.page("")).await;
+    let mut n_tables = 0;
     for &(hash, title) in VIEWS {
         tab.show(hash, title).await;
         let tree = tab.send("Accessibility.getFullAXTree", json!({})).await;
-        check_tree(tree["nodes"].as_array().unwrap(), hash);
+        n_tables += check_tree(tree["nodes"].as_array().unwrap(), hash);
     }
+    assert!(5 < n_tables, "{n_tables} tables");
     tab.expect_quiet(&served.origin(), &[]).await;
     tab.close().await;
 }
@@ -32,7 +34,8 @@ fn property<'a>(node: &'a Value, name: &str) -> &'a Value {
     found.map_or(&Value::Null, |it| &it["value"]["value"])
 }
 
-fn check_tree(nodes: &[Value], hash: &str) {
+/// Checks the names of a view. Returns the number of its tables.
+fn check_tree(nodes: &[Value], hash: &str) -> usize {
     let mut roles: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut titles, mut n_focusable) = (Vec::new(), 0);
     for node in nodes.iter().filter(|node| node["ignored"] == false) {
@@ -46,16 +49,19 @@ fn check_tree(nodes: &[Value], hash: &str) {
             n_focusable += 1;
             assert!(!name.trim().is_empty(), "{hash}: no name: {node}");
         }
-        if role == "image" || role == "img" {
-            assert!(!name.trim().is_empty(), "{hash}: a picture without name: {node}");
+        if ["image", "img", "table", "columnheader", "rowheader"].contains(&role) {
+            assert!(!name.trim().is_empty(), "{hash}: a {role} without name: {node}");
         }
     }
+    let n_of = |role: &str| roles.get(role).copied().unwrap_or(0);
+    assert!(n_of("table") <= n_of("columnheader"), "{hash}: a table without heads: {roles:?}");
     assert!(8 < n_focusable, "{hash}: {roles:?}");
     assert_eq!(titles.len(), 1, "{hash}: {titles:?}");
     for landmark in ["banner", "navigation", "main", "contentinfo"] {
         assert_eq!(roles.get(landmark), Some(&1), "{hash}: {landmark}: {roles:?}");
     }
     assert_eq!(roles.get("status"), Some(&1), "{hash}: the live region: {roles:?}");
+    n_of("table")
 }
 
 /// Presses the tab key until the element with this name has the focus.

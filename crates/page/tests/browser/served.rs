@@ -36,6 +36,8 @@ pub(crate) struct State {
     changes: Mutex<Vec<Value>>,
     /// Path of the route, and status, of each request.
     answered: Mutex<Vec<(&'static str, u16)>>,
+    /// So many of the next what-ifs are too many.
+    n_too_many: AtomicUsize,
     /// What is done to an answer before it is sent.
     alter: Mutex<Option<fn(&mut Document)>>,
 }
@@ -47,6 +49,7 @@ impl State {
             revision: AtomicUsize::new(1),
             n_asked: AtomicUsize::default(),
             changes: Mutex::default(),
+            n_too_many: AtomicUsize::default(),
             answered: Mutex::default(),
             alter: Mutex::default(),
         }
@@ -61,6 +64,11 @@ impl State {
     /// Lets this function change every answer from now on.
     pub(crate) fn alter_answers(&self, alter: fn(&mut Document)) {
         *self.alter.lock().unwrap() = Some(alter);
+    }
+
+    /// Answers so many of the next what-ifs that there are too many.
+    pub(crate) fn refuse_next(&self, n_what_ifs: usize) {
+        self.n_too_many.store(n_what_ifs, Ordering::Relaxed);
     }
 
     /// Returns how often the view was asked: requests that are answered 304 do not ask it.
@@ -93,6 +101,12 @@ impl AnswerSource for Live {
         if let Question::WhatIf(texts) = &question {
             let document = texts.document.as_ref().map(|(_, object)| &object.value);
             let changes = document.map(|it| it["spec"]["changes"].clone());
+            let left = self.0.n_too_many.load(Ordering::Relaxed);
+            if 0 < left {
+                self.0.n_too_many.store(left - 1, Ordering::Relaxed);
+                let message = "too many what-ifs".to_owned();
+                return Err(Problem { code: 429, message, retry_after: Some(1), field: None });
+            }
             self.0.changes.lock().unwrap().push(changes.unwrap_or_default());
         }
         let mut view = self.0.view.lock().unwrap();

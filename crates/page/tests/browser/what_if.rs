@@ -60,18 +60,22 @@ pub(crate) async fn wait_when_there_are_too_many(chromium: &Chromium) {
     tab.goto(&served.page("#/jobs/ml/train")).await;
     tab.wait_for_view("Job ml/train").await;
     let n_answered = |code| served.state.n_answered("/whatifs", code);
-    for n_before in 0..20 {
-        tab.click("Try: 1 more node like g1").await;
-        wait_until("an answer", || n_answered(200) == n_before + 1).await;
-        tab.wait("the end of the trial", "!document.querySelector('button[aria-disabled=true]')")
-            .await;
-        if 0 < n_answered(429) {
-            break;
-        }
-    }
-    assert!(0 < n_answered(429), "so many what-ifs are not too many");
+    let button = "dom.action('Try: 1 more node like g1')";
+    let is_disabled = format!("{button}.getAttribute('aria-disabled') === 'true'");
+    served.state.refuse_next(2);
+    tab.click("Try: 1 more node like g1").await;
+    wait_until("the first refusal", || 0 < n_answered(429)).await;
+    assert!(tab.eval::<bool>(&is_disabled).await, "it is still tried");
+    tab.wait("the end of the trial", &format!("!({is_disabled})")).await;
+    assert_eq!((n_answered(429), n_answered(200)), (2, 1));
     let shown = tab.texts(".result").await;
     assert!(matches!(&*shown, [shown] if shown.contains(" placed, ")), "{shown:?}");
+    // Whoever is refused again and again is told.
+    served.state.refuse_next(9);
+    tab.click("Try: 1 more node like g1").await;
+    tab.wait("the refusal", "dom.text(document.querySelector('.result')).includes('too many')")
+        .await;
+    assert_eq!((n_answered(429), n_answered(200)), (6, 1), "one and three repeats");
     tab.expect_quiet(&served.origin(), &["status of 429"]).await;
     tab.close().await;
 }

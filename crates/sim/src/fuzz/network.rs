@@ -197,6 +197,11 @@ impl Network {
         self.state().witness.half_bound.clone()
     }
 
+    /// A node goes.
+    pub(super) fn loses_node(&self, name: &str) {
+        self.state().witness.loses_node(name);
+    }
+
     /// Returns the PodGroups of which a bind was refused or lost.
     pub(super) fn unbound_groups(&self) -> BTreeSet<String> {
         self.state().witness.unbound.clone()

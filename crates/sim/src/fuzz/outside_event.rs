@@ -126,11 +126,6 @@ const RESOURCES: [&str; 8] =
     ["nodes", "pods", "podgroups", "queues", "priorityclasses", "binding", "status", "leases"];
 
 impl OutsideEvent {
-    /// True if a node goes.
-    pub(super) fn takes_a_node(&self) -> bool {
-        matches!(self, Self::LoseNode { .. } | Self::ReplaceNode { .. })
-    }
-
     pub(super) fn drawn(rng: &mut Rng, number: usize) -> Self {
         let nth = rng.below(1 << 20);
         let drawn = rng.below(145);

@@ -54,6 +54,8 @@ pub(super) struct SchedulerProcess {
     running: Option<RunningProcess>,
     /// The life that was told to end last. It may crash before it has.
     ending: Option<JoinHandle<()>>,
+    /// The farthest that its clock was ahead.
+    most_ahead_micros: i64,
 }
 
 struct RunningProcess {
@@ -64,7 +66,7 @@ struct RunningProcess {
 
 impl SchedulerProcess {
     pub(super) fn new(setup: ProcessSetup) -> Self {
-        Self { setup, n_starts: 0, running: None, ending: None }
+        Self { setup, n_starts: 0, running: None, ending: None, most_ahead_micros: 0 }
     }
 
     /// Starts it, unless it runs. Whenever it ends by itself, it is started again.
@@ -106,7 +108,9 @@ impl SchedulerProcess {
     /// Tells it to end (SIGTERM). What it has decided is written before.
     pub(super) fn stop(&mut self) {
         // It ends by itself; a process that is started meanwhile is another one.
-        self.ending = self.running.take().map(|running| running.supervisor);
+        if let Some(running) = self.running.take() {
+            self.ending = Some(running.supervisor);
+        }
     }
 
     /// Rewrites its configuration file.
@@ -114,11 +118,17 @@ impl SchedulerProcess {
         self.setup.config.write(text);
     }
 
-    /// Sets its clock. Returns how far it was set back.
-    pub(super) fn set_clock(&self, ahead_seconds: i64) -> Duration {
+    /// Sets its clock.
+    pub(super) fn set_clock(&mut self, ahead_seconds: i64) {
         let ahead = ahead_seconds * 1_000_000;
-        let before = self.setup.ahead_micros.swap(ahead, Ordering::Relaxed);
-        Duration::from_micros(u64::try_from(before - ahead).unwrap_or(0))
+        self.most_ahead_micros = self.most_ahead_micros.max(ahead);
+        self.setup.ahead_micros.store(ahead, Ordering::Relaxed);
+    }
+
+    /// Returns how far its clock is behind the latest time that it may have shown, at most.
+    pub(super) fn behind_itself(&self) -> Duration {
+        let behind = self.most_ahead_micros - self.setup.ahead_micros.load(Ordering::Relaxed);
+        Duration::from_micros(u64::try_from(behind).unwrap_or(0))
     }
 }
 

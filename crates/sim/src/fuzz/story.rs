@@ -82,7 +82,7 @@ pub(super) struct Story {
     begin: Instant,
     pub(super) network: Network,
     pub(super) world: World,
-    processes: Vec<SchedulerProcess>,
+    pub(super) processes: Vec<SchedulerProcess>,
     /// What is to be done to which process, and when.
     later: Vec<(Instant, usize, LaterAction)>,
     /// UIDs of pods that were bound to a node which did not exist, and when they are deleted.
@@ -91,8 +91,6 @@ pub(super) struct Story {
     pods: Subscription,
     /// When a pod changed last.
     pub(super) pod_changed: Instant,
-    /// The farthest that the clock of a process was set back.
-    pub(super) clock_set_back: Duration,
     /// Until then nodes may be filled by processes that do not know that the server began anew.
     unseen_until: Instant,
     /// Nodes that got a bind of the leader before, and until when the leader may not know of it.
@@ -135,7 +133,6 @@ impl Story {
             findings,
             pods,
             pod_changed: Instant::now(),
-            clock_set_back: Duration::ZERO,
             unseen_until: Instant::now(),
             late_binds: BTreeMap::new(),
             overfull: BTreeSet::new(),
@@ -184,8 +181,7 @@ impl Story {
                 self.network.refuse(Refused::Write(*write), time(seconds));
             }
             OutsideEvent::SetClock { process, seconds } => {
-                let back = self.processes[*process].set_clock(*seconds);
-                self.clock_set_back = self.clock_set_back.max(back);
+                self.processes[*process].set_clock(*seconds);
             }
             OutsideEvent::Configure { text, after } => {
                 let now = Instant::now();
@@ -209,9 +205,8 @@ impl Story {
                 self.start_later(*process);
             }
             _ => {
-                if event.takes_a_node() {
-                    // It may have kept a place for a gang of which a bind was refused.
-                    self.world.broken.extend(self.network.unbound_groups());
+                if let Some(node) = self.world.node_that_goes(event) {
+                    self.network.loses_node(node.name());
                 }
                 if let Err(refused) = self.world.apply(event) {
                     self.violations.push(format!("the script is refused: {refused}"));

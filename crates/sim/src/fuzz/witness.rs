@@ -53,6 +53,9 @@ pub(super) struct Witness {
     pub(super) evicted: BTreeSet<String>,
     /// PodGroups of which a bind was refused or lost.
     pub(super) unbound: BTreeSet<String>,
+    /// PodGroup and node of each bind that was refused or lost, and not repeated with success since, by the UID of
+    /// the pod.
+    refused_binds: BTreeMap<String, (String, String)>,
     /// PodGroups that a leader before has left half bound, as with it went what it knew of their places,
     /// or that were refused room while a bind was repeated.
     pub(super) half_bound: BTreeSet<String>,
@@ -166,6 +169,7 @@ impl Witness {
             lives: BTreeMap::new(),
             evicted: BTreeSet::new(),
             unbound: BTreeSet::new(),
+            refused_binds: BTreeMap::new(),
             half_bound: BTreeSet::new(),
             late_binds: BTreeSet::new(),
             n_evictions: 0,
@@ -295,9 +299,17 @@ impl Witness {
 
     /// A write was refused, or was lost before the server had it.
     pub(super) fn not_done(&mut self, write: &SentWrite) {
-        if write.is_bind() {
+        if let Some(node) = write.chosen_node() {
             self.unbound.insert(write.pod_group.clone());
+            let refused = (write.pod_group.clone(), node.to_owned());
+            self.refused_binds.insert(write.uid().to_owned(), refused);
         }
+    }
+
+    /// A node goes, and with it the places that it keeps for gangs of which a bind is repeated.
+    pub(super) fn loses_node(&mut self, name: &str) {
+        let there = self.refused_binds.values().filter(|(_, node)| node == name);
+        self.half_bound.extend(there.map(|(group, _)| group.clone()));
     }
 
     /// A process begins to lead: the gangs that are half bound are not its work.
@@ -321,6 +333,9 @@ impl Witness {
         {
             self.late_binds.insert(node.to_owned());
             self.half_bound.insert(write.pod_group.clone());
+        }
+        if write.is_bind() {
+            self.refused_binds.remove(write.uid());
         }
         if write.method == "PUT" && write.pod().is_some() {
             self.look_at_reason(&write.body);

@@ -176,6 +176,16 @@ impl World {
         self.store.create(&NODES, &node).map(drop)
     }
 
+    /// Returns the node that goes by this event.
+    pub(super) fn node_that_goes(&self, event: &OutsideEvent) -> Option<Arc<Object>> {
+        match event {
+            OutsideEvent::LoseNode { nth } | OutsideEvent::ReplaceNode { nth, .. } => {
+                self.pick(&NODES, *nth)
+            }
+            _ => None,
+        }
+    }
+
     /// True if the pod has a node that does not exist.
     pub(super) fn is_orphan(&self, pod: &Value) -> bool {
         let node = pod["spec"]["nodeName"].as_str();

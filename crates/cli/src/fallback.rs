@@ -1,5 +1,5 @@
-//! The ways to an answer: the Service of the chart, another one with its label beside it, the lists of the cluster. The
-//! first one that leads to an answer is taken. Specification: answers.md 13 (ANS-88).
+//! Questions where no place is given: to the Service of the chart, to another one with its label beside it, to
+//! the lists of the cluster. The first one that is there answers. Specification: answers.md 13 (ANS-88).
 
 use vc_kube::{DEFAULT_SERVICE, find_answers_services};
 use vc_text::escape_lines;
@@ -16,8 +16,8 @@ use crate::local;
 pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    let failure = match runtime.block_on(ask_service(&arguments)) {
-        Err(failure) if failure.is_unreached && arguments.has_other_ways() => failure,
+    let failure = match runtime.block_on(ask_scheduler(&arguments)) {
+        Err(failure) if failure.is_not_there && arguments.can_fall_back() => failure,
         answered => return answered.map_err(|failure| failure.text),
     };
     let default = (DEFAULT_SERVICE.0.to_owned(), DEFAULT_SERVICE.1.to_owned());
@@ -25,30 +25,40 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     services.retain(|service| *service != default);
     for service in services {
         arguments.service = Some(service);
-        match runtime.block_on(ask_service(&arguments)) {
-            Err(other) if other.is_unreached => {}
-            answered => return answered.map_err(|failure| failure.text),
+        match runtime.block_on(ask_scheduler(&arguments)) {
+            Err(other) if other.is_not_there => {}
+            answered => {
+                print_line(&format!("asked {}", arguments.place()));
+                return answered.map_err(|failure| failure.text);
+            }
         }
     }
     if arguments.verb.is_of_process() {
         return Err(failure.text);
     }
     drop(runtime);
-    eprintln!("{}", escape_lines(first_line(&failure.text)));
-    local::ask(arguments).map_err(|error| format!("{}\n{error}", failure.text))
+    if !arguments.verbose {
+        print_line(first_line(&failure.text));
+    }
+    arguments.local = true;
+    local::ask(arguments)
 }
 
-/// Asks a scheduler by its Service or its port.
-async fn ask_service(arguments: &Arguments) -> Result<Answer, AskFailure> {
+/// Asks the scheduler behind a Service or a port.
+async fn ask_scheduler(arguments: &Arguments) -> Result<Answer, AskFailure> {
     let answered = ask::ask(arguments).await;
     if arguments.verbose {
         let result = match &answered {
             Ok(_) => "answers",
             Err(failure) => first_line(&failure.text),
         };
-        eprintln!("{}", escape_lines(&format!("{}: {result}", arguments.place())));
+        print_line(&format!("{}: {result}", arguments.place()));
     }
     answered
+}
+
+fn print_line(text: &str) {
+    eprintln!("{}", escape_lines(text));
 }
 
 fn first_line(text: &str) -> &str {
