@@ -145,7 +145,10 @@ impl WriteQueue {
 
     /// Queues a write behind those of the same object, a bind or an eviction before the lesser
     /// ones. One that replaces a resting one rests in its place.
-    pub(crate) fn push(&mut self, target: WriteTarget, effect: Effect, now: Instant) {
+    pub(crate) fn push(&mut self, target: WriteTarget, mut effect: Effect, now: Instant) {
+        if let Some(slot) = self.slots.get(&target) {
+            keep_nomination(&mut effect, &slot.paused);
+        }
         let until = self.paused_until(&target, &effect, now);
         let slot = self.slots.entry(target.clone()).or_default();
         slot.paused.retain(|paused| !supersedes(&effect, paused));
@@ -186,6 +189,29 @@ impl WriteQueue {
         }
     }
 
+    /// Queues a write that has paused, before those of the same object that were decided since, unless one
+    /// of these replaces it. `end` is the end of the pause; its own pause may last longer. Without a
+    /// time it pauses no more.
+    fn resume(&mut self, target: WriteTarget, effect: Effect, now: Option<Instant>, end: Instant) {
+        let until = now.and_then(|now| self.paused_until(&target, &effect, now));
+        let Some(slot) = self.slots.get_mut(&target) else { return };
+        if let Some(until) = until {
+            slot.paused.push(effect);
+            self.ends.insert((until, target));
+            return;
+        }
+        if slot.waiting.iter().any(|newer| supersedes(newer, &effect)) {
+            return;
+        }
+        let is_urgent = |waiting: &&Effect| priority_of(waiting) == 0;
+        let n_urgent = slot.waiting.iter().filter(is_urgent).count();
+        let at = if priority_of(&effect) == 0 { 0 } else { n_urgent };
+        slot.waiting.insert(at, effect);
+        if !slot.running {
+            self.line_up(target, now.unwrap_or(end));
+        }
+    }
+
     /// Puts a target where its first write belongs.
     fn line_up(&mut self, target: WriteTarget, now: Instant) {
         let Some(slot) = self.slots.get_mut(&target) else { return };
@@ -215,12 +241,8 @@ impl WriteQueue {
         {
             let slot = self.slots.get_mut(&target);
             let paused = slot.map(|slot| std::mem::take(&mut slot.paused)).unwrap_or_default();
-            for effect in paused {
-                match now {
-                    // Its own pause may last longer.
-                    Some(now) => self.push(target.clone(), effect, now),
-                    None => self.queue(target.clone(), effect, end),
-                }
+            for effect in paused.into_iter().rev() {
+                self.resume(target.clone(), effect, now, end);
             }
         }
         while let Some((end, _)) = self.debounced.front()
@@ -288,7 +310,10 @@ impl WriteQueue {
         self.pauses.forget(&(target.clone(), WriteKind::PodGroup));
         let slot = self.slots.get_mut(&target);
         let paused = slot.map(|slot| std::mem::take(&mut slot.paused)).unwrap_or_default();
-        paused.into_iter().for_each(|effect| self.push(target.clone(), effect, now));
+        paused
+            .into_iter()
+            .rev()
+            .for_each(|effect| self.resume(target.clone(), effect, Some(now), now));
     }
 
     /// The write of this object has ended.
@@ -306,7 +331,7 @@ impl WriteQueue {
 }
 
 /// A condition that leaves the nomination alone must not swallow one that sets it.
-fn keep_nomination(newer: &mut Effect, waiting: &VecDeque<Effect>) {
+fn keep_nomination<'a>(newer: &mut Effect, waiting: impl IntoIterator<Item = &'a Effect>) {
     let Effect::PodCondition { nomination: newer, .. } = newer else { return };
     for older in waiting {
         if let Effect::PodCondition { nomination: older, .. } = older
@@ -364,205 +389,4 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use vc_model::{Allocation, DeviceResult, PodGroupStatus};
-
-    use super::*;
-
-    fn condition(pod: &str, message: &str) -> Effect {
-        nominating(pod, message, Nomination::Keep)
-    }
-
-    fn clear(pod: &str) -> Effect {
-        Effect::ClearNomination { pod: ObjectKey::new("ns", pod), uid: pod.into() }
-    }
-
-    fn nominating(pod: &str, message: &str, nomination: Nomination) -> Effect {
-        because("Unschedulable", pod, message, nomination)
-    }
-
-    fn because(reason: &str, pod: &str, message: &str, nomination: Nomination) -> Effect {
-        let (uid, pod) = (pod.into(), ObjectKey::new("ns", pod));
-        let (reason, message) = (reason.into(), message.into());
-        Effect::PodCondition { pod, uid, reason, message, nomination }
-    }
-
-    fn bind(pod: &str) -> Effect {
-        let (key, uid) = (ObjectKey::new("ns", pod), pod.into());
-        Effect::Bind { pod: key, uid, node: "n".into(), annotations: Vec::new(), node_lock: None }
-    }
-
-    fn queue(name: &str) -> Effect {
-        Effect::QueueStatus { queue: name.into(), allocated: Vec::new() }
-    }
-
-    fn push(write_queue: &mut WriteQueue, effect: Effect) {
-        write_queue.push(WriteTarget::of(&effect).unwrap(), effect, Instant::now());
-    }
-
-    /// All writes, without rest.
-    fn drain(write_queue: &mut WriteQueue) -> Vec<Effect> {
-        let mut order = Vec::new();
-        write_queue.wake(None);
-        while let Some((target, effect)) = write_queue.next() {
-            order.push(effect);
-            write_queue.finish(target, Instant::now());
-            write_queue.wake(None);
-        }
-        assert!(write_queue.slots.is_empty());
-        order
-    }
-
-    #[test]
-    fn binds_overtake_status_overtakes_conditions() {
-        let mut write_queue = WriteQueue::default();
-        for effect in [condition("a", "m"), queue("q"), bind("b")] {
-            push(&mut write_queue, effect);
-        }
-        assert_eq!(drain(&mut write_queue), [bind("b"), queue("q"), condition("a", "m")]);
-    }
-
-    #[test]
-    fn a_newer_condition_or_bind_replaces_one_that_waits() {
-        let mut write_queue = WriteQueue::default();
-        for effect in [condition("a", "1"), condition("b", "1"), condition("a", "2"), bind("b")] {
-            push(&mut write_queue, effect);
-        }
-        assert_eq!(drain(&mut write_queue), [bind("b"), condition("a", "2")]);
-    }
-
-    #[test]
-    fn a_nomination_survives_a_newer_condition() {
-        let mut write_queue = WriteQueue::default();
-        let node = || Nomination::Set("n".into());
-        push(&mut write_queue, nominating("a", "1", node()));
-        push(&mut write_queue, condition("a", "2"));
-        assert_eq!(drain(&mut write_queue), [nominating("a", "2", node())]);
-        push(&mut write_queue, clear("b"));
-        push(&mut write_queue, bind("b"));
-        push(&mut write_queue, clear("b"));
-        assert_eq!(drain(&mut write_queue), [bind("b"), clear("b")]);
-    }
-
-    #[test]
-    fn a_failed_bind_is_told_before_the_next_attempt() {
-        let mut write_queue = WriteQueue::default();
-        let failed = |text| because("SchedulerError", "a", text, Nomination::Keep);
-        for effect in [failed("1"), failed("2"), condition("a", "m"), bind("a")] {
-            push(&mut write_queue, effect);
-        }
-        assert_eq!(drain(&mut write_queue), [failed("2"), bind("a")]);
-    }
-
-    #[test]
-    fn one_write_per_object_at_a_time_in_order() {
-        let mut write_queue = WriteQueue::default();
-        push(&mut write_queue, bind("a"));
-        let (target, first) = write_queue.next().unwrap();
-        assert_eq!(first, bind("a"));
-        push(&mut write_queue, condition("a", "failed"));
-        assert!(write_queue.next().is_none());
-        push(&mut write_queue, bind("b"));
-        assert_eq!(write_queue.next().unwrap().1, bind("b"));
-        write_queue.finish(target, Instant::now());
-        write_queue.wake(None);
-        assert_eq!(write_queue.next().unwrap().1, condition("a", "failed"));
-    }
-
-    fn status(phase_changed: bool, running: i32) -> Effect {
-        let phase = PodGroupPhase::Running;
-        let status = PodGroupStatus { phase, running, ..PodGroupStatus::default() };
-        let (pod_group, uid) = (ObjectKey::new("ns", "g"), "g".into());
-        Effect::PodGroupStatus { pod_group, uid, status, phase_changed }
-    }
-
-    #[test]
-    fn what_only_informs_rests_and_is_replaced_meanwhile() {
-        let (mut write_queue, start) = (WriteQueue::default(), Instant::now());
-        let mut push = |effect: Effect, millis| {
-            let at = start + Duration::from_millis(millis);
-            write_queue.push(WriteTarget::of(&effect).unwrap(), effect, at);
-            write_queue.wake(Some(at));
-            write_queue.next().map(|(target, effect)| {
-                write_queue.finish(target, at);
-                effect
-            })
-        };
-        assert_eq!(push(status(false, 1), 0), None);
-        assert_eq!(push(status(false, 2), 900), None);
-        assert_eq!(push(condition("a", "m"), 950), None);
-        assert_eq!(push(queue("q"), 1000), Some(status(false, 2)));
-        assert_eq!(push(bind("a"), 1100), Some(bind("a")));
-        assert_eq!(push(status(false, 3), 1200), None);
-        assert_eq!(push(status(true, 4), 1300), Some(status(true, 4)));
-        assert_eq!(write_queue.rested_at(), Some(start + Duration::from_millis(1950)));
-        assert_eq!(drain(&mut write_queue), [queue("q")]);
-    }
-
-    #[test]
-    fn counts_that_replace_a_new_phase_are_as_urgent() {
-        let mut write_queue = WriteQueue::default();
-        push(&mut write_queue, status(false, 1));
-        write_queue.wake(None);
-        let (target, _) = write_queue.next().unwrap();
-        // While it is being written, the phase changes, and then the counts.
-        push(&mut write_queue, status(true, 2));
-        push(&mut write_queue, status(false, 3));
-        write_queue.finish(target, Instant::now());
-        assert_eq!(write_queue.next().unwrap().1, status(true, 3));
-    }
-
-    #[test]
-    fn devices_are_taken_away_once() {
-        let deallocate = |claim: &str, request: &str| {
-            let chosen = DeviceResult { request: request.into(), ..DeviceResult::default() };
-            let allocation = Allocation { results: vec![chosen], ..Allocation::default() };
-            let (allocation, consumer) = (Arc::new(allocation), Arc::from("pod"));
-            let (uid, claim) = (claim.into(), ObjectKey::new("ns", claim));
-            Effect::DeallocateClaim { claim, uid, allocation, consumer }
-        };
-        let mut write_queue = WriteQueue::default();
-        for effect in [deallocate("a", "1"), deallocate("b", "1"), deallocate("a", "2")] {
-            push(&mut write_queue, effect);
-        }
-        assert_eq!(drain(&mut write_queue), [deallocate("a", "2"), deallocate("b", "1")]);
-    }
-
-    /// Each push replaces what rests; after five or three rests it is told all the same.
-    #[test]
-    fn what_changes_again_and_again_is_told_when_it_is_settled() {
-        let reason = |tick: u64| condition("a", &tick.to_string());
-        let sum = |tick: u64| {
-            let allocated = vec![("cpu".to_owned(), tick.to_string())];
-            Effect::QueueStatus { queue: "q".into(), allocated }
-        };
-        let cases: [(&dyn Fn(u64) -> Effect, _, _); 9] = [
-            (&reason, 1, 1000),
-            (&reason, 2, 2000),
-            (&reason, 3, 3000),
-            (&reason, 4, 3000),
-            (&reason, 99, 5000),
-            (&sum, 1, 1000),
-            (&sum, 2, 2000),
-            (&sum, 99, 3000),
-            (&|tick| status(false, tick as i32), 99, 1000),
-        ];
-        for (effect, n_changes, wanted) in cases {
-            assert_eq!(told_at(effect, n_changes), Some(wanted), "{:?} {n_changes}", effect(0));
-        }
-    }
-
-    /// Milliseconds until the write of an effect that changes so many times, every 600 ms.
-    fn told_at(effect: &dyn Fn(u64) -> Effect, n_changes: u64) -> Option<u64> {
-        let (mut write_queue, start) = (WriteQueue::default(), Instant::now());
-        (0..60).find_map(|tick| {
-            let at = start + Duration::from_millis(tick * 100);
-            if tick % 6 == 0 && tick < 6 * n_changes {
-                let effect = effect(tick);
-                write_queue.push(WriteTarget::of(&effect).unwrap(), effect, at);
-            }
-            write_queue.wake(Some(at));
-            write_queue.next().map(|_| tick * 100)
-        })
-    }
-}
+mod tests;
