@@ -25,19 +25,38 @@ search() {
         --seeds "1..20,42,52,66,78,3592,4069,13753,145,$(seq -s , 25 5 130)"
 }
 
+# Stories of one minute, for rules that those of ten minutes do not find broken.
+search_minutes() {
+    case "$1" in
+    44-*) seeds=1088 ;;
+    45-*) seeds=3021 ;;
+    46-*) seeds=5342 ;;
+    *) return 1 ;;
+    esac
+    "$work/target/debug/vcsim" fuzz --first --minutes 1 --seeds "$seeds"
+}
+
 # Prints the row of a patch. False: it is not found.
 try() {
     if ! build 2>"$work/$1.log"; then
         echo "| \`$1\` | does not build: $work/$1.log | - | - |"
         return 1
     fi
-    found=$(search) || true
+    minutes=' (1 minute)'
+    found=$(search_minutes "$1") || true
+    case "$found" in
+    seed*) ;;
+    *)
+        minutes=''
+        found=$(search) || true
+        ;;
+    esac
     case "$found" in
     seed*)
         seed=${found#seed }
         cycles=${found#*, }
         text=${found#*: }
-        echo "| \`$1\` | ${text%%:*} | ${seed%%,*} | ${cycles%% *} |"
+        echo "| \`$1\` | ${text%%:*} | ${seed%%,*}$minutes | ${cycles%% *} |"
         ;;
     *)
         echo "| \`$1\` | not found | - | - |"
