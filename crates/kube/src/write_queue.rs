@@ -118,6 +118,8 @@ pub(crate) struct WriteQueue {
     pauses: Pauses<(WriteTarget, WriteKind), WriteDecision>,
     /// When a pause ends for a write that waits for it; an entry may be stale, too.
     ends: BTreeSet<(Instant, WriteTarget)>,
+    /// Binds that were dropped, since [`WriteQueue::take_dropped_binds`] was called last.
+    n_dropped_binds: usize,
 }
 
 #[derive(Default)]
@@ -175,7 +177,10 @@ impl WriteQueue {
         let rests = slot.waiting.front().is_some_and(only_informs);
         keep_nomination(&mut effect, &slot.waiting);
         keep_urgency(&mut effect, &slot.waiting);
+        let n_before = slot.waiting.iter().filter(|waiting| is_bind(waiting)).count();
         slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
+        let n_after = slot.waiting.iter().filter(|waiting| is_bind(waiting)).count();
+        self.n_dropped_binds += n_before - n_after;
         let urgent = slot.waiting.iter().filter(|waiting| priority_of(waiting) == 0).count();
         let at = if priority_of(&effect) == 0 { urgent } else { slot.waiting.len() };
         slot.waiting.insert(at, effect);
@@ -316,6 +321,19 @@ impl WriteQueue {
             .for_each(|effect| self.resume(target.clone(), effect, Some(now), now));
     }
 
+    /// A bind of this pod is done: those that were decided before this was known are dropped.
+    pub(crate) fn bound(&mut self, target: &WriteTarget) {
+        let Some(slot) = self.slots.get_mut(target) else { return };
+        let n_before = slot.waiting.len();
+        slot.waiting.retain(|waiting| !is_bind(waiting));
+        self.n_dropped_binds += n_before - slot.waiting.len();
+    }
+
+    /// Returns the number of binds that were dropped since the last call.
+    pub(crate) fn take_dropped_binds(&mut self) -> usize {
+        std::mem::take(&mut self.n_dropped_binds)
+    }
+
     /// The write of this object has ended.
     pub(crate) fn finish(&mut self, target: WriteTarget, now: Instant) {
         let Some(slot) = self.slots.get_mut(&target) else {
@@ -349,7 +367,11 @@ fn keep_urgency(newer: &mut Effect, waiting: &VecDeque<Effect>) {
         .any(|older| matches!(older, Effect::PodGroupStatus { phase_changed: true, .. }));
 }
 
-/// A status is replaced by a newer one; what a pod was refused no longer matters once it is bound
+fn is_bind(effect: &Effect) -> bool {
+    matches!(effect, Effect::Bind { .. })
+}
+
+/// A status and a bind are replaced by a newer one; what a pod was refused no longer matters once it is bound
 /// or evicted.
 fn supersedes(newer: &Effect, older: &Effect) -> bool {
     match (older, newer) {
@@ -373,11 +395,12 @@ fn supersedes(newer: &Effect, older: &Effect) -> bool {
             | Effect::SaveUsage { .. },
             _,
         ) => true,
+        // While the object is taken, a list or a read may have the pod decided once more.
+        (Effect::Bind { .. }, _) => is_bind(newer),
         // What the claim has is seen again in every cycle until it is gone.
         (Effect::DeallocateClaim { .. }, _) => matches!(newer, Effect::DeallocateClaim { .. }),
         (
-            Effect::Bind { .. }
-            | Effect::PreBind { .. }
+            Effect::PreBind { .. }
             | Effect::Resync { .. }
             | Effect::UnreserveClaims { .. }
             | Effect::Evict { .. }

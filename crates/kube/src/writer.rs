@@ -111,12 +111,20 @@ fn now() -> tokio::time::Instant {
 /// Why a task has an answer when it ends.
 const CAUGHT: &str = "panics are caught in it, and nobody aborts it while the pool is there";
 
+/// A write that has been answered.
+struct AnsweredWrite {
+    target: WriteTarget,
+    pausable: Option<Pausable>,
+    is_bind: bool,
+    outcome: WriteOutcome,
+}
+
 struct Pool {
     writer: Arc<EffectWriter>,
     /// Of the pods whose bind waits.
     created_micros: FxHashMap<Arc<str>, i64>,
     write_queue: WriteQueue,
-    in_flight: JoinSet<(WriteTarget, Option<Pausable>, WriteOutcome)>,
+    in_flight: JoinSet<AnsweredWrite>,
     /// They wait between attempts, so they do not count.
     resyncs: JoinSet<WriteTarget>,
     /// Whether calls are in flight, for which events make room.
@@ -150,6 +158,12 @@ impl Pool {
                 (None, _) => {}
             }
         }
+        self.count_dropped_binds();
+    }
+
+    /// Binds that are never sent wait no more.
+    fn count_dropped_binds(&mut self) {
+        (0..self.write_queue.take_dropped_binds()).for_each(|_| self.backlog.started());
     }
 
     /// Tells how much is kept.
@@ -174,9 +188,11 @@ impl Pool {
                 _ => None,
             };
             let pausable = Pausable::of(&target, &effect);
+            let is_bind = matches!(effect, Effect::Bind { .. });
             // Boxed: tokio moves what it is given several times, and these are kilobytes.
             let write = Box::pin(async move {
-                (target, pausable, writer.try_to_perform(effect, created).await)
+                let outcome = writer.try_to_perform(effect, created).await;
+                AnsweredWrite { target, pausable, is_bind, outcome }
             });
             self.in_flight.spawn(write);
         }
@@ -187,11 +203,16 @@ impl Pool {
     }
 
     /// The object stays taken while it is looked at again.
-    fn finished(
-        &mut self,
-        (target, pausable, done): (WriteTarget, Option<Pausable>, WriteOutcome),
-    ) {
+    fn finished(&mut self, answered: AnsweredWrite) {
+        let AnsweredWrite { target, pausable, is_bind, outcome: done } = answered;
         self.places.answered();
+        if is_bind && done.rest.is_none() {
+            self.write_queue.bound(&target);
+            self.count_dropped_binds();
+            if let WriteTarget::Pod(uid) = &target {
+                self.created_micros.remove(uid);
+            }
+        }
         if done.is_refused
             && let WriteTarget::PodGroup(key) = &target
         {

@@ -129,6 +129,31 @@ fn what_has_paused_is_dropped_for_something_newer() {
     assert_eq!(drain(&mut write_queue), [because("Undetermined", "a", "2", node())]);
 }
 
+/// A pod is decided again while the pod is read after an earlier bind.
+#[test]
+fn a_pod_is_not_bound_twice() {
+    let mut write_queue = WriteQueue::default();
+    let to = |node: &str| match bind("a") {
+        Effect::Bind { pod, uid, annotations, node_lock, .. } => {
+            Effect::Bind { pod, uid, node: node.into(), annotations, node_lock }
+        }
+        other => other,
+    };
+    push(&mut write_queue, to("n1"));
+    let (target, _) = write_queue.next().unwrap();
+    push(&mut write_queue, to("n2"));
+    push(&mut write_queue, to("n3"));
+    assert_eq!(write_queue.take_dropped_binds(), 1);
+    // The first one was refused.
+    write_queue.finish(target.clone(), Instant::now());
+    assert_eq!(write_queue.next(), Some((target.clone(), to("n3"))));
+    push(&mut write_queue, to("n3"));
+    write_queue.bound(&target);
+    write_queue.finish(target, Instant::now());
+    assert_eq!((write_queue.next(), write_queue.take_dropped_binds()), (None, 1));
+    assert!(write_queue.slots.is_empty());
+}
+
 #[test]
 fn one_write_per_object_at_a_time_in_order() {
     let mut write_queue = WriteQueue::default();
