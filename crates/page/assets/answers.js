@@ -1,14 +1,11 @@
-// The answers of the scheduler, by path and query below the base of the API.
+// The answers of the scheduler, by path and query below the API's base.
 
 const MOST_ENTRIES = 80;
 const LONGEST_WAIT = 15000;
-const TOO_MANY_REQUESTS = 429;
-const MOST_REPEATS = 3;
-const LONGEST_PAUSE = 5; // seconds
 const NO_JSON = 'The answer cannot be read: it is not JSON.';
 const API_ADDRESS = new URL('../apis/answers.volcano.sh/v1', document.baseURI).href;
 
-/** Returns a problem: what a `Status` object says, its hint apart. */
+/** Returns what a `Status` object says, its hint apart. */
 function problemOf(code, message, retryAfter = 0) {
   const [sentence, hint] = message.split('\nhint: ');
   return { code, sentence, hint, retryAfter };
@@ -20,12 +17,12 @@ async function problemOfResponse(response) {
     const status = await response.json();
     if (status.message) return problemOf(response.status, status.message, retryAfter);
   } catch {
-    // The body is no Status object: a proxy has answered.
+    // A proxy has answered.
   }
   return problemOf(response.status, `The server answered ${response.status} ${response.statusText}`, retryAfter);
 }
 
-/** Returns what a file answers to a path. Lists of it serve every part, filter and item of themselves. */
+/** Returns what a file answers. Lists serve every part, filter and item of themselves. */
 function recordedAnswer(answers, path) {
   const [place, query] = path.split('?');
   const whole = (wanted) => answers[wanted] ?? answers[Object.keys(answers).find((key) => key.split('?')[0] === wanted)];
@@ -89,16 +86,16 @@ export class AnswerStore {
     return this.keep(path, found ? { document: found } : { problem: problemOf(404, 'This file has no answer to that.') });
   }
 
-  /** Sends a text. If that is too much for now, it is sent again after the time that the scheduler names, if it is short. */
-  async send(path, text, repeats = MOST_REPEATS) {
+  /** Sends a text; again, three times at most, if it is too much just now. */
+  async send(path, text, repeats = 3) {
     const headers = { 'Content-Type': text.trimStart().startsWith('{') ? 'application/json' : 'application/yaml' };
     const response = await this.request(path, { method: 'POST', headers, body: text });
     if (!response) return { problem: problemOf(0, 'The scheduler does not answer.') };
     if (!response.ok) {
       const problem = await problemOfResponse(response);
-      const pause = problem.code === TOO_MANY_REQUESTS ? problem.retryAfter : 0;
-      if (!pause || LONGEST_PAUSE < pause || !repeats) return { problem };
-      await new Promise((resolve) => setTimeout(resolve, pause * 1000));
+      const pause = problem.code === 429 && problem.retryAfter;
+      if (!pause || pause > 5 || !repeats) return { problem };
+      await new Promise((end) => setTimeout(end, pause * 1000));
       return this.send(path, text, repeats - 1);
     }
     const document = await response.json().catch(() => null);
@@ -126,7 +123,7 @@ export class AnswerStore {
   keepProblem(path, problem) {
     if (problem.retryAfter) this.pausedUntil = Date.now() + Math.min(problem.retryAfter, 60) * 1000;
     if (problem.code === 401) this.needsToken = problem;
-    // What was allowed before and is not any more goes; what is not answered just now stays.
+    // What is allowed no more goes; what is not answered just now stays.
     const isGone = [401, 403, 404].includes(problem.code);
     return this.keep(path, isGone ? { problem } : { ...this.get(path), problem });
   }

@@ -3,13 +3,13 @@ import { html, nothing } from './vendor/lit-html.js';
 import { counted, number, shareText, visibleName } from './format.js';
 import { codePart, grantColumns, isMissingRoute, jobLink, problemPart, titledTable } from './parts.js';
 
-/** Returns the text of a document with these changes. A change in one line of JSON is YAML, too. */
+/** Returns a document with these changes as text. A line of JSON is YAML, too. */
 export function whatIfText(changes) {
   const lines = changes.map((change) => Object.entries(change).map(([kind, fields]) => `  - ${kind}: ${JSON.stringify(fields)}`).join('\n'));
   return ['apiVersion: answers.volcano.sh/v1', 'kind: WhatIf', 'spec:', '  changes:', ...lines, '  cycles: settled', ''].join('\n');
 }
 
-/** Sends changes for the whole cluster, or for one namespace if the reader may not do the former. */
+/** Sends changes for the cluster, or for one namespace if only that is permitted. */
 export async function sendChanges(store, changes, namespace) {
   const text = whatIfText(changes);
   const answer = await sendDocument(store, text);

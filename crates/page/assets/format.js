@@ -1,4 +1,4 @@
-// Texts of amounts, durations, times, names and obstacles. The words are those of `kubectl vc why`.
+// Texts of amounts, durations, times, names and obstacles. Words as in `kubectl vc why`.
 
 const QUANTITY = /^([+-]?[\d.]+)([eE][+-]?\d+)?(?:([numkKMGTPE])(i?))?$/;
 const SUFFIX_POWERS = { n: -3, u: -2, m: -1, k: 1, K: 1, M: 2, G: 3, T: 4, P: 5, E: 6 };
@@ -49,7 +49,7 @@ export function rank(place) {
   return `${place}${ending}`;
 }
 
-/** Returns an RFC 3339 time without its day if it is that of `now`, and without seconds `:00`. */
+/** Returns an RFC 3339 time without the day of `now` and without seconds `:00`. */
 export function shortTime(time, now = '') {
   if (!time) return '–';
   const [day, clock] = time.split('T');

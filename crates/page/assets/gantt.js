@@ -9,7 +9,7 @@ const ROW = 10; // height of a row, of the name of a band, of the axis, in pixel
 const HEAD = 22;
 const AXIS = 24;
 
-/** Returns jobs in rows in which they do not overlap. Those beyond the last row or bar are left out. */
+/** Returns jobs in rows without overlap. Those beyond the last row or bar are left out. */
 function packRows(jobs, end, mostBars) {
   const rows = [];
   const placed = [];

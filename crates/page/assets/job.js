@@ -118,7 +118,7 @@ function placePart({ line, subject }) {
     </ul>`;
 }
 
-/** Returns a neighbour in the line with the comparison that decides which of the two comes first. */
+/** Returns a neighbour in the line with what decides which of the two comes first. */
 function neighbourPart(other, isBefore) {
   const name = jobLink(other.job, other.hidden);
   if (!other.values || other.decidedBy === 'name') return html`${name}, by ${other.decidedBy}`;

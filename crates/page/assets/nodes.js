@@ -33,7 +33,7 @@ function nodeListPaths(store) {
   return Array.from({ length: Math.ceil(total / NODES_PART) || 1 }, (_, part) => nodesPath(part * NODES_PART));
 }
 
-/** Returns rows `{node, part}` of all nodes, in the order and with the filter that were chosen. */
+/** Returns rows `{node, part}` in the chosen order, with the chosen filter. */
 function shownNodes(store, ui) {
   const documents = nodeListPaths(store).map((path) => store.get(path).document).filter(Boolean);
   const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, ...documents];
@@ -154,7 +154,7 @@ function drawNodeMap(canvas, rows) {
   drawnMaps.set(canvas, { key, rows, layout });
 }
 
-/** Draws a node: hollow without the resource, crossed if it is cordoned, with a corner for taints. */
+/** Draws a node: hollow without the resource, crossed if cordoned, with a corner for taints. */
 function drawCell(pen, colors, { cell, columns }, { node, part }, index) {
   const size = cell - (cell >= 12 ? 2 : cell >= 4 ? 1 : 0);
   const [x, y] = [(index % columns) * cell, Math.floor(index / columns) * cell];

@@ -1,4 +1,4 @@
-// Pieces of several views. Of long tables only the rows in sight are in the document: 10,000 cost as little as 50.
+// Pieces of several views. Of long tables only the rows in sight are in the document.
 import { html, svg, nothing } from './vendor/lit-html.js';
 import { isHiddenName, number, quantityNumber, shortTime, viewAddress, visibleName } from './format.js';
 
@@ -53,7 +53,7 @@ export function viewLink(parts, text = parts.at(-1)) {
   return html`<a href=${viewAddress(parts)}>${text}</a>`;
 }
 
-/** Returns the name `namespace/name` of a job as a link, or that the reader may not see it. */
+/** Returns `namespace/name` of a job as a link, or that it may not be seen. */
 export function jobLink(job, isHidden = false) {
   if (!job) return '–';
   if (isHidden || isHiddenName(job)) return html`<span class="quiet">${isHiddenName(job) ? visibleName(job) : 'a job that you may not see'}</span>`;
@@ -75,7 +75,7 @@ export function tablePart(caption, columns, rows, empty) {
   return tableFrame(caption, columns, rows.map((row) => html`<tr>${rowCells(columns, row)}</tr>`));
 }
 
-/** Returns a table in a region that scrolls. `count` is the number of all rows if some are left out. */
+/** Returns a table in a region that scrolls. `count`: all rows, if some are left out. */
 function tableFrame(caption, columns, rows, { name = 'scroll', count, scrolled } = {}) {
   return html`<div class=${name} role="group" tabindex="0" aria-label=${caption} @scroll=${scrolled}><table aria-rowcount=${count ?? nothing}>
     <caption class="hidden">${caption}</caption><thead><tr aria-rowindex=${count ? 1 : nothing}>${columns.map(columnHead)}</tr></thead><tbody>${rows}</tbody>
@@ -113,7 +113,7 @@ function visibleRows(windows, name, total) {
   return { first: Math.max(0, top - ROWS_BEYOND), last: Math.min(total, top + inSight + ROWS_BEYOND) };
 }
 
-/** Returns the paths of the parts of a list with the rows in sight. `pathOf` gives that of a range. */
+/** Returns the paths of the parts of a list in sight. `pathOf` gives that of a range. */
 export function listPaths({ ui, store }, name, pathOf) {
   const part = (at) => pathOf(`offset=${at * LIST_PART}&limit=${LIST_PART}`);
   const total = store.get(part(0)).document?.total ?? 1;
@@ -132,7 +132,7 @@ export function listTable(context, list, { name, pathOf, ...table }) {
   return windowedTable(context, { ...table, name, total: list.total, rowAt });
 }
 
-/** Returns a table of `total` rows. `rowAt(index)` gives a row, or nothing if it is not loaded yet. */
+/** Returns a table of `total` rows. `rowAt(index)` gives a row, or nothing if not loaded. */
 export function windowedTable({ ui, update }, { name, caption, columns, total, rowAt, empty = 'None.' }) {
   if (total === 0) return html`<p class="quiet">${empty}</p>`;
   const { first, last } = visibleRows(ui.windows, name, total);
@@ -185,7 +185,7 @@ export function queueBar(queue, resource) {
   return barPart(queue.allocated?.[resource], MARKS.map((name) => [name, queue[name]?.[resource]]));
 }
 
-/** Returns a mark at x = 0: a triangle below, a line, a bracket. The mark `scale` has no shape. */
+/** Returns a mark at x = 0: a triangle below, a line, a bracket. `scale` has no shape. */
 function markShape(name) {
   const shapes = {
     deserved: ['--text', 'M-1.5 0 H1.5 V18 H-1.5 Z'], guarantee: ['--guarantee', 'M0 11 L4 18 H-4 Z'], capability: ['--mark', 'M-5 1 H1.5 V17 H-5 V15 H-1 V3 H-5 Z'],

@@ -16,7 +16,7 @@ export const queuesView = {
   body: (context) => (context.route.parts[0] ? queuePart(context, context.route.parts[0]) : treePart(context)),
 };
 
-/** Returns the queues in the order of the tree with their depths. Circles of parents end. */
+/** Returns the queues in tree order with their depths. Circles of parents end. */
 function queueTree(queues) {
   const names = new Set(queues.map((queue) => queue.name));
   const below = new Map();

@@ -11,7 +11,7 @@ export const summaryView = {
   body: ({ store }) => html`${answeredPart(store.get('/summary'), sumsPart)}${cyclesPart(store.get(CYCLES_PATH), store.isFile)}`,
 };
 
-/** Returns the sums. Those over codes and statuses are made here, others by the scheduler. */
+/** Returns the sums. Those over codes and statuses are made here. */
 function sumsPart(sums) {
   const total = (counts) => Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0);
   const count = (name, value) => html`<div><dt>${name}</dt><dd>${number(value)}</dd></div>`;

@@ -6,7 +6,7 @@ import { chosenPart, sectionPart, textPart } from './parts.js';
 const words = (text) => text.split(/[\s,]+/).filter(Boolean);
 const changeNodes = (kind) => ({ names }) => ({ [kind]: { names: words(names) } });
 
-/** Fields of the form by name: label, example, and choices. One without an example may be empty. */
+/** Fields of the form: label, example, choices. Without an example it may be empty. */
 const changeFields = {
   like: ['Like node', 'g1'], count: ['Number', '1'], names: ['Nodes', 'g1 g2'], queue: ['Queue', 'research'],
   field: ['Field', '', ['capability', 'deserved', 'guarantee']], resource: ['Resource', 'nvidia.com/gpu'], amount: ['Amount', '4'],
