@@ -219,7 +219,10 @@ impl<S: Slim> ObjectSource<S> {
                 let SeenVersion { version, is_suspect, last } = seen;
                 if is_suspect && is_restored::<S>(&self.client, &version, last.as_ref()).await? {
                     tracing::warn!("{}: the API server was restored from a backup", S::NAME);
-                    self.restore.noticed();
+                    // Another source may have noticed it meanwhile; those that list already need not do so twice.
+                    if !self.restore.is_noticed_by_others() {
+                        self.restore.noticed();
+                    }
                     self.state = WatchState::Start;
                     return Ok(());
                 }
