@@ -48,7 +48,7 @@ pub(crate) async fn ask(arguments: &Arguments) -> Result<Answer, AskFailure> {
     };
     let output = arguments.output;
     if let Verb::Ui { port } = &arguments.verb {
-        // Nothing of the cluster is in it. Whoever refuses it is there all the same.
+        // The OpenAPI document tells nothing of the cluster. A refusal of it shows that somebody is there.
         if let Err(error) = client.get("openapi.json").await
             && error.is_not_there()
         {

@@ -177,10 +177,10 @@ impl WriteQueue {
         let rests = slot.waiting.front().is_some_and(only_informs);
         keep_nomination(&mut effect, &slot.waiting);
         keep_urgency(&mut effect, &slot.waiting);
-        let n_before = slot.waiting.iter().filter(|waiting| is_bind(waiting)).count();
-        slot.waiting.retain(|waiting| !supersedes(&effect, waiting));
-        let n_after = slot.waiting.iter().filter(|waiting| is_bind(waiting)).count();
-        self.n_dropped_binds += n_before - n_after;
+        let is_dropped = |waiting: &Effect| supersedes(&effect, waiting);
+        let n_dropped = slot.waiting.iter().filter(|it| is_bind(it) && is_dropped(it)).count();
+        slot.waiting.retain(|waiting| !is_dropped(waiting));
+        self.n_dropped_binds += n_dropped;
         let urgent = slot.waiting.iter().filter(|waiting| priority_of(waiting) == 0).count();
         let at = if priority_of(&effect) == 0 { urgent } else { slot.waiting.len() };
         slot.waiting.insert(at, effect);
@@ -321,7 +321,7 @@ impl WriteQueue {
             .for_each(|effect| self.resume(target.clone(), effect, Some(now), now));
     }
 
-    /// A bind of this pod is done: those that were decided before this was known are dropped.
+    /// Drops the binds of this pod that wait, because one is done.
     pub(crate) fn bound(&mut self, target: &WriteTarget) {
         let Some(slot) = self.slots.get_mut(target) else { return };
         let n_before = slot.waiting.len();

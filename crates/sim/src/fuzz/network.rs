@@ -197,7 +197,7 @@ impl Network {
         self.state().witness.half_bound.clone()
     }
 
-    /// A node goes.
+    /// Tells the witness that a node goes.
     pub(super) fn loses_node(&self, name: &str) {
         self.state().witness.loses_node(name);
     }

@@ -14,7 +14,7 @@ use super::story::Story;
 use super::{check, configs, view};
 
 /// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
-/// minutes at most. Where a clock was set back this takes so much longer.
+/// minutes at most. A clock that was set back lengthens this by as much.
 const STILL: Duration = Duration::from_secs(330);
 /// After so long without faults a story must have come to rest.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);

@@ -306,7 +306,7 @@ impl Witness {
         }
     }
 
-    /// A node goes, and with it the places that it keeps for gangs of which a bind is repeated.
+    /// Leaves out the gangs of which a bind to this node is repeated: the node goes, and with it their places.
     pub(super) fn loses_node(&mut self, name: &str) {
         let there = self.refused_binds.values().filter(|(_, node)| node == name);
         self.half_bound.extend(there.map(|(group, _)| group.clone()));
