@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendError;
-use vc_model::{ClusterEvent, Id, Index, ObjectKey, Table};
+use vc_model::{ClusterEvent, Id, Index, ObjectKey, ReadAfter, Table};
 use vc_wire::Metadata;
 
 use crate::discovery::is_unknown;
@@ -250,7 +250,8 @@ impl KnownObjects {
                 }
             }
         }
-        messages.extend(event.map(EngineMessage::Event));
+        let undone = event.as_ref().filter(|_| self.is_restored).and_then(eviction_undone);
+        messages.extend(event.into_iter().chain(undone).map(EngineMessage::Event));
     }
 
     fn row(&self, key: &ObjectKey) -> Option<KnownObjectId> {
@@ -296,6 +297,14 @@ fn holds_no_room(event: &ClusterEvent) -> bool {
         ClusterEvent::PodGroupApplied(_) => true,
         _ => false,
     }
+}
+
+/// The event after which a pod that has a node is evicted no more: what was written since the backup is
+/// lost. `None`: it is another event, or the pod has no node and is new once more.
+fn eviction_undone(event: &ClusterEvent) -> Option<ClusterEvent> {
+    let ClusterEvent::PodApplied(pod) = event else { return None };
+    pod.node_name.as_ref()?;
+    Some(ClusterEvent::PodRead { pod: pod.clone(), after: ReadAfter::Eviction })
 }
 
 fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> EngineMessage {
