@@ -9,7 +9,8 @@ use vc_engine::{Effect, EngineOptions, Nomination};
 use vc_model::{ObjectKey, PodGroupStatus};
 use vc_resource::Quantity;
 
-use super::world::group_of;
+use super::controllers::OTHER_SCHEDULER;
+use super::world::{group_of, has_ended, is_leaving};
 use crate::serve::{
     KINDS, LEASES, NODES, Object, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ServedKind, Store,
 };
@@ -18,21 +19,12 @@ use vc_objects::input::{InputObject, Source};
 
 /// Returns the nodes that hold more than they have (I1), with a text each.
 pub(super) fn room(store: &Store) -> BTreeMap<String, String> {
-    let mut held: BTreeMap<String, (i128, i128)> = BTreeMap::new();
-    for pod in store.list(&PODS, None).objects.iter().filter(|pod| is_held(&pod.value)) {
-        let node = pod.value["spec"]["nodeName"].as_str().unwrap_or_default();
-        let sum = held.entry(node.to_owned()).or_default();
-        *sum = (sum.0 + cpu_milli(&pod.value), sum.1 + 1);
-    }
     let mut faults = BTreeMap::new();
-    for (node, (cpu, pods)) in held {
+    for (node, (cpu, pods)) in held(store) {
         // Pods of a node that has gone are on their way.
         let Some(object) = store.get(&NODES, "", &node) else { continue };
-        let has = |resource: &str| {
-            milli(object.value["status"]["allocatable"][resource].as_str().unwrap_or_default())
-        };
-        if has("cpu") < cpu || has("pods") < pods * 1_000 {
-            let (cpus, places) = (has("cpu"), has("pods") / 1_000);
+        let (cpus, places) = allocatable(&object);
+        if cpus < cpu || places < pods {
             let text = format!(
                 "I1: node {node} has {cpus}m cpu and room for {places} pods, and holds {cpu}m and {pods}"
             );
@@ -42,10 +34,35 @@ pub(super) fn room(store: &Store) -> BTreeMap<String, String> {
     faults
 }
 
+/// True if the node has room for the pod.
+pub(super) fn has_room(store: &Store, node: &Object, pod: &Value) -> bool {
+    let (cpu, pods) = held(store).get(node.name()).copied().unwrap_or_default();
+    let (cpus, places) = allocatable(node);
+    cpu + cpu_milli(pod) <= cpus && pods < places
+}
+
+/// Returns what the pods of each node hold: milli cpu, and places.
+fn held(store: &Store) -> BTreeMap<String, (i128, i128)> {
+    let mut held: BTreeMap<String, (i128, i128)> = BTreeMap::new();
+    for pod in store.list(&PODS, None).objects.iter().filter(|pod| is_held(&pod.value)) {
+        let node = pod.value["spec"]["nodeName"].as_str().unwrap_or_default();
+        let sum = held.entry(node.to_owned()).or_default();
+        *sum = (sum.0 + cpu_milli(&pod.value), sum.1 + 1);
+    }
+    held
+}
+
+/// Returns what a node has: milli cpu, and places.
+fn allocatable(node: &Object) -> (i128, i128) {
+    let has = |resource: &str| {
+        milli(node.value["status"]["allocatable"][resource].as_str().unwrap_or_default())
+    };
+    (has("cpu"), has("pods") / 1_000)
+}
+
 /// True if the pod holds room on its node.
 fn is_held(pod: &Value) -> bool {
-    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
-    pod["spec"]["nodeName"].is_string() && !matches!(phase, "Succeeded" | "Failed")
+    pod["spec"]["nodeName"].is_string() && !has_ended(pod)
 }
 
 fn cpu_milli(pod: &Value) -> i128 {
@@ -100,8 +117,9 @@ fn is_placed(pod: &Value) -> bool {
     pod["spec"]["nodeName"].is_string()
 }
 
+/// True if the pod is of our scheduler and waits for a node.
 fn is_waiting(pod: &Value) -> bool {
-    !is_placed(pod) && pod["metadata"]["deletionTimestamp"].is_null()
+    !is_placed(pod) && !is_leaving(pod) && pod["spec"]["schedulerName"] != OTHER_SCHEDULER
 }
 
 /// Returns one text for each violation of I4 and I11 at rest: a bind or eviction that the plain evaluator still

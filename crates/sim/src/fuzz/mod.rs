@@ -6,6 +6,7 @@ mod answer;
 mod check;
 mod config_file;
 pub(crate) mod configs;
+mod controllers;
 pub(crate) mod crash;
 mod fault;
 mod findings;

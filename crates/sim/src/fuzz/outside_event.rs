@@ -13,6 +13,11 @@ use crate::rng::Rng;
 #[derive(Clone, Debug)]
 pub(super) enum OutsideEvent {
     Job(JobSpec),
+    /// A pod without a PodGroup: that of a job of one.
+    LonePod {
+        pod: JobSpec,
+        is_of_others: bool,
+    },
     DeleteJob {
         nth: u64,
     },
@@ -193,6 +198,18 @@ impl OutsideEvent {
         }
     }
 
+    /// Returns a pod without a PodGroup, of our scheduler or another one.
+    pub(super) fn drawn_alone(rng: &mut Rng, number: usize) -> Self {
+        let pod = JobSpec {
+            name: format!("p{number:03}"),
+            pods: 1,
+            min: 1,
+            is_urgent: false,
+            ..JobSpec::drawn(rng, number)
+        };
+        Self::LonePod { pod, is_of_others: rng.happens(600) }
+    }
+
     /// True if another process may lead afterwards.
     pub(super) fn changes_the_leader(&self) -> bool {
         match self {
@@ -241,6 +258,7 @@ impl OutsideEvent {
             Self::StealLease => Some(FaultKind::LeaseStolen),
             #[cfg(test)]
             Self::Overfill => None,
+            Self::LonePod { .. } => None,
             Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
         }
     }
@@ -272,6 +290,10 @@ impl fmt::Display for OutsideEvent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Job(job) => write!(out, "{job}"),
+            Self::LonePod { pod, is_of_others } => {
+                let whose = if *is_of_others { " of another scheduler" } else { "" };
+                write!(out, "a pod without a PodGroup{whose}: {pod}")
+            }
             Self::DeleteJob { nth } => write!(out, "a job is deleted ({nth})"),
             Self::DeletePod { nth } => write!(out, "a pod is deleted ({nth})"),
             Self::DeletePodIn { state, nth, by_force } => {

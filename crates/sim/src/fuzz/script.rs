@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::configs::GOOD;
@@ -17,6 +18,8 @@ pub struct Script {
     pub(super) seed: u64,
     /// Nothing takes the Lease from who leads: what it has missed must have time to show.
     pub(super) keeps_leader: bool,
+    /// Volcano's controllers make the pods of jobs, and another scheduler places pods of its own.
+    pub(super) has_controllers: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -59,6 +62,11 @@ const CRASH_POINTS: (u64, u64) = (13, 11);
 /// Longest time from one of these events to the next, in milliseconds.
 const CRASH_POINT_MILLIS: u64 = 60_000;
 
+/// One story in so many has Volcano's controllers and another scheduler: that whose seed leaves this remainder.
+const CONTROLLERS: (u64, u64) = (13, 10);
+/// Longest time from one pod without a PodGroup to the next, in milliseconds.
+const LONE_POD_MILLIS: u64 = 20_000;
+
 /// Queues of every story.
 pub(super) const QUEUES: [&str; 3] = ["default", "q1", "q2"];
 
@@ -88,11 +96,14 @@ impl Script {
             }
             steps.push((at, OutsideEvent::drawn(&mut rng, number)));
         }
-        let (n_stories, remainder) = CRASH_POINTS;
-        if seed % n_stories == remainder {
+        let is_one = |(n_stories, remainder)| seed % n_stories == remainder;
+        let has_controllers = is_one(CONTROLLERS);
+        if is_one(CRASH_POINTS) {
             steps.extend(crash_points(seed, end));
-            steps.sort_by_key(|(at, _)| *at);
+        } else if has_controllers {
+            steps.extend(lone_pods(seed, end));
         }
+        steps.sort_by_key(|(at, _)| *at);
         let steps = steps.into_iter().filter_map(|(at, event)| {
             let event = match keeps_leader {
                 true => event.that_keeps_the_leader(),
@@ -104,21 +115,38 @@ impl Script {
             Some(Step { at: Duration::from_millis(at), event: event.filter(may)? })
         });
         let steps = steps.collect();
-        Self { seed: rng.below(u64::MAX), keeps_leader, config, nodes, steps }
+        let seed = rng.below(u64::MAX);
+        Self { seed, keeps_leader, has_controllers, config, nodes, steps }
     }
 }
 
 /// Returns crashes at points and times in which the server is slow, each with its time in milliseconds. They are
 /// drawn from numbers of their own, so that the other events stay the same.
 fn crash_points(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
+    let draw = |rng: &mut Rng, _| OutsideEvent::drawn_crash_or_slowness(rng);
+    of_their_own(seed, end, 1_000..=CRASH_POINT_MILLIS, draw)
+}
+
+/// Returns pods without a PodGroup, in the same way.
+fn lone_pods(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
+    of_their_own(seed, end, 100..=LONE_POD_MILLIS, OutsideEvent::drawn_alone)
+}
+
+/// Returns events that come one after the other after times between these, in milliseconds.
+fn of_their_own(
+    seed: u64,
+    end: u64,
+    pauses: RangeInclusive<u64>,
+    draw: impl Fn(&mut Rng, usize) -> OutsideEvent,
+) -> Vec<(u64, OutsideEvent)> {
     let mut rng = Rng::new(!seed);
     let (mut events, mut at) = (Vec::new(), 0);
     loop {
-        at += rng.between(1_000, CRASH_POINT_MILLIS);
+        at += rng.between(*pauses.start(), *pauses.end());
         if end <= at {
             return events;
         }
-        events.push((at, OutsideEvent::drawn_crash_or_slowness(&mut rng)));
+        events.push((at, draw(&mut rng, events.len())));
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use super::config_file::ConfigFile;
+use super::controllers::{Controllers, PERIOD};
 use super::crash::PlannedCrash;
 use super::fault::FaultKind;
 use super::findings::Findings;
@@ -28,7 +29,7 @@ const DOWN: Duration = Duration::from_secs(3);
 /// How long a process may take to see that the server has begun anew from a backup. Until then it
 /// decides on objects that are gone.
 const UNSEEN: Duration = Duration::from_secs(600);
-/// How long a leader may take to see a bind of the leader before.
+/// How long a leader may take to see a bind of the leader before, or of another scheduler.
 const LATE_BIND_UNSEEN: Duration = Duration::from_secs(60);
 /// How long a pod stays whose node does not exist.
 const ORPHANED: Duration = Duration::from_secs(40);
@@ -85,6 +86,8 @@ pub(super) struct Story {
     pub(super) processes: Vec<SchedulerProcess>,
     /// What is to be done to which process, and when.
     later: Vec<(Instant, usize, LaterAction)>,
+    /// When the controllers look at the objects next.
+    controllers_due: Instant,
     /// UIDs of pods that were bound to a node which did not exist, and when they are deleted.
     orphans: Vec<(Instant, Value)>,
     pub(super) findings: Arc<Findings>,
@@ -93,7 +96,7 @@ pub(super) struct Story {
     pub(super) pod_changed: Instant,
     /// Until then nodes may be filled by processes that do not know that the server began anew.
     unseen_until: Instant,
-    /// Nodes that got a bind of the leader before, and until when the leader may not know of it.
+    /// Nodes that got a bind of the leader before or of another scheduler, and until when the leader may not know of it.
     late_binds: BTreeMap<String, Instant>,
     /// Nodes that were filled by processes that could not know better.
     overfull: BTreeSet<String>,
@@ -122,13 +125,16 @@ impl Story {
             })
         };
         let pods = store.subscribe(&PODS);
+        let mut world = World::new(store);
+        world.controllers = script.has_controllers.then(Controllers::new);
         Self {
             begin: Instant::now(),
             processes: PROCESSES.map(process).into_iter().collect(),
-            world: World::new(store),
+            world,
             network,
             trace,
             later: Vec::new(),
+            controllers_due: Instant::now(),
             orphans: Vec::new(),
             findings,
             pods,
@@ -234,7 +240,8 @@ impl Story {
     pub(super) async fn until(&mut self, end: Instant) -> bool {
         loop {
             let orphans = self.orphans.iter().map(|(at, _)| *at);
-            let next = self.later.iter().map(|(at, _, _)| *at).chain(orphans);
+            let controllers = self.world.controllers.iter().map(|_| self.controllers_due);
+            let next = self.later.iter().map(|(at, _, _)| *at).chain(orphans).chain(controllers);
             let next = next.fold(end, Instant::min);
             let is_over = tokio::select! {
                 biased;
@@ -291,7 +298,7 @@ impl Story {
     }
 
     /// I1, but for nodes that were filled by processes that could not know better: the server had begun
-    /// anew, or a bind of the leader before came late.
+    /// anew, or a bind of the leader before or of another scheduler came late.
     fn check_room(&mut self) {
         let found = check::room(&self.world.store);
         self.overfull.retain(|node| found.contains_key(node));
@@ -323,6 +330,23 @@ impl Story {
             if let Err(refused) = self.world.collect_orphan(&uid) {
                 self.violations.push(format!("the garbage collector is refused: {refused}"));
             }
+        }
+        if self.controllers_due <= now {
+            self.controllers_due = now + PERIOD;
+            self.control();
+        }
+    }
+
+    /// Lets the controllers look at the objects. The scheduler may not know for a while of a pod that another one
+    /// has bound, which takes the room where a refused bind is repeated.
+    fn control(&mut self) {
+        match self.world.control() {
+            Ok(bound) => {
+                bound.iter().for_each(|node| self.network.loses_node(node));
+                let until = Instant::now() + LATE_BIND_UNSEEN;
+                self.late_binds.extend(bound.into_iter().map(|node| (node, until)));
+            }
+            Err(refused) => self.violations.push(format!("a controller is refused: {refused}")),
         }
     }
 

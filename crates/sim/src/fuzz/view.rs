@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use vc_model::Cluster;
 
+use super::controllers::OTHER_SCHEDULER;
 use crate::serve::{NODES, POD_GROUPS, PODS, Store};
 
 /// Texts about objects, by kind and name.
@@ -58,7 +60,12 @@ pub(super) fn of_store(store: &Store) -> KnownObjects {
         (&PODS, "pod", "/spec/nodeName"),
         (&POD_GROUPS, "PodGroup", "/status/phase"),
     ] {
-        for object in store.list(kind, None).objects {
+        let objects = store.list(kind, None).objects;
+        // Pods of others are of no concern until they have a node.
+        let is_unseen = |pod: &Value| {
+            pod["spec"]["schedulerName"] == OTHER_SCHEDULER && pod["spec"]["nodeName"].is_null()
+        };
+        for object in objects.iter().filter(|object| !is_unseen(&object.value)) {
             let text = object.value.pointer(field).and_then(|text| text.as_str());
             let text = text.unwrap_or_default();
             there.add(name, object.namespace(), object.name(), text);

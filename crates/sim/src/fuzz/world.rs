@@ -6,21 +6,27 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::controllers::{Controllers, OTHER_SCHEDULER};
 use super::outside_event::{OutsideEvent, PodState};
 use super::script::{JobSpec, NodeSize, QUEUES};
 use crate::serve::{
     Backup, DeleteOptions, Key, LEASES, NODES, Object, POD_GROUPS, PODS, QUEUES as QUEUE_KIND,
-    RUN_SECONDS, Refused, ServedKind, Store,
+    RUN_SECONDS, Refused, ServedKind, Store, micro_time,
 };
 
 /// Namespace of all jobs.
-const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
+
+/// Annotation of a pod that names its PodGroup.
+pub(super) const GROUP: &str = "scheduling.k8s.io/group-name";
 
 /// The cluster.
 pub(super) struct World {
     pub(super) store: Arc<Store>,
     /// PodGroups of which somebody else has deleted pods.
     pub(super) broken: BTreeSet<String>,
+    /// `None`: whoever creates a job creates its pods with it.
+    pub(super) controllers: Option<Controllers>,
     backup: Option<Backup>,
     n_nodes: u64,
     n_replaced: u64,
@@ -28,7 +34,8 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(store: Arc<Store>) -> Self {
-        Self { store, broken: BTreeSet::new(), backup: None, n_nodes: 0, n_replaced: 0 }
+        let (broken, controllers, backup) = (BTreeSet::new(), None, None);
+        Self { store, broken, controllers, backup, n_nodes: 0, n_replaced: 0 }
     }
 
     /// Creates what a story begins with.
@@ -59,6 +66,7 @@ impl World {
     pub(super) fn apply(&mut self, event: &OutsideEvent) -> Result<(), Refused> {
         match event {
             OutsideEvent::Job(job) => self.create_job(job),
+            OutsideEvent::LonePod { pod, is_of_others } => self.create_alone(pod, *is_of_others),
             OutsideEvent::DeleteJob { nth } => self.delete_job(*nth),
             OutsideEvent::DeletePod { nth } => {
                 self.pick(&PODS, *nth).map_or(Ok(()), |pod| self.delete_pod(&pod))
@@ -110,7 +118,8 @@ impl World {
     /// An object is refused, which is a fault of this module.
     pub(super) fn make_again(&mut self, evicted: &Value) -> Result<(), Refused> {
         let group = group_of(evicted).to_owned();
-        if self.store.get(&POD_GROUPS, NAMESPACE, &group).is_none() {
+        let is_made = self.controllers.as_ref().is_some_and(|it| it.own(&group));
+        if is_made || self.store.get(&POD_GROUPS, NAMESPACE, &group).is_none() {
             return Ok(());
         }
         self.n_replaced += 1;
@@ -118,11 +127,20 @@ impl World {
         self.store.create(&PODS, &anew(evicted, &name)).map(drop)
     }
 
-    /// Deletes everything that the story has made, but for the queues.
+    /// Lets the controllers look at the objects. Returns the nodes to which another scheduler has bound pods.
+    ///
+    /// # Errors
+    /// An object is refused, which is a fault of this module.
+    pub(super) fn control(&mut self) -> Result<Vec<String>, Refused> {
+        self.controllers.as_mut().map_or(Ok(Vec::new()), |it| it.act(&self.store))
+    }
+
+    /// Deletes everything that the story has made, but for the queues. Controllers make nothing any more.
     ///
     /// # Errors
     /// An object is refused, which is a fault of this module.
     pub(super) fn clear(&mut self) -> Result<(), Refused> {
+        self.controllers = None;
         for kind in [&PODS, &POD_GROUPS, &NODES] {
             for object in self.store.list(kind, None).objects {
                 self.delete(kind, &Key::of(&object.value))?;
@@ -135,20 +153,39 @@ impl World {
         nth_of(&self.store.list(kind, None).objects, nth)
     }
 
-    fn create_job(&self, job: &JobSpec) -> Result<(), Refused> {
+    fn create_job(&mut self, job: &JobSpec) -> Result<(), Refused> {
         let mut spec = json!({ "minMember": job.min, "queue": job.queue });
         if job.is_urgent {
             spec["priorityClassName"] = "urgent".into();
+        }
+        if self.controllers.is_some() {
+            spec["minResources"] = json!({ "cpu": format!("{}m", job.min * job.cpu_milli) });
         }
         let group = json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
             "metadata": { "name": job.name, "namespace": NAMESPACE }, "spec": spec,
         });
         self.store.create(&POD_GROUPS, &group)?;
+        if let Some(controllers) = &mut self.controllers {
+            controllers.take_on(job);
+            return Ok(());
+        }
         for at in 0..job.pods {
             self.store.create(&PODS, &pod(job, at))?;
         }
         Ok(())
+    }
+
+    /// Creates a pod that has no PodGroup yet, and perhaps is another scheduler's.
+    fn create_alone(&self, job: &JobSpec, is_of_others: bool) -> Result<(), Refused> {
+        let mut pod = pod(job, 0);
+        if let Some(annotations) = pod["metadata"]["annotations"].as_object_mut() {
+            annotations.remove(GROUP);
+        }
+        if is_of_others {
+            pod["spec"]["schedulerName"] = OTHER_SCHEDULER.into();
+        }
+        self.store.create(&PODS, &pod).map(drop)
     }
 
     /// Deletes a PodGroup and its pods, as a controller does whose job is deleted.
@@ -291,6 +328,8 @@ impl World {
             lease["spec"]["holderIdentity"] = "somebody-else".into();
             // Who gave it back has left a second.
             lease["spec"]["leaseDurationSeconds"] = 15.into();
+            // Or, after a restore, a Lease that is taken again would be the one that was taken before.
+            lease["spec"]["renewTime"] = micro_time().into();
         })
     }
 
@@ -319,10 +358,9 @@ fn nth_of(objects: &[Arc<Object>], nth: u64) -> Option<Arc<Object>> {
 }
 
 fn state_of(pod: &Value) -> PodState {
-    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     match () {
-        () if !pod["metadata"]["deletionTimestamp"].is_null() => PodState::Leaving,
-        () if matches!(phase, "Succeeded" | "Failed") => PodState::Ended,
+        () if is_leaving(pod) => PodState::Leaving,
+        () if has_ended(pod) => PodState::Ended,
         () if pod["spec"]["nodeName"].is_string() => PodState::Placed,
         () => PodState::Waiting,
     }
@@ -343,7 +381,22 @@ fn anew(pod: &Value, name: &str) -> Value {
     })
 }
 
-fn found(answer: Result<(), Refused>) -> Result<(), Refused> {
+/// True if the pod is being deleted.
+pub(super) fn is_leaving(pod: &Value) -> bool {
+    !pod["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// True if the pod has run to its end.
+pub(super) fn has_ended(pod: &Value) -> bool {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// What is gone already was found.
+///
+/// # Errors
+/// Every other refusal.
+pub(super) fn found(answer: Result<(), Refused>) -> Result<(), Refused> {
     match answer {
         Err(Refused::NotFound { .. }) => Ok(()),
         answer => answer,
@@ -358,12 +411,13 @@ pub(super) fn was_evicted(pod: &Value) -> bool {
 
 /// Returns the name of the PodGroup of a pod.
 pub(super) fn group_of(pod: &Value) -> &str {
-    let name = pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"].as_str();
+    let name = pod["metadata"]["annotations"][GROUP].as_str();
     name.unwrap_or_default()
 }
 
-fn pod(job: &JobSpec, at: u64) -> Value {
-    let mut annotations = json!({ "scheduling.k8s.io/group-name": job.name });
+/// Returns the pod of this number of a job.
+pub(super) fn pod(job: &JobSpec, at: u64) -> Value {
+    let mut annotations = json!({ GROUP: job.name });
     if let Some(seconds) = job.run_seconds {
         annotations[RUN_SECONDS] = seconds.to_string().into();
     }

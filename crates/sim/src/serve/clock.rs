@@ -18,6 +18,11 @@ pub(super) fn timestamp() -> String {
     to_rfc3339(unix_seconds())
 }
 
+/// Now, as a `MicroTime` of the API, in whole seconds.
+pub(crate) fn micro_time() -> String {
+    timestamp().replace('Z', ".000000Z")
+}
+
 /// `1970-01-01T00:00:00Z` plus that many seconds.
 pub(super) fn to_rfc3339(seconds: i64) -> String {
     let (day, rest) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));

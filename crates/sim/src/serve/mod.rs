@@ -45,6 +45,7 @@ use vc_http::ServerLimits;
 use vc_resource::Quantity;
 
 pub use backup::Backup;
+pub(crate) use clock::micro_time;
 pub use delete::DeleteOptions;
 pub use expand::Expander;
 use hosts::Hosts;
