@@ -99,8 +99,9 @@ struct KnownObjects {
     failures: Arc<FailureLog>,
     readability: Readability,
     generation: u32,
-    /// What is listed now comes from a server that was restored from a backup.
-    is_restored: bool,
+    /// The first list since the server was restored from a backup, while none has come to its end. `None`: it was
+    /// not restored, or everything was listed since.
+    restored_since: Option<u32>,
     synced: bool,
     /// True if the last list has come. False before the first one, and while the kind counts as none.
     is_complete: bool,
@@ -138,7 +139,7 @@ impl KnownObjects {
             failures,
             readability,
             generation: 0,
-            is_restored: false,
+            restored_since: None,
             synced,
             is_complete,
             known,
@@ -150,7 +151,9 @@ impl KnownObjects {
         match change {
             ObjectChange::Begun { is_restored } => {
                 self.generation = self.generation.wrapping_add(1);
-                self.is_restored |= is_restored;
+                if is_restored {
+                    self.restored_since = Some(self.generation);
+                }
             }
             ObjectChange::Applied(object) => self.applied::<S>(object, messages),
             ObjectChange::Deleted(object) => {
@@ -162,7 +165,7 @@ impl KnownObjects {
                 }
             }
             ObjectChange::Listed => {
-                self.is_restored = false;
+                self.restored_since = None;
                 self.listed::<S>(true, messages);
             }
         }
@@ -230,6 +233,7 @@ impl KnownObjects {
     fn applied<S: Slim>(&mut self, mut object: DecodedObject, messages: &mut Vec<EngineMessage>) {
         let identity = object.identity.take();
         let event = object.event::<S>(&*self.observer);
+        let is_first = identity.as_ref().is_some_and(|(key, _)| self.is_first_since_restore(key));
         if let Some((key, uid)) = identity {
             let row = KnownObject { key, uid, generation: self.generation };
             match self.row(&row.key) {
@@ -242,16 +246,22 @@ impl KnownObjects {
                     self.learn(row);
                 }
                 Some(id) => {
-                    let is_forgotten =
-                        self.is_restored && event.as_ref().is_some_and(holds_no_room);
+                    let is_forgotten = is_first && event.as_ref().is_some_and(holds_no_room);
                     let is_another = self.known[id].uid != row.uid || is_forgotten;
                     let before = std::mem::replace(&mut self.known[id], row);
                     messages.extend(is_another.then(|| gone::<S>(before.key, before.uid)));
                 }
             }
         }
-        let undone = event.as_ref().filter(|_| self.is_restored).and_then(eviction_undone);
+        let undone = event.as_ref().filter(|_| is_first).and_then(eviction_undone);
         messages.extend(event.into_iter().chain(undone).map(EngineMessage::Event));
+    }
+
+    /// True if the server was restored since the object was seen last. A list may break off and begin again: what
+    /// was written since it has named the object is not lost.
+    fn is_first_since_restore(&self, key: &ObjectKey) -> bool {
+        let is_older = |since| self.row(key).is_some_and(|id| self.known[id].generation < since);
+        self.restored_since.is_some_and(is_older)
     }
 
     fn row(&self, key: &ObjectKey) -> Option<KnownObjectId> {

@@ -281,3 +281,23 @@ async fn a_server_that_was_restored_from_a_backup_is_listed_again() {
     assert_eq!(again, ["gone a uid-a", "pod a", "pod b", "read b", "gone c uid-c"]);
     assert!(log.of(PODS)[1].is_streaming_list());
 }
+
+/// What was decided since the first of these lists is not lost.
+#[tokio::test(start_paused = true)]
+async fn a_list_after_a_restore_that_begins_again_forgets_nothing_twice() {
+    let given_out = (fake::NEWEST + 1).to_string();
+    let (texts, _) = messages(7, move |seen| {
+        let listed = [pod("a"), pod("b")];
+        let listed = listed.iter().map(added);
+        let answer = match seen.before {
+            0 => fake::ended(listed.chain([end_of_list(&given_out)]).collect()),
+            // It breaks off after its first object.
+            1 => fake::ended(listed.take(1).collect()),
+            _ => watch(listed.chain([end_of_list("7")]).collect()),
+        };
+        is_pods(seen).then_some(answer)
+    })
+    .await;
+    assert_eq!(texts[..3], ["pod a", "pod b", "synced"]);
+    assert_eq!(texts[3..], ["gone a uid-a", "pod a", "pod a", "gone b uid-b"]);
+}

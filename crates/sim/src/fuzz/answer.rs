@@ -32,16 +32,23 @@ pub(super) fn refusal(
     answer.body(Body::from(status.to_string())).unwrap_or_default()
 }
 
-/// True if a piece of a body ends a list: the last page, or the bookmark of a streaming list.
-pub(super) fn ends_list(piece: &Bytes) -> bool {
-    let text = String::from_utf8_lossy(piece);
-    let is_last_page = || {
+/// Looks for the end of a list in the pieces of its body: that of the last page, or the bookmark of a streaming
+/// list.
+#[derive(Debug, Default)]
+pub(super) struct EndOfList {
+    is_last_page: bool,
+}
+
+impl EndOfList {
+    /// True if the list has come to its end with this piece.
+    pub(super) fn comes_with(&mut self, piece: &Bytes) -> bool {
+        let text = String::from_utf8_lossy(piece);
         let head = text.split("\"items\":").next().unwrap_or_default();
-        head.starts_with("{\"kind\":\"")
+        self.is_last_page |= head.starts_with("{\"kind\":\"")
             && head.len() < text.len()
-            && !head.contains("\"continue\"")
-    };
-    text.contains("k8s.io/initial-events-end") || is_last_page()
+            && !head.contains("\"continue\"");
+        text.contains("k8s.io/initial-events-end") || (self.is_last_page && text == "]}")
+    }
 }
 
 /// The lines of a piece, each with its end.
@@ -116,11 +123,18 @@ mod tests {
 
     #[test]
     fn the_end_of_a_list_is_known() {
-        let is_end = |text: &'static str| ends_list(&Bytes::from_static(text.as_bytes()));
-        assert!(is_end(r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":["#));
-        assert!(!is_end(r#"{"kind":"PodList","metadata":{"continue":"7:a/b"},"items":["#));
-        assert!(!is_end(r#"{"type":"ADDED","object":{"metadata":{}}}"#));
-        assert!(is_end(r#"{"type":"BOOKMARK","object":{"k8s.io/initial-events-end":"true"}}"#));
+        let ends = |pieces: &[&'static str]| {
+            let mut end = EndOfList::default();
+            let is_end = |text: &&'static str| end.comes_with(&Bytes::from_static(text.as_bytes()));
+            pieces.iter().map(is_end).collect::<Vec<bool>>()
+        };
+        let last = r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":["#;
+        let other = r#"{"kind":"PodList","metadata":{"continue":"7:a/b"},"items":["#;
+        assert_eq!(ends(&[last, "{}", "]}"]), [false, false, true]);
+        assert_eq!(ends(&[other, "{}", "]}"]), [false; 3]);
+        assert_eq!(ends(&[r#"{"type":"ADDED","object":{"metadata":{}}}"#]), [false]);
+        let bookmark = r#"{"type":"BOOKMARK","object":{"k8s.io/initial-events-end":"true"}}"#;
+        assert_eq!(ends(&[bookmark]), [true]);
     }
 
     fn passing(most_lines: Option<usize>, most_bytes: Option<usize>) -> Passing {

@@ -12,7 +12,7 @@ use super::{
     object::{Key, Object, is_terminating, items, text},
     refused::Refused,
     selector::ObjectFilter,
-    store::{ListingPage, Store, StoreState, owner_uids},
+    store::{Store, StoreState, owner_uids},
 };
 
 /// The part of `metav1.DeleteOptions` that has an effect here.
@@ -71,7 +71,7 @@ impl Store {
         filter: &ObjectFilter,
         options: &DeleteOptions,
     ) -> Vec<Arc<Object>> {
-        let found = self.page(kind, filter, &ListingPage::default()).objects;
+        let found = self.all(kind, filter).objects;
         let delete = |object: &Arc<Object>| self.delete(kind, &Key::of(&object.value), options);
         // One that is gone meanwhile is deleted too.
         found.iter().filter_map(|object| delete(object).ok()).collect()

@@ -46,8 +46,8 @@ pub struct Listing {
 /// A part of a list.
 #[derive(Debug, Default)]
 pub(super) struct ListingPage {
-    /// Continue after this key.
-    pub(super) after: Option<Key>,
+    /// Continue after this key, with the objects of this version.
+    pub(super) after: Option<(u64, Key)>,
     /// At most so many objects; absent means all.
     pub(super) limit: Option<usize>,
 }
@@ -108,8 +108,7 @@ impl Store {
 
     /// All objects of a kind, or those of one namespace.
     pub fn list(&self, kind: &'static ServedKind, namespace: Option<&str>) -> Listing {
-        let filter = ObjectFilter::namespace(namespace);
-        self.page(kind, &filter, &ListingPage::default())
+        self.all(kind, &ObjectFilter::namespace(namespace))
     }
 
     /// Reads the changes of a kind from now on.
@@ -156,20 +155,43 @@ impl Store {
         Ok(changed)
     }
 
-    /// The part of a list that a request asks for.
+    /// Returns all objects that a filter selects.
+    pub(super) fn all(&self, kind: &'static ServedKind, filter: &ObjectFilter) -> Listing {
+        let state = self.lock();
+        let objects = state.matching(kind, filter, None).cloned().collect();
+        Listing { objects, revision: state.revision, more: false }
+    }
+
+    /// The part of a list that a request asks for. A list that goes on shows the objects as they were when it
+    /// began.
+    ///
+    /// # Errors
+    /// What has changed since then is forgotten.
     pub(super) fn page(
         &self,
         kind: &'static ServedKind,
         filter: &ObjectFilter,
         page: &ListingPage,
-    ) -> Listing {
+    ) -> Result<Listing, Refused> {
         let state = self.lock();
-        let mut found = state.matching(kind, filter, page.after.as_ref());
         let limit = page.limit.unwrap_or(usize::MAX);
-        let objects = found.by_ref().take(limit).cloned().collect();
-        let more = found.next().is_some();
-        drop(found);
-        Listing { objects, revision: state.revision, more }
+        let (begun, after) = page.after.clone().unzip();
+        let changed = begun.map(|begun| state.before_changes(kind, begun)).transpose()?;
+        let changed = changed.unwrap_or_default();
+        let is_same = |object: &&Arc<Object>| !changed.contains_key(&Key::of(&object.value));
+        let same = state.matching(kind, filter, after.as_ref()).filter(is_same);
+        let is_next = |(key, object): &(&Key, &Arc<Object>)| {
+            after.as_ref().is_none_or(|after| after < *key) && filter.matches(&object.value)
+        };
+        let earlier = changed.iter().filter_map(|(key, before)| Some((key, before.as_ref()?)));
+        let earlier = earlier.filter(is_next).map(|(_, object)| object);
+        let one_more = limit.saturating_add(1);
+        let mut objects: Vec<Arc<Object>> =
+            same.take(one_more).chain(earlier.take(one_more)).cloned().collect();
+        objects.sort_by_cached_key(|object| Key::of(&object.value));
+        let more = limit < objects.len();
+        objects.truncate(limit);
+        Ok(Listing { objects, revision: begun.unwrap_or(state.revision), more })
     }
 
     pub(super) fn subscribe_after(
@@ -311,6 +333,20 @@ impl StoreState {
             .take_while(|(key, _)| filter.may_follow(key))
             .map(|(_, object)| object)
             .filter(|object| filter.matches(&object.value))
+    }
+
+    /// Returns the objects that have changed since a version, as they were then. `None`: there was none.
+    fn before_changes(
+        &self,
+        kind: &'static ServedKind,
+        revision: u64,
+    ) -> Result<BTreeMap<Key, Option<Arc<Object>>>, Refused> {
+        let mut before = BTreeMap::new();
+        for event in self.collections[kind].log.after(revision, usize::MAX)? {
+            let key = Key::of(&event.object.value);
+            before.entry(key).or_insert_with(|| event.previous.clone());
+        }
+        Ok(before)
     }
 
     fn collection(&mut self, kind: &'static ServedKind) -> &mut Collection {

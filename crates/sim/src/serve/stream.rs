@@ -45,12 +45,12 @@ pub(super) fn list(call: &Call) -> Result<Response, Refused> {
     }
     let limit = params.number("limit")?.filter(|limit| *limit != 0);
     let page = ListingPage {
-        after: token.as_ref().map(|token| token.after.clone()),
+        after: token.map(|token| (token.revision, token.after)),
         limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
     };
-    let listing = call.app.store.page(kind, &filter, &page);
+    let listing = call.app.store.page(kind, &filter, &page)?;
     // Later pages keep the first one's version: a watch from it sees all that happened meanwhile.
-    let revision = token.map_or(listing.revision, |token| token.revision);
+    let revision = listing.revision;
     if params.get("resourceVersionMatch") == "Exact"
         && let Some(asked) = params.number("resourceVersion")?.filter(|v| *v != revision)
     {
@@ -148,7 +148,7 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
     let mut initial = VecDeque::new();
     let mut expired = None;
     let seen = if asked == 0 || streaming_list {
-        let listing = store.page(kind, &filter, &ListingPage::default());
+        let listing = store.all(kind, &filter);
         initial = listing.objects.into();
         listing.revision
     } else {

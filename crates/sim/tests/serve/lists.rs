@@ -42,20 +42,22 @@ async fn lists_select() {
 #[tokio::test]
 async fn lists_in_pages() {
     let cluster = Cluster::start(0).await;
-    for name in ["a", "b", "c", "d"] {
+    for name in ["a", "b", "c", "d", "e"] {
         cluster.create(PODS_PATH, &pod(name)).await;
     }
     let (_, first) = cluster.get("/api/v1/pods?limit=2").await;
     assert_eq!(names(&first), ["a", "b"]);
     assert_eq!(first["kind"], "PodList");
     let next = first["metadata"]["continue"].as_str().unwrap().to_owned();
+    // Pages show what there was when the list began.
     cluster.create("/api/v1/namespaces/kube-public/pods", &pod("late")).await;
+    cluster.delete(&format!("{PODS_PATH}/c"), &json!({"gracePeriodSeconds": 0})).await;
     let (_, second) = cluster.get(&format!("/api/v1/pods?limit=2&continue={next}")).await;
     assert_eq!(names(&second), ["c", "d"]);
     assert_eq!(version(&second), version(&first));
     let last = second["metadata"]["continue"].as_str().unwrap();
     let (_, third) = cluster.get(&format!("/api/v1/pods?limit=2&continue={last}")).await;
-    assert_eq!(names(&third), ["late"]);
+    assert_eq!(names(&third), ["e"]);
     assert!(third["metadata"].get("continue").is_none());
     let old =
         format!("/api/v1/pods?resourceVersion={}&resourceVersionMatch=Exact", version(&first));
