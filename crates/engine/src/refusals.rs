@@ -19,6 +19,10 @@ pub(crate) struct WriteRefusals {
     /// Uids of the waiting pods whose bind, as a read has shown, did not happen, with the names of the
     /// nodes of these binds.
     unbound: Vec<(Arc<str>, Arc<str>)>,
+    /// Uids of the pods that are read again after a refused bind. True if the pod was forgotten since, so that
+    /// the answer undoes nothing that was decided after that.
+    #[serde(default)]
+    unread: BTreeMap<Arc<str>, bool>,
 }
 
 /// A refused write of the pod with this uid.
@@ -43,6 +47,7 @@ impl WriteRefusals {
     /// Applies an event to the state. A pod whose write was refused pauses at once. A later event
     /// that changes the pod can thus end the pause.
     pub(crate) fn apply(&mut self, cluster: &mut Cluster, event: ClusterEvent) {
+        let event = self.read_event(event);
         match &event {
             ClusterEvent::BindFailed { uid, node, error, pauses } => {
                 pause(cluster, uid, pauses.then(|| Pause::Bind(Arc::default())));
@@ -74,6 +79,28 @@ impl WriteRefusals {
         {
             self.pauses.node_changed(cluster, &name);
         }
+    }
+
+    /// Takes note of reads that are awaited. Returns the event as it is to be applied: the answer to a read is that
+    /// of a watch if the pod was forgotten since its bind was refused, as after a restore of the API server.
+    fn read_event(&mut self, event: ClusterEvent) -> ClusterEvent {
+        match event {
+            ClusterEvent::BindFailed { ref uid, .. } => {
+                self.unread.insert(uid.clone(), false);
+            }
+            ClusterEvent::PodDeleted { ref uid, .. } => {
+                if self.unread.remove(uid) == Some(false) {
+                    self.unread.insert(uid.clone(), true);
+                }
+            }
+            ClusterEvent::PodRead { pod, after: ReadAfter::Bind }
+                if self.unread.remove(&pod.uid) == Some(true) =>
+            {
+                return ClusterEvent::PodApplied(pod);
+            }
+            _ => {}
+        }
+        event
     }
 
     /// Writes the conditions of refused binds, starts pauses, and ends those that are over. Returns

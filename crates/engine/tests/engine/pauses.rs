@@ -195,6 +195,28 @@ fn a_member_of_a_broken_gang_that_was_not_bound_gets_the_first_turn() {
     }
 }
 
+/// A restore of the API server lets the pod be listed anew, and decided again, before the read is answered.
+#[test]
+fn a_read_undoes_no_bind_that_was_decided_since() {
+    let mut world = World::new(&config(), "node n1 cpu=4\njob j\n task a cpu=2");
+    let mut refused = None;
+    for effect in &world.cycle_unanswered().effects {
+        if let Effect::Bind { uid, node, .. } = effect {
+            refused = Some((uid.clone(), node.clone()));
+        }
+    }
+    let (uid, node) = refused.unwrap();
+    let (failed, error) = (uid.clone(), "no".to_owned());
+    world.send(ClusterEvent::BindFailed { uid: failed, node, error, pauses: true });
+    assert_eq!(world.cycle_unanswered().decisions(), "");
+    let pod = Box::new(world.pod("j-a").clone());
+    world.send(ClusterEvent::PodDeleted { key: pod.key.clone(), uid });
+    world.send(ClusterEvent::PodApplied(pod.clone()));
+    assert_eq!(world.cycle_unanswered().decisions(), "bind j-a n1");
+    world.send(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
+    assert_eq!(world.cycle_unanswered().decisions(), "");
+}
+
 #[test]
 fn a_place_is_given_up_when_the_bind_was_refused_seven_times() {
     let mut world = World::new(&config(), GANG);
