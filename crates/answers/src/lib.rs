@@ -6,6 +6,7 @@
 
 mod amounts;
 mod blocking;
+mod closed;
 mod code;
 mod end_queue;
 mod ended_jobs;
@@ -32,6 +33,7 @@ mod verdict;
 mod what_if;
 mod when;
 
+pub use closed::{ClosedFigures, OutsideStory, Spread, closed_run};
 pub use code::WaitCode;
 pub use ends::{EndSource, ExpectedEnd, ExpectedEnds};
 pub use evict::EvictionAnswer;

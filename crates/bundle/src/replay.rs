@@ -4,7 +4,8 @@
 use std::vec::IntoIter;
 
 use vc_engine::{
-    BatchKind, CycleTime, Effect, Engine, EngineBatch, Evaluator, RepeatedBatch, Report,
+    BatchKind, CycleTime, Effect, Engine, EngineBatch, EngineCommand, Evaluator, RepeatedBatch,
+    Report,
 };
 
 use crate::RecordedInput;
@@ -80,6 +81,14 @@ impl Replay {
                 drop(command.run(&mut self.engine));
             }
         }
+    }
+
+    /// Returns the commands before the next batch.
+    pub fn next_commands(&self) -> impl Iterator<Item = &EngineCommand> {
+        self.inputs.as_slice().iter().map_while(|input| match input {
+            RecordedInput::Command(command) => Some(command),
+            RecordedInput::Batch { .. } => None,
+        })
     }
 
     /// Returns the next batch. Returns `None` after the last.

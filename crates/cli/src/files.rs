@@ -108,6 +108,7 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
         why,
         kind,
         conf: None,
+        closed: false,
         to_scenario: None,
         anonymize: false,
     };

@@ -351,7 +351,7 @@ pub struct SubGroupPolicy {
 }
 
 /// A PodGroup as the watch delivers it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodGroupRecord {
     /// Namespace and name.
     pub key: ObjectKey,

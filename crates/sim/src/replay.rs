@@ -1,5 +1,7 @@
 //! `vcsim replay`: a scheduler's last minutes once more, out of a bundle. Specification: answers.md 15.
 
+mod closed;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs::File;
@@ -8,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::scenario::{ScenarioNames, ScenarioTitle, scenario_text};
+use closed::{ClosedOutput, RecordedMinutes};
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
@@ -31,6 +34,8 @@ pub struct ReplayOptions {
     pub kind: Option<String>,
     /// Another configuration, with which the last cycle is decided, too.
     pub conf: Option<PathBuf>,
+    /// True if the cycles are also run in a closed world, with each configuration.
+    pub closed: bool,
     /// A new file for the last cycle as a scenario.
     pub to_scenario: Option<PathBuf>,
     /// True if the scenario has numbers in place of names.
@@ -94,6 +99,9 @@ pub struct ReplayResult {
     /// The last cycle with the other configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     with_conf: Option<ComparedOutput>,
+    /// The cycles in a closed world.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<ClosedOutput>,
     /// Why the job waits after the last cycle.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<Box<ExplanationJson>>,
@@ -147,12 +155,17 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     let mut replay = Replay::new(&bundle, options.at).map_err(of_bundle)?;
     let mut result = ReplayResult::new(replay.engine().n_cycles() + 1);
     let other = options.conf.as_deref().map(|conf| configuration(conf, &mut result)).transpose()?;
+    let mut minutes = options.closed.then(|| RecordedMinutes::new(&replay));
     let mut report = None;
     while replay.next_cycle() <= until && result.is_same() {
+        let noted = minutes.as_mut().and_then(|minutes| minutes.note_commands(&replay));
         let wants_state = other.is_some() || options.to_scenario.is_some();
         let before = wants_state.then(|| before_cycle(&mut replay, until)).flatten();
         let Some(step) = replay.step() else { break };
         result.add(&step);
+        if let (Some(minutes), Some(batch)) = (&mut minutes, noted) {
+            minutes.note_batch(&batch, &step, &replay);
+        }
         if let Some((engine, batch)) = before {
             if let Some(path) = &options.to_scenario {
                 let names = match options.anonymize {
@@ -167,7 +180,7 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
         }
         report = step.report.or(report);
     }
-    let is_of_cycle = other.is_some() || options.to_scenario.is_some();
+    let is_of_cycle = other.is_some() || options.to_scenario.is_some() || options.closed;
     let wants_cycle = options.at.is_some() || options.until.is_some() || is_of_cycle;
     if result.n_cycles == 0 && (wants_cycle || options.why.is_some()) {
         return Err(match first == last {
@@ -179,6 +192,8 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
         result.explanation =
             Some(why(replay.engine(), &report, (asked.as_str(), options.kind.clone()))?);
     }
+    let minutes = minutes.filter(|_| result.difference.is_none());
+    result.closed = minutes.map(|minutes| minutes.run(other.as_ref()));
     Ok(result)
 }
 
@@ -295,6 +310,7 @@ impl ReplayResult {
             n_evictions: 0,
             difference: None,
             with_conf: None,
+            closed: None,
             explanation: None,
             scenario_differences: Vec::new(),
             warnings: Vec::new(),
@@ -368,6 +384,9 @@ impl ReplayResult {
         }
         if let Some(compared) = &self.with_conf {
             out.push_str(&compared.text());
+        }
+        if let Some(closed) = &self.closed {
+            out.push_str(&closed.text());
         }
         if let Some(explanation) = &self.explanation {
             out.push_str(&why_text(explanation));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod blocking;
+mod closed;
 mod codes;
 mod evict;
 mod examples;

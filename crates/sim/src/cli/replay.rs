@@ -17,6 +17,7 @@ Examples, with a file of kubectl vc bundle:
   vcsim replay bundle-48211.tar.gz
   vcsim replay --until 48190 --why ml/train bundle-48211.tar.gz
   vcsim replay --conf scheduler.conf bundle-48211.tar.gz
+  vcsim replay --closed --conf scheduler.conf bundle-48211.tar.gz
   vcsim replay --until 48190 --to-scenario incident.yaml bundle-48211.tar.gz";
 
 /// Decide the last minutes of a scheduler once more, out of a bundle.
@@ -38,6 +39,12 @@ pub(crate) struct ReplayArgs {
     /// Decide the last cycle also with this configuration, and print what differs.
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
+    /// Run the cycles also in a simulation that answers to other decisions, and print what they come to.
+    ///
+    /// Of the inputs only what came from outside is used; bound pods run at once, and for as long as they
+    /// ran. With --conf there is a column for each configuration.
+    #[arg(long)]
+    closed: bool,
     /// Write the last cycle into this new file, as a scenario that vcsim test runs.
     #[arg(long, value_name = "FILE")]
     to_scenario: Option<PathBuf>,
@@ -60,9 +67,18 @@ enum ReplayOutput {
 
 impl ReplayArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let Self { at, until, why, conf, to_scenario, anonymize, output, file } = self;
-        let options =
-            ReplayOptions { file, at, until, why, kind: None, conf, to_scenario, anonymize };
+        let Self { at, until, why, conf, closed, to_scenario, anonymize, output, file } = self;
+        let options = ReplayOptions {
+            file,
+            at,
+            until,
+            why,
+            kind: None,
+            conf,
+            closed,
+            to_scenario,
+            anonymize,
+        };
         let result = match replay(&options) {
             Ok(result) => result,
             Err(error) => return fail(&escape_lines(&error.to_string())),
