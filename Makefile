@@ -5,7 +5,7 @@ IMAGE ?= vc-scheduler:dev
 VCSIM_IMAGE ?= vcsim:dev
 
 .PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
-.PHONY: test-scenarios-apiserver apiserver chromium fuzz-evict fuzz-fast fuzz-usage fuzz-http fuzz bench bench-wire bench-apiserver lint docs image
+.PHONY: test-scenarios-apiserver apiserver chromium fuzz-evict fuzz-fast fuzz-usage fuzz-http fuzz-answers fuzz bench bench-wire bench-apiserver lint docs image
 .PHONY: lint-dependencies notices sbom release
 
 demo:
@@ -54,6 +54,13 @@ fuzz-usage:
 fuzz-http:
 	FUZZ_HTTP=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-page --test page \
 		ans_16_random -- --nocapture
+
+# The laws of blocking sets and of starts over N random clusters each, and N/100 bundles that are replayed.
+N = 100000
+fuzz-answers:
+	FUZZ_ANSWERS=$(N) $(CARGO) test --release --locked -p vc-answers --test answers -- \
+		ans_19 ans_21 ans_29 ans_32 ans_38 ans_43 ans_53
+	FUZZ_REPLAY=$$(($(N) / 100)) $(CARGO) test --release --locked -p vc-engine --test engine -- ans_104
 
 # Whole scheduler processes over a simulated API server with faults, until an invariant is violated;
 # SEED=N repeats one.

@@ -6,7 +6,7 @@ use vc_bundle::{Bundle, Replay, difference};
 use vc_engine::Effect;
 use vc_objects::input::Input;
 use vc_objects::what_if::WhatIfTexts;
-use vc_page::{AnswerSource, AskedJob, Document, Problem, Question};
+use vc_page::{AnswerSource, AskedJob, AskedTimeline, Document, PageRange, Problem, Question};
 use vc_scheduler::environment::OwnPod;
 use vc_scheduler::meter::State;
 use vc_sim::serve::PODS;
@@ -180,4 +180,71 @@ async fn ans_83_the_leader_marks_its_pod_for_the_service() {
     assert!(replica.answers.revision().is_ok());
     replica.stop().await;
     server.stop().await;
+}
+
+/// What is nobody's business: in an environment, an annotation and the configuration.
+const SECRET: &str = "marker-of-a-secret";
+
+/// Every question that has one answer, and one about a job of this name.
+fn questions(name: &str) -> Vec<Question> {
+    let range = PageRange::default();
+    let asked = |name: &str| AskedJob {
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+        ..AskedJob::default()
+    };
+    vec![
+        Question::Explanation(asked(name)),
+        Question::Explanations { namespace: None, queue: None, code: None, range },
+        Question::Queues,
+        Question::Queue { name: "default".to_owned() },
+        Question::Line { queue: "default".to_owned(), range },
+        Question::Nodes { range },
+        Question::HyperNodes { range },
+        Question::Summary,
+        Question::Timeline(AskedTimeline::default()),
+        Question::Cycles { last: 100 },
+        Question::WhatIf(Box::new(applied(gang("idea", 2, "1")))),
+    ]
+}
+
+#[tokio::test]
+async fn ans_102_a_secret_is_in_no_answer_and_no_bundle() {
+    let arguments =
+        format!("  - name: nodeorder\n    arguments:\n      prometheus.password: {SECRET}\n");
+    let mounted = Mounted::new(&conf("enqueue, allocate", &arguments));
+    let path = format!("--scheduler-conf={}", mounted.0.join(FILE).display());
+    let mut objects = gang("large", 2, "1000");
+    for pod in &mut objects[1..] {
+        pod["metadata"]["annotations"]["example.com/token"] = SECRET.into();
+        let container = &mut pod["spec"]["containers"][0];
+        container["env"] = json!([{"name": "TOKEN", "value": SECRET}]);
+        container["command"] = json!(["login", SECRET]);
+    }
+    let args = [&ON[..], &[path.as_str()]].concat();
+    let cluster = Cluster::start(objects, &args, no_fault).await;
+    let replica = &cluster.replica;
+    waiting(replica, "large").await;
+    for question in questions("large") {
+        let text = format!("{question:?}");
+        let answer = ask(replica, question).await.unwrap().to_string();
+        assert!(!answer.contains(SECRET), "{text}: {answer}");
+    }
+    let answered = replica.answers.ask(Question::Bundle { n_cycles: None }).await.unwrap();
+    let Document::Bundle(file) = answered.document else { panic!("{:?}", answered.document) };
+    let bundle = Bundle::read(&*file.contents).unwrap();
+    for name in bundle.manifest().files.keys() {
+        let contents = String::from_utf8_lossy(bundle.file(name).unwrap());
+        assert!(!contents.contains(SECRET), "{name}");
+        // What it has of the configuration is there.
+        assert_eq!(contents.contains("prometheus.password"), name.starts_with("conf/"), "{name}");
+    }
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    while replay.step().is_some() {}
+    let engine = replay.engine();
+    assert!(engine.cluster().tasks.iter().any(|(_, row)| &*row.key.name == "large-1"));
+    for text in [format!("{:?}", engine.cluster()), format!("{:?}", engine.config())] {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+    cluster.stop().await;
 }

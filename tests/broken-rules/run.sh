@@ -22,7 +22,7 @@ build() {
 # The others after 20 are those of tests/cli/fuzz.rs, which have violated something once.
 search() {
     "$work/target/debug/vcsim" fuzz --first \
-        --seeds "1..20,42,52,66,78,540,640,650,775,1960,3592,4069,13753,145,$(seq -s , 25 5 130)"
+        --seeds "1..20,42,52,66,78,540,640,650,775,1960,2680,3592,4069,13753,145,$(seq -s , 25 5 130)"
 }
 
 # Stories of one minute, for rules that those of ten minutes do not find broken.

@@ -33,7 +33,7 @@ mod verdict;
 mod what_if;
 mod when;
 
-pub use closed::{ClosedFigures, OutsideStory, Spread, closed_run};
+pub use closed::{ClosedFigures, OutsideStory, WaitTimes, closed_run};
 pub use code::WaitCode;
 pub use ends::{EndSource, ExpectedEnd, ExpectedEnds};
 pub use evict::EvictionAnswer;

@@ -19,10 +19,18 @@ pub(crate) struct WriteRefusals {
     /// Uids of the waiting pods whose bind, as a read has shown, did not happen, with the names of the
     /// nodes of these binds.
     unbound: Vec<(Arc<str>, Arc<str>)>,
-    /// Uids of the pods that are read again after a refused bind. True if the pod was forgotten since, so that
-    /// the answer undoes nothing that was decided after that.
+    /// Reads that are awaited after refused writes, by the uid of the pod.
     #[serde(default)]
-    unread: BTreeMap<Arc<str>, bool>,
+    awaited_reads: BTreeMap<Arc<str>, AwaitedRead>,
+}
+
+/// What has become of a pod since a write of it was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum AwaitedRead {
+    /// Nothing: the answer to the read says how the write has ended.
+    OfTheWrite,
+    /// The pod was forgotten: the answer undoes nothing that was decided after that.
+    OfBefore,
 }
 
 /// A refused write of the pod with this uid.
@@ -47,7 +55,7 @@ impl WriteRefusals {
     /// Applies an event to the state. A pod whose write was refused pauses at once. A later event
     /// that changes the pod can thus end the pause.
     pub(crate) fn apply(&mut self, cluster: &mut Cluster, event: ClusterEvent) {
-        let event = self.read_event(event);
+        let event = self.note_reads(cluster, event);
         match &event {
             ClusterEvent::BindFailed { uid, node, error, pauses } => {
                 pause(cluster, uid, pauses.then(|| Pause::Bind(Arc::default())));
@@ -81,20 +89,25 @@ impl WriteRefusals {
         }
     }
 
-    /// Takes note of reads that are awaited. Returns the event as it is to be applied: the answer to a read is that
-    /// of a watch if the pod was forgotten since its bind was refused, as after a restore of the API server.
-    fn read_event(&mut self, event: ClusterEvent) -> ClusterEvent {
+    /// Takes note of the reads that are awaited. Returns the event as it is to be applied: the answer to a read counts as
+    /// the event of a watch if the pod was forgotten since its write was refused, as after a restore of the
+    /// API server. A pod that is gone stays gone.
+    fn note_reads(&mut self, cluster: &Cluster, event: ClusterEvent) -> ClusterEvent {
         match event {
-            ClusterEvent::BindFailed { ref uid, .. } => {
-                self.unread.insert(uid.clone(), false);
+            ClusterEvent::BindFailed { ref uid, .. }
+            | ClusterEvent::EvictFailed { ref uid, .. }
+                if cluster.task(uid).is_some() =>
+            {
+                self.awaited_reads.insert(uid.clone(), AwaitedRead::OfTheWrite);
             }
             ClusterEvent::PodDeleted { ref uid, .. } => {
-                if self.unread.remove(uid) == Some(false) {
-                    self.unread.insert(uid.clone(), true);
+                if self.awaited_reads.remove(uid) == Some(AwaitedRead::OfTheWrite) {
+                    self.awaited_reads.insert(uid.clone(), AwaitedRead::OfBefore);
                 }
             }
-            ClusterEvent::PodRead { pod, after: ReadAfter::Bind }
-                if self.unread.remove(&pod.uid) == Some(true) =>
+            ClusterEvent::PodRead { pod, after: ReadAfter::Bind | ReadAfter::Eviction }
+                if self.awaited_reads.remove(&pod.uid) == Some(AwaitedRead::OfBefore)
+                    && cluster.task(&pod.uid).is_some() =>
             {
                 return ClusterEvent::PodApplied(pod);
             }

@@ -253,7 +253,7 @@ impl KnownObjects {
                 }
             }
         }
-        let undone = event.as_ref().filter(|_| is_first).and_then(eviction_undone);
+        let undone = event.as_ref().filter(|_| is_first).and_then(undo_eviction);
         messages.extend(event.into_iter().chain(undone).map(EngineMessage::Event));
     }
 
@@ -309,9 +309,10 @@ fn holds_no_room(event: &ClusterEvent) -> bool {
     }
 }
 
-/// The event after which a pod that has a node is evicted no more: what was written since the backup is
-/// lost. `None`: it is another event, or the pod has no node and is new once more.
-fn eviction_undone(event: &ClusterEvent) -> Option<ClusterEvent> {
+/// Returns an event that ends the eviction of a pod which has a node, for what was written since the backup is
+/// lost. `None`: it is another event, or the pod has no node and is new once more. An eviction that was
+/// decided after the restore and before the pod was listed is undone too, and decided again.
+fn undo_eviction(event: &ClusterEvent) -> Option<ClusterEvent> {
     let ClusterEvent::PodApplied(pod) = event else { return None };
     pod.node_name.as_ref()?;
     Some(ClusterEvent::PodRead { pod: pod.clone(), after: ReadAfter::Eviction })

@@ -122,7 +122,7 @@ pub struct PodCondition {
 }
 
 /// A pod as the watch delivers it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PodRecord {
     /// Namespace and name.
     pub key: ObjectKey,

@@ -1,4 +1,4 @@
-//! `vcsim replay`: a scheduler's last minutes once more, out of a bundle. Specification: answers.md 15.
+//! `vcsim replay` decides the last minutes of a scheduler once more, out of a bundle. Specification: answers.md 15.
 
 mod closed;
 
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::scenario::{ScenarioNames, ScenarioTitle, scenario_text};
-use closed::{ClosedOutput, RecordedMinutes};
+use closed::{ClosedOutput, RecordedStory};
 use serde::Serialize;
 use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
@@ -155,16 +155,16 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     let mut replay = Replay::new(&bundle, options.at).map_err(of_bundle)?;
     let mut result = ReplayResult::new(replay.engine().n_cycles() + 1);
     let other = options.conf.as_deref().map(|conf| configuration(conf, &mut result)).transpose()?;
-    let mut minutes = options.closed.then(|| RecordedMinutes::new(&replay));
+    let mut story = options.closed.then(|| RecordedStory::new(&replay));
     let mut report = None;
     while replay.next_cycle() <= until && result.is_same() {
-        let noted = minutes.as_mut().and_then(|minutes| minutes.note_commands(&replay));
+        let noted = story.as_mut().and_then(|story| story.note_commands(&mut replay));
         let wants_state = other.is_some() || options.to_scenario.is_some();
         let before = wants_state.then(|| before_cycle(&mut replay, until)).flatten();
         let Some(step) = replay.step() else { break };
         result.add(&step);
-        if let (Some(minutes), Some(batch)) = (&mut minutes, noted) {
-            minutes.note_batch(&batch, &step, &replay);
+        if let (Some(story), Some(batch)) = (&mut story, noted) {
+            story.note_batch(&batch, &step, &replay);
         }
         if let Some((engine, batch)) = before {
             if let Some(path) = &options.to_scenario {
@@ -192,8 +192,8 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
         result.explanation =
             Some(why(replay.engine(), &report, (asked.as_str(), options.kind.clone()))?);
     }
-    let minutes = minutes.filter(|_| result.difference.is_none());
-    result.closed = minutes.map(|minutes| minutes.run(other.as_ref()));
+    let story = story.filter(|_| result.difference.is_none());
+    result.closed = story.map(|story| story.run(other.as_ref()));
     Ok(result)
 }
 

@@ -1,5 +1,5 @@
-//! What came from outside the scheduler in a recorded story: objects that others made, changed and deleted, and
-//! how long pods ran. What only follows from its decisions is left out. Specification: answers.md 15 (ANS-106).
+//! Extracts from a recorded story what others did, and how long pods ran. What only follows from decisions of the
+//! scheduler is left out. Specification: answers.md 15 (ANS-106).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,56 +15,69 @@ use vc_model::{
 #[derive(Debug, Default)]
 pub struct OutsideStory {
     pub(super) steps: Vec<OutsideStep>,
-    /// How long each pod ran, in microseconds, by the UID of the first pod of its place in the job.
+    /// How long each pod ran, in microseconds, by the UID of the first pod of its succession.
     pub(super) runs: BTreeMap<Arc<str>, i64>,
     /// When the story begins, in microseconds since 1970.
     pub(super) begin_micros: i64,
-    /// Binds and evictions that were recorded.
-    pub(super) n_binds: u64,
-    pub(super) n_evictions: u64,
+    /// Changes since the last cycle, which the next one is given.
+    pending: Vec<OutsideChange>,
+    /// Time of the last batch, in microseconds since 1970.
+    now_micros: i64,
+    /// Names of this scheduler.
+    scheduler_names: Vec<Arc<str>>,
+    /// Pods by the UID of the first one of their succession: an evicted pod, and the one in its stead.
     pods: BTreeMap<Arc<str>, RecordedPod>,
-    /// The pod that was evicted, by the UID of the one that came in its place.
-    places: BTreeMap<Arc<str>, Arc<str>>,
-    /// Evicted pods of each job in whose place no other has come yet.
-    vacant: BTreeMap<ObjectKey, VecDeque<Arc<str>>>,
+    /// The first pod of a succession, by the UID of a later one.
+    successions: BTreeMap<Arc<str>, Arc<str>>,
+    /// Evicted pods of each job in whose stead no other has come yet.
+    vacancies: BTreeMap<ObjectKey, VecDeque<Arc<str>>>,
+    /// Waiting pods that were deleted since the last cycle.
+    deleted_pods: BTreeMap<Arc<str>, RecordedPod>,
     groups: BTreeMap<ObjectKey, PodGroupRecord>,
 }
 
-/// What happened at one time.
+/// A cycle of the recorded story.
 #[derive(Debug)]
 pub(super) struct OutsideStep {
     /// Microseconds since 1970.
     pub(super) now_micros: i64,
+    /// Changes before it.
     pub(super) changes: Vec<OutsideChange>,
 }
 
 /// A change by others.
 #[derive(Debug)]
 pub(super) enum OutsideChange {
-    /// What the engine is told as it was told then.
+    /// The engine is given this event.
     Event(Box<ClusterEvent>),
-    /// A pod that waits is deleted, whatever it does now.
-    PodGone(Arc<str>),
+    /// An own pod is new, or its object is another one. It has no node.
+    Pod(Box<PodRecord>),
+    /// A waiting pod is deleted, whatever it does now.
+    DeletePod(Arc<str>),
     /// A pod is removed so many microseconds after its end.
-    PodRemoved {
+    RemovePod {
         uid: Arc<str>,
         after_micros: i64,
     },
-    GatesOpened(Arc<str>),
     PodGroup(Box<PodGroupRecord>),
     /// A PodGroup is deleted, which waits for its pods.
-    PodGroupGone(ObjectKey),
+    DeletePodGroup(ObjectKey),
     Configure(Box<Config>),
     ServeDevices,
 }
 
-/// A pod of the recorded story.
+/// An own or foreign pod of the recorded story.
 #[derive(Debug, Default)]
 struct RecordedPod {
+    /// UID of the last pod of the succession.
+    current: Arc<str>,
     job: Option<ObjectKey>,
     /// It is another scheduler's, or had its node from the beginning.
     is_foreign: bool,
-    has_gates: bool,
+    /// The object as others made it. `None`: it was not told since the beginning.
+    object: Option<Box<PodRecord>>,
+    /// The scheduler has removed its gate.
+    is_ungated: bool,
     /// When it was bound, in microseconds since 1970.
     bound_micros: Option<i64>,
     ended_micros: Option<i64>,
@@ -72,195 +85,258 @@ struct RecordedPod {
 }
 
 impl OutsideStory {
-    /// Begins with the state of an engine.
-    pub fn new(engine: &Engine) -> Self {
+    /// Begins with the state of an engine at a time in microseconds since 1970.
+    pub fn new(engine: &Engine, begin_micros: i64) -> Self {
         let cluster = engine.cluster();
-        let begin_micros = engine.last_micros();
         let pod = |row: &Task| (row.uid.clone(), RecordedPod::known(cluster, row, begin_micros));
         let groups = cluster.jobs.iter().filter_map(|(job, _)| cluster.pod_group_record(job));
         Self {
             begin_micros,
+            now_micros: begin_micros,
+            scheduler_names: cluster.settings.scheduler_names.clone(),
             pods: cluster.tasks.iter().map(|(_, row)| pod(row)).collect(),
             groups: groups.map(|group| (group.key.clone(), group)).collect(),
             ..Self::default()
         }
     }
 
-    /// Adds a command of the recorded story.
-    pub fn add_command(&mut self, command: &EngineCommand) {
+    /// Adds a command of the recorded story. `cluster`: the state after it.
+    pub fn add_command(&mut self, command: &EngineCommand, cluster: &Cluster) {
         match command {
-            EngineCommand::Apply(events) => self.add_events(events, None),
+            EngineCommand::Apply(events) => self.add_events(events, cluster),
             EngineCommand::Configure(config) => {
-                self.push(OutsideChange::Configure(config.clone()));
+                self.pending.push(OutsideChange::Configure(config.clone()));
             }
-            EngineCommand::ServeDevices => self.push(OutsideChange::ServeDevices),
+            EngineCommand::ServeDevices => self.pending.push(OutsideChange::ServeDevices),
         }
     }
 
     /// Adds a batch of the recorded story with its effects. `cluster`: the state after it.
     pub fn add_batch(&mut self, batch: &EngineBatch, effects: &[Effect], cluster: &Cluster) {
-        let now_micros = batch.now.unix_micros;
-        if self.steps.is_empty() && self.begin_micros == i64::MIN {
-            // No cycle came before.
-            self.begin_micros = now_micros;
+        self.now_micros = batch.now.unix_micros;
+        self.add_events(&batch.events, cluster);
+        if batch.kind == BatchKind::Cycle {
+            let (now_micros, changes) = (self.now_micros, std::mem::take(&mut self.pending));
+            self.steps.push(OutsideStep { now_micros, changes });
+            self.deleted_pods.clear();
         }
-        if batch.kind == BatchKind::Cycle || self.steps.is_empty() {
-            self.steps.push(OutsideStep { now_micros, changes: Vec::new() });
-        }
-        self.add_events(&batch.events, Some(cluster));
         for effect in effects {
             match effect {
                 Effect::Bind { uid, .. } => {
-                    self.n_binds += 1;
-                    let pod = self.pods.entry(self.place(uid)).or_default();
-                    pod.bound_micros = Some(now_micros);
+                    let now_micros = self.now_micros;
+                    self.change_pod(uid, |pod| pod.bound_micros = Some(now_micros));
                 }
-                Effect::Evict { uid, .. } => {
-                    self.n_evictions += 1;
-                    self.pods.entry(self.place(uid)).or_default().is_evicted = true;
+                Effect::Evict { uid, .. } => self.evict(uid),
+                Effect::RemoveGate { uid, .. } => {
+                    self.change_pod(uid, |pod| pod.is_ungated = true);
                 }
                 _ => {}
             }
         }
     }
 
-    /// Adds events of the last step. `cluster`: the state after them.
-    fn add_events(&mut self, events: &[ClusterEvent], cluster: Option<&Cluster>) {
+    fn add_events(&mut self, events: &[ClusterEvent], cluster: &Cluster) {
         for event in events {
             match event {
                 ClusterEvent::PodApplied(pod) | ClusterEvent::PodRead { pod, .. } => {
-                    let job = cluster.and_then(|cluster| job_of(cluster, &pod.uid));
-                    self.add_pod(pod, job);
+                    self.add_pod(pod, job_of(cluster, &pod.uid));
                 }
-                ClusterEvent::PodDeleted { uid, .. } => self.remove_pod(uid, event),
+                ClusterEvent::PodDeleted { uid, .. } => self.delete_pod(uid, event),
                 ClusterEvent::PodGroupApplied(group) => self.add_group(group),
                 ClusterEvent::PodGroupDeleted { key } => {
                     self.groups.remove(key);
-                    self.push(OutsideChange::PodGroupGone(key.clone()));
+                    self.pending.push(OutsideChange::DeletePodGroup(key.clone()));
                 }
+                ClusterEvent::BindFailed { uid, .. } => {
+                    self.change_pod(uid, |pod| pod.bound_micros = None);
+                }
+                ClusterEvent::EvictFailed { uid, .. } => self.withdraw_eviction(uid),
                 _ if is_answer(event) => {}
-                _ => self.push(OutsideChange::Event(Box::new(event.clone()))),
+                _ => self.pending.push(OutsideChange::Event(Box::new(event.clone()))),
             }
         }
     }
 
     fn add_pod(&mut self, pod: &PodRecord, job: Option<ObjectKey>) {
-        let is_new = !self.pods.contains_key(&pod.uid) && !self.places.contains_key(&pod.uid);
-        if is_new {
-            self.add_new_pod(pod, job);
+        let first = self.first_of(&pod.uid);
+        if !self.pods.contains_key(&first) {
+            return self.add_new_pod(pod, job);
         }
-        let (place, now_micros) = (self.place(&pod.uid), self.now_micros());
-        let Some(known) = self.pods.get_mut(&place) else { return };
-        if known.is_foreign {
-            if !is_new {
-                self.push(OutsideChange::Event(Box::new(ClusterEvent::PodApplied(
-                    pod.clone().into(),
-                ))));
-            }
+        let now_micros = self.now_micros;
+        let Some(known) = self.pods.get_mut(&first).filter(|known| known.current == pod.uid) else {
+            // It was evicted, and has a successor.
             return;
+        };
+        let gets_job = known.job.is_none() && job.is_some();
+        known.job = job.or(known.job.take());
+        if known.is_foreign {
+            return self.pending.push(applied(pod));
         }
-        let has_gates = !pod.scheduling_gates.is_empty();
-        let has_opened = std::mem::replace(&mut known.has_gates, has_gates) && !has_gates;
         if known.bound_micros.is_none() && pod.node_name.is_some() {
             known.bound_micros = Some(now_micros);
         }
         let is_over = matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
         if is_over && known.ended_micros.is_none() && !known.is_evicted {
             known.ended_micros = Some(now_micros);
-            let run = known.bound_micros.map(|bound| now_micros - bound);
-            self.runs.extend(run.map(|run| (place.clone(), run)));
+            let run = known.bound_micros.map(|bound| now_micros.saturating_sub(bound));
+            self.runs.extend(run.map(|run| (first.clone(), run)));
         }
-        if has_opened {
-            self.push(OutsideChange::GatesOpened(place));
+        let mut object = without_decisions(pod);
+        if known.is_ungated {
+            let gates = known.object.as_ref().map(|object| object.scheduling_gates.clone());
+            object.scheduling_gates = gates.unwrap_or_default();
+        }
+        // A successor comes in the stead of a pod whose object is known.
+        let is_first = *first == *pod.uid;
+        let is_changed = known.object.as_ref().is_some_and(|before| **before != object);
+        known.object = Some(Box::new(object.clone()));
+        if is_first && (is_changed || gets_job) {
+            self.pending.push(OutsideChange::Pod(Box::new(object)));
         }
     }
 
     fn add_new_pod(&mut self, pod: &PodRecord, job: Option<ObjectKey>) {
-        let vacant = job.as_ref().and_then(|job| self.vacant.get_mut(job)?.pop_front());
-        if let Some(evicted) = vacant {
-            if let Some(known) = self.pods.get_mut(&evicted) {
-                known.is_evicted = false;
-                known.bound_micros = None;
-            }
-            self.places.insert(pod.uid.clone(), evicted);
+        if let Some(known) = self.deleted_pods.remove(&pod.uid) {
+            // It was only forgotten, as after a restore of the API server.
+            self.pending
+                .retain(|it| !matches!(it, OutsideChange::DeletePod(uid) if *uid == pod.uid));
+            self.pods.insert(pod.uid.clone(), known);
             return;
         }
-        let (is_foreign, has_gates) =
-            (job.is_none() || pod.node_name.is_some(), !pod.scheduling_gates.is_empty());
-        let known = RecordedPod { job, is_foreign, has_gates, ..RecordedPod::default() };
+        let evicted = job.as_ref().and_then(|job| self.vacancies.get_mut(job)?.pop_front());
+        if let Some(first) = evicted {
+            self.change_pod(&first, |known| {
+                known.current = pod.uid.clone();
+                (known.is_evicted, known.is_ungated, known.bound_micros) = (false, false, None);
+                known.object = None;
+            });
+            self.successions.insert(pod.uid.clone(), first);
+            return;
+        }
+        let is_own = self.scheduler_names.contains(&pod.scheduler_name);
+        let is_foreign = pod.node_name.is_some() || !is_own;
+        let object = (!is_foreign).then(|| Box::new(without_decisions(pod)));
+        self.pending.push(match &object {
+            Some(object) => OutsideChange::Pod(object.clone()),
+            None => applied(pod),
+        });
+        let current = pod.uid.clone();
+        let known = RecordedPod { current, job, is_foreign, object, ..RecordedPod::default() };
         self.pods.insert(pod.uid.clone(), known);
-        self.push(OutsideChange::Event(Box::new(ClusterEvent::PodApplied(pod.clone().into()))));
     }
 
-    fn remove_pod(&mut self, uid: &Arc<str>, event: &ClusterEvent) {
-        let (place, now_micros) = (self.place(uid), self.now_micros());
-        let Some(known) = self.pods.get_mut(&place) else { return };
-        let change = match (known.is_evicted, known.ended_micros, known.bound_micros) {
-            _ if known.is_foreign => OutsideChange::Event(Box::new(event.clone())),
-            (true, ..) => {
-                if let Some(job) = known.job.clone() {
-                    self.vacant.entry(job).or_default().push_back(place);
-                }
-                return;
-            }
-            (_, Some(ended), _) => {
-                OutsideChange::PodRemoved { uid: place, after_micros: now_micros - ended }
-            }
-            (_, None, Some(bound)) => {
-                known.ended_micros = Some(now_micros);
-                self.runs.insert(place.clone(), now_micros - bound);
-                OutsideChange::PodRemoved { uid: place, after_micros: 0 }
-            }
-            (_, None, None) => OutsideChange::PodGone(place),
+    fn evict(&mut self, uid: &Arc<str>) {
+        let first = self.first_of(uid);
+        let Some(known) = self.pods.get_mut(&first) else { return };
+        let was_evicted = std::mem::replace(&mut known.is_evicted, true);
+        if let Some(job) = known.job.clone().filter(|_| !was_evicted) {
+            self.vacancies.entry(job).or_default().push_back(first);
+        }
+    }
+
+    fn withdraw_eviction(&mut self, uid: &Arc<str>) {
+        let first = self.first_of(uid);
+        let Some(known) = self.pods.get_mut(&first).filter(|known| known.current == *uid) else {
+            return;
         };
-        self.push(change);
+        known.is_evicted = false;
+        let vacancies = known.job.as_ref().and_then(|job| self.vacancies.get_mut(job));
+        vacancies.into_iter().for_each(|vacancies| vacancies.retain(|it| *it != first));
+    }
+
+    fn delete_pod(&mut self, uid: &Arc<str>, event: &ClusterEvent) {
+        let (first, now_micros) = (self.first_of(uid), self.now_micros);
+        let Some(known) = self.pods.get_mut(&first).filter(|known| known.current == *uid) else {
+            return;
+        };
+        let change = match (known.ended_micros, known.bound_micros) {
+            _ if known.is_foreign => OutsideChange::Event(Box::new(event.clone())),
+            _ if known.is_evicted => return,
+            (Some(ended), _) => {
+                let after_micros = now_micros.saturating_sub(ended);
+                OutsideChange::RemovePod { uid: first.clone(), after_micros }
+            }
+            (None, Some(bound)) => {
+                self.runs.insert(first.clone(), now_micros.saturating_sub(bound));
+                OutsideChange::RemovePod { uid: first.clone(), after_micros: 0 }
+            }
+            (None, None) => OutsideChange::DeletePod(first.clone()),
+        };
+        let known = self.pods.remove(&first);
+        if matches!(change, OutsideChange::DeletePod(_)) {
+            self.deleted_pods.extend(known.map(|known| (first, known)));
+        }
+        self.pending.push(change);
     }
 
     fn add_group(&mut self, group: &PodGroupRecord) {
-        let before = self.groups.insert(group.key.clone(), group.clone());
-        match before {
-            None => {
+        let is_deletion = |it: &OutsideChange| matches!(it, OutsideChange::DeletePodGroup(key) if *key == group.key);
+        let n_before = self.pending.len();
+        self.pending.retain(|change| !is_deletion(change));
+        // It was only forgotten, as after a restore of the API server, or is another one of its name.
+        let is_forgotten = self.pending.len() < n_before;
+        match self.groups.insert(group.key.clone(), group.clone()) {
+            None if !is_forgotten => {
                 let event = ClusterEvent::PodGroupApplied(Box::new(group.clone()));
-                self.push(OutsideChange::Event(Box::new(event)));
+                self.pending.push(OutsideChange::Event(Box::new(event)));
             }
             Some(before) if is_same_spec(&before, group) => {}
-            Some(_) => self.push(OutsideChange::PodGroup(Box::new(group.clone()))),
+            _ => self.pending.push(OutsideChange::PodGroup(Box::new(group.clone()))),
         }
     }
 
-    /// Returns the UID of the first pod in the place of this one.
-    fn place(&self, uid: &Arc<str>) -> Arc<str> {
-        self.places.get(uid).unwrap_or(uid).clone()
+    fn change_pod(&mut self, uid: &Arc<str>, change: impl FnOnce(&mut RecordedPod)) {
+        let first = self.first_of(uid);
+        if let Some(pod) = self.pods.get_mut(&first) {
+            change(pod);
+        }
     }
 
-    fn now_micros(&self) -> i64 {
-        self.steps.last().map_or(self.begin_micros, |step| step.now_micros)
-    }
-
-    fn push(&mut self, change: OutsideChange) {
-        let now_micros = self.now_micros();
-        if self.steps.is_empty() {
-            self.steps.push(OutsideStep { now_micros, changes: Vec::new() });
-        }
-        if let Some(step) = self.steps.last_mut() {
-            step.changes.push(change);
-        }
+    /// Returns the UID of the first pod in the succession of this one.
+    fn first_of(&self, uid: &Arc<str>) -> Arc<str> {
+        self.successions.get(uid).unwrap_or(uid).clone()
     }
 }
 
 impl RecordedPod {
-    /// The pod of a row at the beginning.
+    /// Returns the pod of a row at the beginning.
     fn known(cluster: &Cluster, row: &Task, begin_micros: i64) -> Self {
-        let is_placed = row.node.is_some() && !row.status.is_terminated();
+        let has_ended = row.status.is_terminated();
         let bound = row.scheduled_micros.or(row.started_micros).unwrap_or(begin_micros);
         Self {
+            current: row.uid.clone(),
             job: row.job.map(|job| cluster.jobs[job].key.clone()),
-            is_foreign: row.job.is_none(),
-            has_gates: row.gate_names.is_some(),
-            bound_micros: (is_placed || row.status.is_terminated()).then_some(bound),
-            ended_micros: row.status.is_terminated().then_some(begin_micros),
-            is_evicted: row.status == TaskStatus::Releasing && (row.evicting || row.preempted),
+            is_foreign: row.job.is_none() && row.node.is_some(),
+            object: None,
+            is_ungated: false,
+            bound_micros: (row.node.is_some() || has_ended).then_some(bound),
+            ended_micros: has_ended.then_some(begin_micros),
+            is_evicted: is_evicted(row),
         }
+    }
+}
+
+/// True if a scheduler has evicted the pod, and it is still there.
+pub(super) fn is_evicted(row: &Task) -> bool {
+    row.status == TaskStatus::Releasing && (row.evicting || row.preempted)
+}
+
+fn applied(pod: &PodRecord) -> OutsideChange {
+    OutsideChange::Event(Box::new(ClusterEvent::PodApplied(Box::new(pod.clone()))))
+}
+
+/// Returns the object without what follows from decisions.
+fn without_decisions(pod: &PodRecord) -> PodRecord {
+    PodRecord {
+        deleting: false,
+        node_name: None,
+        phase: PodPhase::Pending,
+        evicted_by_scheduler: false,
+        started_micros: None,
+        scheduled_condition: None,
+        scheduled_micros: None,
+        nominated_node: None,
+        ..pod.clone()
     }
 }
 
@@ -279,18 +355,16 @@ fn is_same_spec(before: &PodGroupRecord, after: &PodGroupRecord) -> bool {
     spec(before) == spec(after)
 }
 
-/// True for an answer to a write of the scheduler.
+/// True for an answer to a write of the scheduler, but to those of volumes, of which some may be on their way at
+/// the beginning.
 fn is_answer(event: &ClusterEvent) -> bool {
     matches!(
         event,
-        ClusterEvent::BindFailed { .. }
-            | ClusterEvent::EvictFailed { .. }
-            | ClusterEvent::PodStatusFailed { .. }
+        ClusterEvent::PodStatusFailed { .. }
             | ClusterEvent::PodGroupWritten { .. }
             | ClusterEvent::PodGroupFailed { .. }
             | ClusterEvent::QueueFailed { .. }
             | ClusterEvent::NodeShardFailed { .. }
-            | ClusterEvent::VolumesWritten { .. }
             | ClusterEvent::PreBindFailed { .. }
             | ClusterEvent::UsageNotSaved
     )

@@ -1,6 +1,8 @@
 //! A recorded story in a world that answers to other decisions. Case 99; the times are worked out by hand.
 
-use vc_answers::{ClosedFigures, OutsideStory, Spread, closed_run};
+use std::sync::Arc;
+
+use vc_answers::{ClosedFigures, OutsideStory, WaitTimes, closed_run};
 use vc_conf::Config;
 use vc_engine::{BatchKind, CycleTime, Effect, Engine, EngineBatch, EngineOptions};
 use vc_model::ClusterEvent;
@@ -25,7 +27,7 @@ impl Recorded {
         let now = CycleTime { unix_micros: START_MICROS };
         engine.cycle(events_of(&format!("queue default\n{text}")), now);
         let begin = engine.copy();
-        let story = OutsideStory::new(&begin);
+        let story = OutsideStory::new(&begin, START_MICROS);
         Self { engine, begin, story }
     }
 
@@ -47,6 +49,20 @@ impl Recorded {
         self.cycle(seconds, events)
     }
 
+    /// Gives the engine these objects between two cycles.
+    fn between(&mut self, seconds: i64, text: &str) {
+        let now = CycleTime { unix_micros: START_MICROS + seconds * SECOND };
+        let effects = self.engine.follow_up(events_of(text), now);
+        let kind = BatchKind::FollowUp;
+        let batch = EngineBatch { kind, events: events_of(text), now, digest: 0 };
+        self.story.add_batch(&batch, &effects, self.engine.cluster());
+    }
+
+    fn uid(&self, pod: &str) -> Arc<str> {
+        let mut tasks = self.engine.cluster().tasks.iter();
+        tasks.find(|(_, row)| *row.key.name == *pod).unwrap().1.uid.clone()
+    }
+
     fn cycle(&mut self, seconds: i64, events: Vec<ClusterEvent>) -> Vec<String> {
         let now = CycleTime { unix_micros: START_MICROS + seconds * SECOND };
         let (effects, _report) = self.engine.cycle(events.clone(), now);
@@ -66,7 +82,7 @@ impl Recorded {
 }
 
 /// Mean and longest wait in seconds.
-fn waits(spread: Spread) -> (f64, f64) {
+fn waits(spread: WaitTimes) -> (f64, f64) {
     (spread.mean as f64 / 1e6, spread.max as f64 / 1e6)
 }
 
@@ -95,7 +111,7 @@ fn queue_of_jobs() -> Recorded {
 }
 
 #[test]
-fn ans_99_with_the_configuration_in_force_the_story_is_the_recorded_one() {
+fn ans_106_with_the_configuration_in_force_the_story_is_the_recorded_one() {
     let figures = queue_of_jobs().figures(None);
     assert_eq!((figures.n_binds, figures.n_evictions), (3, 0));
     assert_eq!((figures.n_started, figures.n_waiting), (3, 1));
@@ -109,7 +125,7 @@ fn ans_99_with_the_configuration_in_force_the_story_is_the_recorded_one() {
 }
 
 #[test]
-fn ans_99_without_priorities_jobs_start_in_the_order_in_which_they_came() {
+fn ans_106_without_priorities_jobs_start_in_the_order_in_which_they_came() {
     let other = conf("enqueue, allocate", "gang predicates nodeorder");
     let figures = queue_of_jobs().figures(Some(&other));
     // b starts at 61, runs for 30 s, and c starts at 91.
@@ -139,7 +155,7 @@ fn eviction() -> Recorded {
 }
 
 #[test]
-fn ans_99_an_evicted_pod_is_made_anew_as_it_was() {
+fn ans_106_an_evicted_pod_is_made_anew_as_it_was() {
     let figures = eviction().figures(None);
     assert_eq!((figures.n_binds, figures.n_evictions), (3, 1));
     assert_eq!(waits(figures.waits), (0.5, 1.0));
@@ -149,10 +165,92 @@ fn ans_99_an_evicted_pod_is_made_anew_as_it_was() {
 }
 
 #[test]
-fn ans_99_without_preemption_the_pod_runs_as_long_as_its_successor_did() {
+fn ans_106_without_preemption_the_pod_runs_as_long_as_its_successor_did() {
     let other = conf("enqueue, allocate", "priority predicates nodeorder");
     let figures = eviction().figures(Some(&other));
     assert_eq!((figures.n_binds, figures.n_evictions), (2, 0));
     // It runs from 1 to 41.
     assert_eq!(waits(figures.waits), (15.5, 31.0));
+}
+
+#[test]
+fn ans_106_its_controller_may_make_the_pod_anew_before_the_evicted_one_is_gone() {
+    let config = conf("enqueue, allocate, preempt", "priority predicates nodeorder");
+    let mut it = Recorded::new(&config, "node n1 cpu=4");
+    let low = |task: &str, state: &str| {
+        format!("job low priority=1 created=1\n task {task} cpu=4 created=1 {state}\n")
+    };
+    it.at(1, &low("x", ""));
+    it.at(2, &low("x", "@n1 running"));
+    let high = "job high priority=9 created=10\n task x cpu=4 created=10\n";
+    assert_eq!(it.at(10, high), ["evict low-x"]);
+    it.at(11, &low("y", ""));
+    assert_eq!(it.gone(12, "low-x", false, ""), ["bind high-x"]);
+    it.at(13, &high.replace("cpu=4", "cpu=4 @n1 running"));
+    let figures = it.figures(None);
+    assert_eq!((figures.n_binds, figures.n_evictions, figures.n_waiting), (2, 1, 0));
+}
+
+#[test]
+fn ans_106_what_comes_between_two_cycles_waits_for_the_second_one() {
+    let mut it = Recorded::new(&conf("enqueue, allocate", PRIORITIES), "node n1 cpu=4");
+    it.at(5, "");
+    it.between(9, "job a created=9\n task x cpu=4 created=9\n");
+    assert_eq!(it.at(11, ""), ["bind a-x"]);
+    assert_eq!(waits(it.figures(None).waits), (2.0, 2.0));
+}
+
+#[test]
+fn ans_106_a_wait_begins_with_the_job_and_not_with_its_pods() {
+    let mut it = Recorded::new(&conf("enqueue, allocate", PRIORITIES), "node n1 cpu=4");
+    it.at(1, "job a created=1\njob b created=1 minres.cpu=9\n");
+    assert_eq!(it.at(21, "job a created=1\n task x cpu=4 created=20\n"), ["bind a-x"]);
+    let figures = it.figures(None);
+    assert_eq!((waits(figures.waits), figures.n_waiting), ((20.0, 20.0), 0));
+}
+
+/// As after a restore of the API server.
+#[test]
+fn ans_106_a_pod_that_was_forgotten_and_is_told_again_is_the_same() {
+    let mut it = Recorded::new(&conf("enqueue, allocate", PRIORITIES), "node n1 cpu=4");
+    let job = |state: &str| format!("job a created=1\n task x cpu=4 created=1 {state}\n");
+    let large = "job b created=1\n task x cpu=9 created=1\n";
+    it.at(1, large);
+    assert_eq!(it.at(2, &job("")), ["bind a-x"]);
+    let uid = it.uid("a-x");
+    it.cycle(
+        3,
+        vec![ClusterEvent::BindFailed { uid, node: "n1".into(), error: "no".into(), pauses: true }],
+    );
+    assert_eq!(it.gone(4, "a-x", false, &job("")), ["bind a-x"]);
+    it.gone(5, "b-x", false, large);
+    let figures = it.figures(None);
+    assert_eq!((figures.n_binds, figures.n_started, figures.n_waiting), (1, 1, 1));
+}
+
+#[test]
+fn ans_106_what_runs_or_ends_when_the_story_begins_is_no_start() {
+    let begin =
+        "node n1 cpu=4\njob a min=1\n task x cpu=2 @n1 running\n task y cpu=2 @n1 running\n";
+    let mut it = Recorded::new(&conf("enqueue, allocate", PRIORITIES), begin);
+    it.gone(10, "a-x", false, "");
+    let job = "job b created=11\n task x cpu=2 created=11\n";
+    assert_eq!(it.at(11, job), ["bind b-x"]);
+    let figures = it.figures(None);
+    assert_eq!((figures.n_started, figures.n_waiting), (1, 0));
+    assert_eq!(waits(figures.waits), (0.0, 0.0));
+    let held = figures.utilisation.unwrap();
+    assert!((held - (4.0 * 10.0 + 2.0) / 44.0).abs() < 1e-9, "{held}");
+}
+
+/// Neither pod may keep the room of the node that has gone.
+#[test]
+fn ans_106_pods_of_a_node_that_goes_wait_again() {
+    let mut it =
+        Recorded::new(&conf("enqueue, allocate", PRIORITIES), "node n1 cpu=4\nnode n2 cpu=1\n");
+    assert_eq!(it.at(1, "job a created=1\n task x cpu=4 created=1\n"), ["bind a-x"]);
+    it.cycle(5, vec![ClusterEvent::NodeDeleted { name: "n1".into() }]);
+    it.at(6, "node n3 cpu=4\n");
+    let figures = it.figures(None);
+    assert_eq!((figures.n_binds, figures.n_started), (2, 1));
 }

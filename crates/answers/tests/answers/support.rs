@@ -159,7 +159,9 @@ pub(crate) fn sets(explanation: &Explanation) -> Vec<String> {
     explanation.blocking.iter().flat_map(|found| found.sets.iter().map(set)).collect()
 }
 
-/// Returns the configuration of a property test with this many random cases.
+/// Returns the configuration of a property test with this many random cases, or as many as `FUZZ_ANSWERS` says.
 pub(crate) fn random_cases(cases: u32) -> ProptestConfig {
+    let asked = std::env::var("FUZZ_ANSWERS").ok().and_then(|number| number.parse().ok());
+    let cases = asked.unwrap_or(cases);
     ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() }
 }

@@ -265,8 +265,14 @@ fn followed(which: usize, (at, follow): (usize, fn(&mut World)), steps: &[Step])
     world.cycle();
 }
 
+/// 48 random cases, or as many as `FUZZ_REPLAY` says.
+fn random_cases() -> ProptestConfig {
+    let asked = std::env::var("FUZZ_REPLAY").ok().and_then(|number| number.parse().ok());
+    ProptestConfig { cases: asked.unwrap_or(48), ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(random_cases())]
 
     #[test]
     fn what_is_remembered_changes_nothing(which in 0..N_CONFIGS, steps in steps()) {

@@ -210,11 +210,19 @@ fn a_read_undoes_no_bind_that_was_decided_since() {
     world.send(ClusterEvent::BindFailed { uid: failed, node, error, pauses: true });
     assert_eq!(world.cycle_unanswered().decisions(), "");
     let pod = Box::new(world.pod("j-a").clone());
-    world.send(ClusterEvent::PodDeleted { key: pod.key.clone(), uid });
+    let key = pod.key.clone();
+    world.send(ClusterEvent::PodDeleted { key: key.clone(), uid: uid.clone() });
     world.send(ClusterEvent::PodApplied(pod.clone()));
     assert_eq!(world.cycle_unanswered().decisions(), "bind j-a n1");
-    world.send(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
+    world.send(ClusterEvent::PodRead { pod: pod.clone(), after: ReadAfter::Bind });
     assert_eq!(world.cycle_unanswered().decisions(), "");
+    // A pod that is gone does not return by the answer to a read.
+    let (failed, node, error) = (uid.clone(), "n1".into(), "no".to_owned());
+    world.send(ClusterEvent::BindFailed { uid: failed, node, error, pauses: true });
+    world.send(ClusterEvent::PodDeleted { key, uid });
+    world.send(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
+    world.cycle_unanswered();
+    assert_eq!(world.engine.cluster().tasks.len(), 0);
 }
 
 #[test]

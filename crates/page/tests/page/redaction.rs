@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use vc_page::{ROUTES, RouteAnswer};
+use vc_page::{ROUTES, Route, RouteAnswer};
 
 use crate::support::{CLUSTER, Page, RACKS, Source, example_path, view};
 
@@ -110,11 +110,23 @@ const DRAIN: &str = r#"{"apiVersion": "answers.volcano.sh/v1", "kind": "WhatIf",
 /// Returns the paths of all routes that the user may ask, each with its answer, for two clusters. Their nodes have
 /// names that are no part of a name of a job.
 pub(crate) async fn answers_of(user: &str) -> Vec<(String, String)> {
-    answers_about(CLUSTER, user).await
+    answers_about(CLUSTER, user, |_| vec![String::new()]).await
+}
+
+/// The same with these queries for each route, which begin with a question mark.
+pub(crate) async fn answers_to(
+    user: &str,
+    queries: impl Fn(&Route) -> Vec<String>,
+) -> Vec<(String, String)> {
+    answers_about(CLUSTER, user, queries).await
 }
 
 /// The same about another cluster.
-async fn answers_about(cluster: &str, user: &str) -> Vec<(String, String)> {
+async fn answers_about(
+    cluster: &str,
+    user: &str,
+    queries: impl Fn(&Route) -> Vec<String>,
+) -> Vec<(String, String)> {
     let nodes =
         [("g1", "machine-1"), ("g2", "machine-2"), ("g4", "machine-4"), ("c1", "machine-c")];
     let named = |text: String, (name, other): (&str, &str)| {
@@ -128,12 +140,15 @@ async fn answers_about(cluster: &str, user: &str) -> Vec<(String, String)> {
         let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
         for route in ROUTES.iter().filter(|route| route.answer != RouteAnswer::Bundle) {
             let path = example_path(route).replace("/g1", "/machine-1");
-            let reply = match route.takes_body() {
-                true => page.post(user, &path, DRAIN).await,
-                false => page.get(user, &path).await,
-            };
-            assert!(matches!(reply.code, 200 | 403), "{path}: {}", reply.text);
-            answers.extend((reply.code == 200).then_some((path, reply.text)));
+            for query in queries(route) {
+                let path = format!("{path}{query}");
+                let reply = match route.takes_body() {
+                    true => page.post(user, &path, DRAIN).await,
+                    false => page.get(user, &path).await,
+                };
+                assert!(matches!(reply.code, 200 | 403), "{path}: {}", reply.text);
+                answers.extend((reply.code == 200).then_some((path, reply.text)));
+            }
         }
     }
     answers
@@ -183,7 +198,7 @@ async fn ans_79_no_route_tells_the_numbers_of_a_queue_to_whoever_may_not_see_it(
     };
     let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
     let answers = async |user: &str| {
-        let mut answers = answers_about(&cluster, user).await;
+        let mut answers = answers_about(&cluster, user, |_| vec![String::new()]).await;
         // The one job that waits for the queue.
         let path = "namespaces/ml/explanations/held".to_owned();
         answers.push((path.clone(), page.get(user, &path).await.text));

@@ -4,7 +4,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use vc_page::{BASE, ROUTES, Route};
 
-use crate::redaction::answers_of;
+use crate::redaction::{answers_of, answers_to};
 use crate::support::example_path;
 
 const OPENAPI: &str = include_str!("../../../../docs/answers.openapi.json");
@@ -37,6 +37,7 @@ fn schema_of(route: &Route) -> Validator {
 
 /// Returns the schema of the route that answers this example.
 fn schema_of_example(path: &str) -> Validator {
+    let path = path.split('?').next().unwrap();
     let is_it = |route: &&Route| example_path(route).replace("/g1", "/machine-1") == path;
     schema_of(ROUTES.iter().find(is_it).unwrap())
 }
@@ -51,6 +52,38 @@ async fn ans_71_every_answer_is_valid_by_the_schema_of_its_route() {
             let valid = schema_of_example(&path).validate(&answer).map_err(|it| it.to_string());
             assert_eq!(valid, Ok(()), "{path}");
         }
+    }
+}
+
+/// Returns queries with each parameter of the route alone, and with all of them.
+fn queries(route: &Route) -> Vec<String> {
+    let value = |name: &str| match name {
+        "kind" => "podgroup",
+        "controllerUid" => "",
+        "depth" => "quick",
+        "when" => "true",
+        "queue" => "research",
+        "code" => "GangShort",
+        "namespace" => "ml",
+        "from" | "to" => "1h",
+        // Numbers.
+        _ => "1",
+    };
+    let each: Vec<String> =
+        route.query.iter().map(|name| format!("{name}={}", value(name))).collect();
+    let all = each.join("&");
+    each.into_iter().chain([all]).map(|query| format!("?{query}")).collect()
+}
+
+#[tokio::test]
+async fn ans_71_answers_to_questions_with_parameters_are_valid_too() {
+    let answers = answers_to("admin", queries).await;
+    let n_queries: usize = ROUTES.iter().map(|route| route.query.len()).sum();
+    assert!(n_queries < answers.len(), "{n_queries} {}", answers.len());
+    for (path, text) in answers {
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        let valid = schema_of_example(&path).validate(&answer).map_err(|it| it.to_string());
+        assert_eq!(valid, Ok(()), "{path}");
     }
 }
 

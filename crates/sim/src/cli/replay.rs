@@ -39,7 +39,7 @@ pub(crate) struct ReplayArgs {
     /// Decide the last cycle also with this configuration, and print what differs.
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
-    /// Run the cycles also in a simulation that answers to other decisions, and print what they come to.
+    /// Run the cycles also in a simulation that answers to other decisions, and print waits and utilisation.
     ///
     /// Of the inputs only what came from outside is used; bound pods run at once, and for as long as they
     /// ran. With --conf there is a column for each configuration.

@@ -1,4 +1,4 @@
-//! `vcsim replay --closed`: what the recorded minutes come to in a world that answers to other decisions.
+//! `vcsim replay --closed` runs a recorded story in a world that answers to other decisions.
 //! Specification: answers.md 15 (ANS-106).
 
 use std::fmt::Write;
@@ -7,29 +7,35 @@ use serde::Serialize;
 use vc_answers::{ClosedFigures, OutsideStory, closed_run};
 use vc_bundle::Replay;
 use vc_conf::Config;
-use vc_engine::{Engine, EngineBatch};
+use vc_engine::{Engine, EngineBatch, EngineCommand};
 
 use super::counted;
 
 /// Says what kind of figures these are.
 const SIMULATION: &str = "a simulation: bound pods run at once, and for as long as they ran";
 
-/// The recorded minutes, with the state before them.
-pub(super) struct RecordedMinutes {
+/// A recorded story, with the state before it.
+pub(super) struct RecordedStory {
     begin: Engine,
     story: OutsideStory,
 }
 
-impl RecordedMinutes {
+impl RecordedStory {
     pub(super) fn new(replay: &Replay) -> Self {
         let begin = replay.engine().copy();
-        let story = OutsideStory::new(&begin);
+        // Before the first cycle there is no time.
+        let first = replay.next_batch().map(|batch| batch.now.unix_micros);
+        let last = Some(begin.last_micros()).filter(|last| *last != i64::MIN);
+        let story = OutsideStory::new(&begin, last.or(first).unwrap_or_default());
         Self { begin, story }
     }
 
-    /// Takes note of the commands before the next batch. Returns the batch. `None`: there is none.
-    pub(super) fn note_commands(&mut self, replay: &Replay) -> Option<EngineBatch> {
-        replay.next_commands().for_each(|command| self.story.add_command(command));
+    /// Runs the commands before the next batch, and takes note of them. Returns the batch. `None`: there is none.
+    pub(super) fn note_commands(&mut self, replay: &mut Replay) -> Option<EngineBatch> {
+        let commands: Vec<EngineCommand> = replay.next_commands().cloned().collect();
+        replay.run_commands();
+        let cluster = replay.engine().cluster();
+        commands.iter().for_each(|command| self.story.add_command(command, cluster));
         replay.next_batch()
     }
 
@@ -43,7 +49,7 @@ impl RecordedMinutes {
         self.story.add_batch(batch, &step.effects, replay.engine().cluster());
     }
 
-    /// Runs the minutes in a closed world, also with the other configuration.
+    /// Runs the story in a closed world, also with the other configuration.
     pub(super) fn run(&self, other: Option<&Config>) -> ClosedOutput {
         let run = |config| FiguresOutput::of(&closed_run(&self.begin, &self.story, config));
         ClosedOutput {
@@ -54,7 +60,7 @@ impl RecordedMinutes {
     }
 }
 
-/// The recorded minutes in a closed world.
+/// Figures of the story in a closed world.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClosedOutput {
@@ -74,7 +80,7 @@ struct FiguresOutput {
     evictions: u64,
     started_jobs: usize,
     waiting_jobs: usize,
-    wait_seconds: SpreadOutput,
+    wait_seconds: WaitsOutput,
     /// Mean of (wait + run) / run, where a run is 10 s at least.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_slowdown: Option<f64>,
@@ -87,7 +93,7 @@ struct FiguresOutput {
 }
 
 #[derive(Debug, Serialize)]
-struct SpreadOutput {
+struct WaitsOutput {
     mean: f64,
     median: f64,
     p95: f64,
@@ -149,7 +155,7 @@ impl FiguresOutput {
             evictions: figures.n_evictions,
             started_jobs: figures.n_started,
             waiting_jobs: figures.n_waiting,
-            wait_seconds: SpreadOutput {
+            wait_seconds: WaitsOutput {
                 mean: seconds(waits.mean),
                 median: seconds(waits.median),
                 p95: seconds(waits.p95),

@@ -67,6 +67,32 @@ fn renamed(path: &str, name: &str, other: &str) -> String {
 }
 
 #[test]
+fn ans_106_the_cycles_in_a_closed_world() {
+    let path = bundle("replay_closed");
+    let out = vcsim(&["replay", "--closed", &path]).stdout;
+    let rows = |out: &str| -> Vec<String> {
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        out.lines().map(words).collect()
+    };
+    let lines = rows(&out);
+    assert!(lines[1].starts_with("in a closed world (a simulation: "), "{out}");
+    assert_eq!(
+        lines[2..7],
+        ["in force", "binds 3", "evictions 0", "jobs started 1", "jobs that wait 1"]
+    );
+    let conf = folder("replay_closed_file").join("none.conf");
+    std::fs::write(&conf, "actions: \"enqueue\"\ntiers:\n- plugins:\n  - name: gang\n").unwrap();
+    let out = vcsim(&["replay", "--closed", "--conf", conf.to_str().unwrap(), &path]).stdout;
+    let binds = rows(&out).into_iter().find(|line| line.starts_with("binds"));
+    assert_eq!(binds.as_deref(), Some("binds 3 0"), "{out}");
+    let json = vcsim(&["replay", "--closed", "-o", "json", &path]).json();
+    assert_eq!(
+        (&json["closed"]["inForce"]["binds"], &json["closed"]["withConf"]),
+        (&3.into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
 fn ans_104_what_was_decided_is_decided_again() {
     let path = bundle("replay_same");
     let called = vcsim(&["replay", &path]);
