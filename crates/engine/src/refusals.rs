@@ -100,11 +100,7 @@ impl WriteRefusals {
             {
                 self.awaited_reads.insert(uid.clone(), AwaitedRead::OfTheWrite);
             }
-            ClusterEvent::PodDeleted { ref uid, .. } => {
-                if self.awaited_reads.remove(uid) == Some(AwaitedRead::OfTheWrite) {
-                    self.awaited_reads.insert(uid.clone(), AwaitedRead::OfBefore);
-                }
-            }
+            ClusterEvent::PodDeleted { ref uid, .. } => self.note_deletion(uid),
             ClusterEvent::PodRead { pod, after: ReadAfter::Bind | ReadAfter::Eviction }
                 if self.awaited_reads.remove(&pod.uid) == Some(AwaitedRead::OfBefore)
                     && cluster.task(&pod.uid).is_some() =>
@@ -114,6 +110,13 @@ impl WriteRefusals {
             _ => {}
         }
         event
+    }
+
+    /// Takes note of a pod that was forgotten, or is known to be gone once more.
+    fn note_deletion(&mut self, uid: &Arc<str>) {
+        if self.awaited_reads.remove(uid) == Some(AwaitedRead::OfTheWrite) {
+            self.awaited_reads.insert(uid.clone(), AwaitedRead::OfBefore);
+        }
     }
 
     /// Writes the conditions of refused binds, starts pauses, and ends those that are over. Returns

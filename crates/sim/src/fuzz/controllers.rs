@@ -1,4 +1,4 @@
-//! Volcano's controllers and another scheduler, as far as the scheduler meets what they write: the pods of a
+//! Plays Volcano's controllers and another scheduler, as far as the scheduler meets what they write: the pods of a
 //! job come when its PodGroup is admitted, a pod alone gets a PodGroup, the status of a queue has two
 //! writers, and pods of others take room on nodes. Specification: docs/spec/invariants.md.
 
@@ -18,7 +18,7 @@ pub(super) const PERIOD: Duration = Duration::from_millis(700);
 /// Name of the other scheduler.
 pub(super) const OTHER_SCHEDULER: &str = "default-scheduler";
 
-/// What controllers do in a story.
+/// Volcano's controllers and another scheduler.
 pub(super) struct Controllers {
     /// Jobs whose pods they make.
     jobs: Vec<JobSpec>,
@@ -35,7 +35,7 @@ impl Controllers {
     }
 
     /// True if they make the pods of this PodGroup.
-    pub(super) fn own(&self, group: &str) -> bool {
+    pub(super) fn makes_pods_of(&self, group: &str) -> bool {
         self.jobs.iter().any(|job| job.name == group)
     }
 

@@ -96,9 +96,9 @@ impl Script {
             }
             steps.push((at, OutsideEvent::drawn(&mut rng, number)));
         }
-        let is_one = |(n_stories, remainder)| seed % n_stories == remainder;
-        let has_controllers = is_one(CONTROLLERS);
-        if is_one(CRASH_POINTS) {
+        let is_chosen = |(n_stories, remainder)| seed % n_stories == remainder;
+        let has_controllers = is_chosen(CONTROLLERS);
+        if is_chosen(CRASH_POINTS) {
             steps.extend(crash_points(seed, end));
         } else if has_controllers {
             steps.extend(lone_pods(seed, end));
@@ -120,20 +120,20 @@ impl Script {
     }
 }
 
-/// Returns crashes at points and times in which the server is slow, each with its time in milliseconds. They are
-/// drawn from numbers of their own, so that the other events stay the same.
+/// Returns crashes at points and times in which the server is slow, each with its time in milliseconds.
 fn crash_points(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
     let draw = |rng: &mut Rng, _| OutsideEvent::drawn_crash_or_slowness(rng);
-    of_their_own(seed, end, 1_000..=CRASH_POINT_MILLIS, draw)
+    separate_events(seed, end, 1_000..=CRASH_POINT_MILLIS, draw)
 }
 
-/// Returns pods without a PodGroup, in the same way.
+/// Returns pods without a PodGroup, each with its time in milliseconds.
 fn lone_pods(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
-    of_their_own(seed, end, 100..=LONE_POD_MILLIS, OutsideEvent::drawn_alone)
+    separate_events(seed, end, 100..=LONE_POD_MILLIS, OutsideEvent::drawn_alone)
 }
 
-/// Returns events that come one after the other after times between these, in milliseconds.
-fn of_their_own(
+/// Returns events that come one after the other after times between these, in milliseconds. They are drawn from
+/// numbers of their own, so that the other events of the story stay the same.
+fn separate_events(
     seed: u64,
     end: u64,
     pauses: RangeInclusive<u64>,

@@ -118,7 +118,7 @@ impl World {
     /// An object is refused, which is a fault of this module.
     pub(super) fn make_again(&mut self, evicted: &Value) -> Result<(), Refused> {
         let group = group_of(evicted).to_owned();
-        let is_made = self.controllers.as_ref().is_some_and(|it| it.own(&group));
+        let is_made = self.controllers.as_ref().is_some_and(|it| it.makes_pods_of(&group));
         if is_made || self.store.get(&POD_GROUPS, NAMESPACE, &group).is_none() {
             return Ok(());
         }
