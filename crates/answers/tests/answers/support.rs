@@ -163,5 +163,8 @@ pub(crate) fn sets(explanation: &Explanation) -> Vec<String> {
 pub(crate) fn random_cases(cases: u32) -> ProptestConfig {
     let asked = std::env::var("FUZZ_ANSWERS").ok().and_then(|number| number.parse().ok());
     let cases = asked.unwrap_or(cases);
-    ProptestConfig { failure_persistence: None, cases, ..ProptestConfig::default() }
+    // Some clusters have too many atoms for all subsets.
+    let max_global_rejects = cases.max(1_024);
+    let default = ProptestConfig::default();
+    ProptestConfig { failure_persistence: None, cases, max_global_rejects, ..default }
 }
