@@ -22,7 +22,16 @@ build() {
 # The others after 20 are those of tests/cli/fuzz.rs, which have violated something once.
 search() {
     "$work/target/debug/vcsim" fuzz --first \
-        --seeds "1..20,42,52,66,78,540,640,650,775,1960,2680,3592,4069,13753,145,$(seq -s , 25 5 130)"
+        --seeds "1..20,42,52,66,78,540,640,650,775,3592,4069,13753,145,$(seq -s , 25 5 130)"
+}
+
+# A story of ten minutes, for a rule that those do not find broken.
+search_one() {
+    case "$1" in
+    35-*) seeds=1600 ;;
+    *) return 1 ;;
+    esac
+    "$work/target/debug/vcsim" fuzz --first --seeds "$seeds"
 }
 
 # Stories of one minute, for rules that those of ten minutes do not find broken.
@@ -43,14 +52,15 @@ try() {
         echo "| \`$1\` | does not build: $work/$1.log | - | - |"
         return 1
     fi
-    minutes=' (1 minute)'
-    found=$(search_minutes "$1") || true
-    case "$found" in
-    seed*) ;;
-    *)
-        minutes=''
-        found=$(search) || true
-        ;;
+    for way in search_minutes search_one search; do
+        found=$($way "$1") || true
+        case "$found" in
+        seed*) break ;;
+        esac
+    done
+    case "$way" in
+    search_minutes) minutes=' (1 minute)' ;;
+    *) minutes='' ;;
     esac
     case "$found" in
     seed*)
