@@ -35,7 +35,7 @@ pub struct ClosedFigures {
     pub most_overtaken: usize,
 }
 
-/// How times are spread, in microseconds.
+/// Mean and percentiles of the times that jobs waited, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitTimes {
     /// Mean.

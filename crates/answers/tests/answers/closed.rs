@@ -209,7 +209,7 @@ fn ans_106_a_wait_begins_with_the_job_and_not_with_its_pods() {
     assert_eq!((waits(figures.waits), figures.n_waiting), ((20.0, 20.0), 0));
 }
 
-/// As after a restore of the API server.
+/// A restore of the API server makes such events.
 #[test]
 fn ans_106_a_pod_that_was_forgotten_and_is_told_again_is_the_same() {
     let mut it = Recorded::new(&conf("enqueue, allocate", PRIORITIES), "node n1 cpu=4");

@@ -32,7 +32,7 @@ pub(super) fn refusal(
     answer.body(Body::from(status.to_string())).unwrap_or_default()
 }
 
-/// Looks for the end of a list in the pieces of its body: that of the last page, or the bookmark of a streaming
+/// Search for the end of a list in the pieces of its body: the end of the last page, or the bookmark of a streaming
 /// list.
 #[derive(Debug, Default)]
 pub(super) struct EndOfList {

@@ -65,9 +65,9 @@ impl RecordedStory {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClosedOutput {
     simulation: &'static str,
-    /// With the configuration that was in force.
+    /// Figures with the configuration that was in force.
     in_force: FiguresOutput,
-    /// With the other one.
+    /// Figures with the other configuration. `None`: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     with_conf: Option<FiguresOutput>,
 }

@@ -166,7 +166,7 @@ impl Store {
     /// began.
     ///
     /// # Errors
-    /// What has changed since then is forgotten.
+    /// The events since the list began are not kept any more.
     pub(super) fn page(
         &self,
         kind: &'static ServedKind,
