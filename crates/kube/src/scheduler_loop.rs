@@ -82,6 +82,8 @@ impl SchedulerLoop {
             twin.start(&engine);
         }
         let (mut events, mut said, mut n_cycles) = (Some(Vec::new()), Vec::new(), 0_u64);
+        // The state has changed since its sums were checked.
+        let mut is_unchecked = true;
         while let Some(batch) = events {
             n_cycles += 1;
             let start = Instant::now();
@@ -101,12 +103,18 @@ impl SchedulerLoop {
                 return;
             }
             self.observer.decided(&engine, &report, now);
+            is_unchecked |= !report.is_repeated || 0 < n_events;
             self.report_cycle(report, &mut said);
-            if 0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles) {
+            if is_unchecked && self.is_to_check(n_cycles) {
                 check(engine.cluster(), &*self.observer);
+                is_unchecked = false;
             }
             events = self.pause(&mut engine, took).await;
         }
+    }
+
+    fn is_to_check(&self, n_cycles: u64) -> bool {
+        0 < self.check_cycles && n_cycles.is_multiple_of(self.check_cycles)
     }
 
     /// The events of the next cycle, once it is due; `None`: there is none. Binds that wait only for

@@ -21,6 +21,9 @@ pub(super) enum OutsideEvent {
     DeleteJob {
         nth: u64,
     },
+    DeleteJobNamed {
+        name: String,
+    },
     DeletePod {
         nth: u64,
     },
@@ -258,7 +261,7 @@ impl OutsideEvent {
             Self::StealLease => Some(FaultKind::LeaseStolen),
             #[cfg(test)]
             Self::Overfill => None,
-            Self::LonePod { .. } => None,
+            Self::LonePod { .. } | Self::DeleteJobNamed { .. } => None,
             Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
         }
     }
@@ -295,6 +298,7 @@ impl fmt::Display for OutsideEvent {
                 write!(out, "a pod without a PodGroup{whose}: {pod}")
             }
             Self::DeleteJob { nth } => write!(out, "a job is deleted ({nth})"),
+            Self::DeleteJobNamed { name } => write!(out, "job {name} is deleted"),
             Self::DeletePod { nth } => write!(out, "a pod is deleted ({nth})"),
             Self::DeletePodIn { state, nth, by_force } => {
                 let how = if *by_force { " by force" } else { "" };

@@ -67,6 +67,15 @@ const CONTROLLERS: (u64, u64) = (13, 10);
 /// Longest time from one pod without a PodGroup to the next, in milliseconds.
 const LONE_POD_MILLIS: u64 = 20_000;
 
+/// A story of more minutes has calm times too, and its jobs are deleted after a while.
+const BUSY_MINUTES: u64 = 10;
+/// Of so many minutes so many are busy, the first ones.
+const BUSY_OF: (u64, u64) = (15, 5);
+/// In calm times the pauses between outside events are so many times as long.
+const CALM_FACTOR: u64 = 8;
+/// Time from the arrival of a job to its deletion in a story with calm times, in milliseconds.
+const JOB_MILLIS: RangeInclusive<u64> = 30_000..=480_000;
+
 /// Queues of every story.
 pub(super) const QUEUES: [&str; 3] = ["default", "q1", "q2"];
 
@@ -90,11 +99,14 @@ impl Script {
         let (mut steps, mut at) = (Vec::new(), 0);
         let end = minutes * 60_000;
         for number in 0.. {
-            at += rng.between(50, 8_000);
+            at += rng.between(50, 8_000) * pause_factor(minutes, at);
             if end <= at {
                 break;
             }
             steps.push((at, OutsideEvent::drawn(&mut rng, number)));
+        }
+        if BUSY_MINUTES < minutes {
+            steps.extend(deletions_of_jobs(seed, &steps));
         }
         let is_chosen = |(n_stories, remainder)| seed % n_stories == remainder;
         let has_controllers = is_chosen(CONTROLLERS);
@@ -118,6 +130,26 @@ impl Script {
         let seed = rng.below(u64::MAX);
         Self { seed, keeps_leader, has_controllers, config, nodes, steps }
     }
+}
+
+/// Returns how many times as long as in a busy time the pause between two outside events is.
+fn pause_factor(minutes: u64, at_millis: u64) -> u64 {
+    let (cycle, busy) = BUSY_OF;
+    let is_calm = BUSY_MINUTES < minutes && busy <= at_millis / 60_000 % cycle;
+    if is_calm { CALM_FACTOR } else { 1 }
+}
+
+/// Returns the deletion of each job of these steps, with its time in milliseconds. A job may still wait then, run, or
+/// be gone.
+fn deletions_of_jobs(seed: u64, steps: &[(u64, OutsideEvent)]) -> Vec<(u64, OutsideEvent)> {
+    let mut rng = Rng::new(seed.rotate_left(32));
+    let mut deletion = |(at, event): &(u64, OutsideEvent)| {
+        let OutsideEvent::Job(job) = event else { return None };
+        let name = job.name.clone();
+        let after = rng.between(*JOB_MILLIS.start(), *JOB_MILLIS.end());
+        Some((at + after, OutsideEvent::DeleteJobNamed { name }))
+    };
+    steps.iter().filter_map(&mut deletion).collect()
 }
 
 /// Returns crashes at points and times in which the server is slow, each with its time in milliseconds.
@@ -198,5 +230,60 @@ impl fmt::Display for JobSpec {
             self.run_seconds.map(|time| format!(", each for {time} s")).unwrap_or_default(),
             if self.is_urgent { ", urgent" } else { "" },
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(minutes: u64) -> Script {
+        Script::of(7, minutes, &FaultKind::ALL.into_iter().collect())
+    }
+
+    /// True if the event is of a busy time.
+    fn is_busy(step: &&Step) -> bool {
+        step.at.as_secs() / 60 % 15 < 5
+    }
+
+    #[test]
+    fn a_long_story_has_busy_and_calm_times() {
+        let script = script(60);
+        let n_busy = script.steps.iter().filter(is_busy).count();
+        let n_calm = script.len() - n_busy;
+        // Twice as many minutes are calm.
+        assert!(
+            0 < n_calm && n_calm < n_busy,
+            "{n_calm} events in calm times, {n_busy} in busy ones"
+        );
+    }
+
+    #[test]
+    fn each_job_of_a_long_story_is_deleted_after_it_came() {
+        let script = script(60);
+        let at = |wanted: &dyn Fn(&OutsideEvent) -> bool| {
+            script.steps.iter().find(|step| wanted(&step.event)).map(|step| step.at)
+        };
+        let mut n_jobs = 0;
+        for step in &script.steps {
+            let OutsideEvent::Job(job) = &step.event else { continue };
+            let is_deletion = |event: &OutsideEvent| matches!(event, OutsideEvent::DeleteJobNamed { name } if *name == job.name);
+            assert!(step.at + Duration::from_secs(30) <= at(&is_deletion).unwrap(), "{job}");
+            n_jobs += 1;
+        }
+        assert!(50 < n_jobs, "{n_jobs} jobs");
+    }
+
+    #[test]
+    fn a_short_story_is_busy_and_its_jobs_stay() {
+        let script = script(10);
+        let deletes = |step: &Step| matches!(step.event, OutsideEvent::DeleteJobNamed { .. });
+        assert!(!script.steps.iter().any(deletes));
+        let n_late = script.steps.iter().filter(|step| !is_busy(step)).count();
+        assert!(
+            script.len() < 3 * n_late,
+            "{n_late} of {} events after five minutes",
+            script.len()
+        );
     }
 }

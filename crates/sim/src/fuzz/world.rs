@@ -67,7 +67,13 @@ impl World {
         match event {
             OutsideEvent::Job(job) => self.create_job(job),
             OutsideEvent::LonePod { pod, is_of_others } => self.create_alone(pod, *is_of_others),
-            OutsideEvent::DeleteJob { nth } => self.delete_job(*nth),
+            OutsideEvent::DeleteJob { nth } => {
+                self.pick(&POD_GROUPS, *nth).map_or(Ok(()), |group| self.delete_job(&group))
+            }
+            OutsideEvent::DeleteJobNamed { name } => {
+                let group = self.store.get(&POD_GROUPS, NAMESPACE, name);
+                group.map_or(Ok(()), |group| self.delete_job(&group))
+            }
             OutsideEvent::DeletePod { nth } => {
                 self.pick(&PODS, *nth).map_or(Ok(()), |pod| self.delete_pod(&pod))
             }
@@ -189,8 +195,7 @@ impl World {
     }
 
     /// Deletes a PodGroup and its pods, as a controller does whose job is deleted.
-    fn delete_job(&mut self, nth: u64) -> Result<(), Refused> {
-        let Some(group) = self.pick(&POD_GROUPS, nth) else { return Ok(()) };
+    fn delete_job(&mut self, group: &Object) -> Result<(), Refused> {
         let pods = self.store.list(&PODS, None).objects;
         for pod in pods.iter().filter(|pod| group_of(&pod.value) == group.name()) {
             self.delete_pod(pod)?;
