@@ -135,6 +135,8 @@ pub struct Engine {
     /// The last cycle, if it was idle. `None` if it changed something, or if the plain evaluator is
     /// selected.
     idle_cycle: Option<IdleCycle>,
+    /// The last cycle was skipped.
+    is_skipped: bool,
     stopwatch: Option<Stopwatch>,
     cache_stats: CacheStats,
     metric_samples: MetricSamples,
@@ -171,6 +173,7 @@ impl Engine {
             active_jobs: ActiveJobs::default(),
             memory: EngineMemory::default(),
             idle_cycle: None,
+            is_skipped: false,
             stopwatch: options.stopwatch,
             cache_stats: CacheStats::default(),
             metric_samples: MetricSamples::default(),
@@ -277,6 +280,11 @@ impl Engine {
     /// Returns the number of cycles that were run.
     pub fn n_cycles(&self) -> u64 {
         self.n_cycles
+    }
+
+    /// True if the last cycle was skipped, because nothing has changed since one that decided nothing.
+    pub fn skipped_last_cycle(&self) -> bool {
+        self.is_skipped
     }
 
     /// Returns the configuration in force.
@@ -417,7 +425,9 @@ impl Engine {
         self.pending = self.follow_up(events, now);
         let apply = timer.split();
         self.n_cycles += 1;
-        let (effects, mut report, times) = match self.quiet_report(now) {
+        let idle = self.quiet_report(now);
+        self.is_skipped = idle.is_some();
+        let (effects, mut report, times) = match idle {
             Some(report) => (Vec::new(), report, Timings::default()),
             None => self.full_cycle(now, &mut timer, early),
         };

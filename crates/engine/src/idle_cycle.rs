@@ -46,7 +46,6 @@ impl IdleCycle {
             report.samples.iter().zip(kinds()).filter(|(_, kind)| *kind == SampleRepetition::Again);
         let until_micros = plugins_due_micros.into_iter().chain(throttle_due_micros).min();
         let report = Report {
-            is_repeated: true,
             n_nodes: report.n_nodes,
             n_jobs: report.n_jobs,
             pipelined: report.pipelined.clone(),

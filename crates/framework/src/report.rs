@@ -196,8 +196,6 @@ pub struct BrokenInvariant {
 /// Report of one cycle.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The cycle was skipped: nothing had changed since one that decided nothing.
-    pub is_repeated: bool,
     /// Nodes of the session.
     pub n_nodes: usize,
     /// Jobs of the session.

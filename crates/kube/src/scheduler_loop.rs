@@ -103,7 +103,7 @@ impl SchedulerLoop {
                 return;
             }
             self.observer.decided(&engine, &report, now);
-            is_unchecked |= !report.is_repeated || 0 < n_events;
+            is_unchecked |= !engine.skipped_last_cycle() || 0 < n_events;
             self.report_cycle(report, &mut said);
             if is_unchecked && self.is_to_check(n_cycles) {
                 check(engine.cluster(), &*self.observer);

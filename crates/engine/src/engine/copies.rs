@@ -67,6 +67,7 @@ impl Engine {
             active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
             memory: self.memory.clone(),
             idle_cycle: None,
+            is_skipped: false,
             stopwatch: None,
             cache_stats: CacheStats::default(),
             metric_samples: self.metric_samples.clone(),

@@ -19,6 +19,14 @@ enum Step {
     Wait(i64),
     /// Two cycles whose writes nobody has seen yet.
     Unanswered,
+    /// A cycle of whose binds every so many fail.
+    Refused {
+        every: usize,
+    },
+    /// What follows from the events alone.
+    FollowUp,
+    /// The clock is set back by so many seconds.
+    ClockBack(i64),
     /// Bound pods run, deleted ones go.
     Kubelets,
     /// Another PodGroup, or the same anew, with so many pods.
@@ -168,6 +176,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => gone.prop_map(|(kind, name)| Step::NoStorage(kind, name)),
         6 => prop_oneof![Just(0_i64), Just(1), Just(31), Just(301)].prop_map(Step::Wait),
         1 => Just(Step::Unanswered),
+        2 => (1..3_usize).prop_map(|every| Step::Refused { every }),
+        2 => Just(Step::FollowUp),
+        1 => prop_oneof![Just(1), Just(45), Just(3_700)].prop_map(Step::ClockBack),
         4 => Just(Step::Kubelets),
         6 => job_step,
         1 => (job.clone(), end).prop_map(|(job, phase)| Step::End { job, phase }),
@@ -194,6 +205,13 @@ fn take(world: &mut World, step: &Step) {
             world.cycle_unanswered();
             world.cycle_unanswered();
         }
+        Step::Refused { every } => drop(world.cycle_refusing(every)),
+        Step::FollowUp => {
+            for effect in world.engine_follow_up() {
+                world.store(&effect);
+            }
+        }
+        Step::ClockBack(seconds) => world.tick(-seconds),
         Step::Kubelets => world.kubelets(),
         Step::Storage(line) => {
             fixture::storage(line).into_iter().for_each(|event| world.send(event));

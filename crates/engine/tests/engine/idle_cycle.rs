@@ -116,6 +116,7 @@ fn the_report_of_a_quiet_cycle_is_that_of_the_last_one() {
     let mut world = settled(&default_conf(), TEXT);
     let (l, r) = (world.cycle().report, world.cycle().report);
     assert_eq!(format!("{l:?}"), format!("{r:?}"));
+    assert!(world.engine.skipped_last_cycle());
     assert_eq!(r.samples, [Sample::UnreadyJobs(1)]);
     assert_eq!((r.n_jobs, r.n_nodes, r.waiting.len()), (2, 1, 2));
 }

@@ -12,6 +12,7 @@ mod certificates;
 mod claims;
 mod cohort;
 mod columns;
+mod copies;
 mod core;
 mod determinism;
 mod device_shares;

@@ -3,6 +3,7 @@
 
 mod conf;
 mod extender;
+mod followers;
 mod fuzz;
 pub(crate) mod gang;
 mod log;
@@ -14,16 +15,17 @@ mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_bundle::{Bundle, BundleWriter, History, RecordedInput, effect_line, encode_checkpoint};
+use vc_bundle::{History, RecordedInput};
 use vc_conf::Config;
 use vc_engine::{
-    BatchKind, Checkpoint, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand,
-    EngineOptions, Evaluator, Nomination, Report,
+    BatchKind, CycleTime, Effect, Engine, EngineCommand, EngineOptions, Evaluator, Nomination,
+    Report,
 };
 use vc_model::*;
 
 pub(crate) use conf::{TA, conf, known, ta, with_arguments};
 pub(crate) use extender::DrawnExtender;
+pub(crate) use followers::{digest, stored};
 pub(crate) use fuzz::{FuzzRequest, check_at_once, n_cores};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
@@ -39,6 +41,8 @@ pub(crate) struct World {
     plain: Option<Engine>,
     /// A twin of the engine, made in the middle of the story. `None`: nobody follows.
     twin: Option<Engine>,
+    /// The rows of the twin are compared, too.
+    compares_rows: bool,
     /// What the engine was given. `None`: nobody records it.
     history: Option<History>,
     options: EngineOptions,
@@ -64,12 +68,6 @@ pub(crate) struct Cycle {
 /// whose answers change nothing, so it does not see all failures that the plain one sees.
 fn is_of_service(warning: &str) -> bool {
     warning.starts_with("plugin extender: ")
-}
-
-pub(crate) fn digest(effects: &[Effect]) -> u64 {
-    let mut digest = EffectDigest::default();
-    digest.add(effects);
-    digest.value()
 }
 
 /// The decisions of the first cycle.
@@ -109,6 +107,7 @@ impl World {
             engine,
             plain: Some(plain),
             twin: None,
+            compares_rows: false,
             history: None,
             options,
             nodes: BTreeMap::new(),
@@ -198,18 +197,6 @@ impl World {
         self.engine.apply(std::mem::take(&mut self.inbox));
     }
 
-    /// What follows from the events alone, without a cycle.
-    pub(crate) fn engine_follow_up(&mut self) -> Vec<Effect> {
-        let now = CycleTime { unix_micros: self.now_micros };
-        if let Some(plain) = &mut self.plain {
-            plain.follow_up(self.inbox.clone(), now);
-        }
-        let twin = self.twin.as_mut().map(|twin| twin.follow_up(self.inbox.clone(), now));
-        let effects = self.engine.follow_up(std::mem::take(&mut self.inbox), now);
-        assert!(twin.is_none_or(|twin| twin == effects), "the twin follows up differently");
-        effects
-    }
-
     /// The API server has claims for devices from now on.
     pub(crate) fn serve_devices(&mut self) {
         self.record(&RecordedInput::Command(EngineCommand::ServeDevices));
@@ -228,63 +215,6 @@ impl World {
             twin.configure(config);
         }
         assert_eq!(self.engine.configure(config), []);
-    }
-
-    /// From now on a twin of the engine follows, and must decide the same.
-    pub(crate) fn follow(&mut self) {
-        // As in the process: only the twin explains.
-        self.engine.explain(false);
-        self.twin = self.engine.twin();
-        assert!(self.twin.is_some());
-    }
-
-    /// From now on an engine that is made of the stored state follows, and must decide the same.
-    pub(crate) fn follow_stored(&mut self) {
-        self.follow();
-        let checkpoint = self.twin.take().expect("it follows");
-        let checkpoint = checkpoint.into_checkpoint(self.now_micros).expect("a cycle is over");
-        let mut bytes = Vec::new();
-        ciborium::into_writer(&checkpoint, &mut bytes).expect("it is stored");
-        let stored: Checkpoint = ciborium::from_reader(&*bytes).expect("it is read");
-        let restored = Engine::restore(stored, Evaluator::Fast);
-        assert_eq!(restored.cluster().check(), Ok(()));
-        self.twin = Some(restored);
-    }
-
-    /// From now on what the engine is given is recorded.
-    pub(crate) fn keep_history(&mut self) {
-        // As in the process: only the twin explains.
-        self.engine.explain(false);
-        self.history = Some(History::new(usize::MAX));
-        self.begin_segment();
-    }
-
-    /// Returns what was recorded, as a bundle.
-    pub(crate) fn bundle(&self) -> Bundle {
-        let history = self.history.as_ref().expect("it is kept").copy();
-        let mut bytes = Vec::new();
-        let writer = BundleWriter::new(&history, None).expect("there is a state");
-        writer.write(&mut bytes).expect("memory takes it");
-        Bundle::read(&*bytes).expect("it is read")
-    }
-
-    fn record(&mut self, input: &RecordedInput) {
-        let cycle = self.engine.n_cycles();
-        self.history.iter_mut().for_each(|history| history.record(input, cycle));
-    }
-
-    /// Begins a segment of the history, if one is due.
-    fn begin_segment(&mut self) {
-        let now_micros = self.now_micros;
-        let Some(history) = self.history.as_mut().filter(|it| it.is_due(now_micros)) else {
-            return;
-        };
-        let segment = history.begin(self.engine.n_cycles(), now_micros);
-        let checkpoint = self.engine.twin().expect("no service is asked");
-        let checkpoint = checkpoint.into_checkpoint(self.now_micros).expect("a cycle is over");
-        assert!(
-            history.put_checkpoint(segment, encode_checkpoint(&checkpoint).expect("it is stored"))
-        );
     }
 
     /// One cycle; its writes are stored and come back through the watches before the next one.
@@ -348,17 +278,10 @@ impl World {
         let events = self.history.as_ref().map(|_| self.inbox.clone());
         let (effects, mut report) = self.engine.cycle(std::mem::take(&mut self.inbox), now);
         if let Some(events) = events {
-            let (kind, digest) = (BatchKind::Cycle, digest(&effects));
-            let batch = EngineBatch { kind, events, now, digest };
-            let effect_lines = effects.iter().map(effect_line).collect();
-            self.record(&RecordedInput::Batch { batch, effect_lines });
+            self.record_batch(BatchKind::Cycle, events, now, &effects);
             self.begin_segment();
         }
-        if let Some(twin) = twin {
-            let differ = effects.iter().zip(&twin).find(|(engine, twin)| engine != twin);
-            assert_eq!(differ, None, "engine and twin decide differently");
-            assert_eq!(digest(&effects), digest(&twin), "engine and twin decide differently");
-        }
+        self.compare_with_twin(&effects, twin);
         assert_eq!((self.engine.cluster().check(), &*report.broken_invariants), (Ok(()), &[][..]));
         assert_eq!(self.engine.verify(&report, now), [""; 0], "{:#?}", report.certificates);
         report.witnesses.clear();
