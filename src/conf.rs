@@ -157,7 +157,8 @@ pub fn check_directory(flags: &Flags) -> Result<(), Fatal> {
 
 fn accepted(text: &str) {
     tracing::info!(v = 2, "Successfully loaded Scheduler conf as follows:");
-    text.lines().for_each(|line| tracing::info!(v = 2, "{line}"));
+    let lines = vc_conf::lines_without_secrets(text);
+    lines.iter().for_each(|line| tracing::info!(v = 2, "{line}"));
 }
 
 /// Says what is missing in a configuration that is put in force, every warning, which caches it

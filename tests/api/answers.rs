@@ -9,9 +9,12 @@ use vc_objects::what_if::WhatIfTexts;
 use vc_page::{AnswerSource, AskedJob, AskedTimeline, Document, PageRange, Problem, Question};
 use vc_scheduler::environment::OwnPod;
 use vc_scheduler::meter::State;
-use vc_sim::serve::PODS;
+use vc_sim::serve::{PODS, Server};
 
-use crate::cluster::{Cluster, HANG, Replica, gang, no_fault, pod, poll, serve};
+use crate::child::Child;
+use crate::cluster::{
+    Cluster, HANG, Replica, create, folder, gang, is, no_fault, pod, poll, serve, wait,
+};
 use crate::reload::{FILE, Mounted};
 
 /// The port is opened by the machine; this test asks past it.
@@ -182,6 +185,51 @@ async fn ans_83_the_leader_marks_its_pod_for_the_service() {
     server.stop().await;
 }
 
+/// A pod of a scheduler, which says that it answers as long as nobody takes that back.
+fn scheduler_pod(name: &str) -> (Value, OwnPod) {
+    let mut pod = pod(name, "nothing", "1");
+    pod["metadata"]["labels"] = json!({"scheduling.volcano.sh/answers": "true"});
+    pod["spec"]["schedulerName"] = "other".into();
+    (pod, OwnPod { namespace: "default".to_owned(), name: name.to_owned() })
+}
+
+/// Waits until the pod has the mark, or not.
+async fn is_marked(server: &Server, name: &str, wanted: bool) {
+    let marked = |pod: &Value| pod["metadata"]["labels"]["scheduling.volcano.sh/answers"] == "true";
+    wait(server, &PODS, |pod| is(pod, name) && marked(pod) == wanted).await;
+}
+
+#[tokio::test]
+async fn ans_65_after_a_failover_the_new_leader_answers() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "volcano-system"}});
+    let [(a, own_a), (b, own_b)] = ["a", "b"].map(scheduler_pod);
+    let objects = [vec![namespace, a, b], gang("large", 1, "1000")].concat();
+    let server = serve(objects).await;
+    let args = [&ON[..], &["--leader-elect-retry-period=100ms"]].concat();
+    let start = |own: &OwnPod| Replica::start_in(Some(own.clone()), &server, &args, no_fault);
+    let first = start(&own_a);
+    first.reaches(State::Leading { synced: true }).await;
+    waiting(&first, "large").await;
+    is_marked(&server, "a", true).await;
+    let second = start(&own_b);
+    second.reaches(State::Standby { connected: true }).await;
+    is_marked(&server, "b", false).await;
+    assert_eq!(why(&second, "large").await.unwrap_err().code, 503);
+    first.stop().await;
+    second.reaches(State::Leading { synced: true }).await;
+    assert_eq!(waiting(&second, "large").await["verdict"]["code"], "QueueFull");
+    is_marked(&server, "b", true).await;
+    // The pod of the first one starts its container again, and must not be asked any more.
+    let again = start(&own_a);
+    again.reaches(State::Standby { connected: true }).await;
+    is_marked(&server, "a", false).await;
+    is_marked(&server, "b", true).await;
+    again.stop().await;
+    second.stop().await;
+    server.stop().await;
+}
+
 /// What is nobody's business: in an environment, an annotation and the configuration.
 const SECRET: &str = "marker-of-a-secret";
 
@@ -208,19 +256,30 @@ fn questions(name: &str) -> Vec<Question> {
     ]
 }
 
-#[tokio::test]
-async fn ans_102_a_secret_is_in_no_answer_and_no_bundle() {
+/// A configuration with the secret.
+fn secret_conf() -> String {
     let arguments =
         format!("  - name: nodeorder\n    arguments:\n      prometheus.password: {SECRET}\n");
-    let mounted = Mounted::new(&conf("enqueue, allocate", &arguments));
-    let path = format!("--scheduler-conf={}", mounted.0.join(FILE).display());
-    let mut objects = gang("large", 2, "1000");
+    conf("enqueue, allocate", &arguments)
+}
+
+/// A gang with the secret in each pod.
+fn secret_gang(name: &str, cpu: &str) -> Vec<Value> {
+    let mut objects = gang(name, 2, cpu);
     for pod in &mut objects[1..] {
         pod["metadata"]["annotations"]["example.com/token"] = SECRET.into();
         let container = &mut pod["spec"]["containers"][0];
         container["env"] = json!([{"name": "TOKEN", "value": SECRET}]);
         container["command"] = json!(["login", SECRET]);
     }
+    objects
+}
+
+#[tokio::test]
+async fn ans_102_a_secret_is_in_no_answer_and_no_bundle() {
+    let mounted = Mounted::new(&secret_conf());
+    let path = format!("--scheduler-conf={}", mounted.0.join(FILE).display());
+    let objects = secret_gang("large", "1000");
     let args = [&ON[..], &[path.as_str()]].concat();
     let cluster = Cluster::start(objects, &args, no_fault).await;
     let replica = &cluster.replica;
@@ -248,4 +307,27 @@ async fn ans_102_a_secret_is_in_no_answer_and_no_bundle() {
         assert!(!text.contains(SECRET), "{text}");
     }
     cluster.stop().await;
+}
+
+/// Everything is logged: the configuration, a reload of it, a pod that is bound and one that waits.
+#[tokio::test]
+async fn ans_102_a_secret_is_in_no_line_of_the_log() {
+    let mounted = Mounted::new(&secret_conf());
+    let path = format!("--scheduler-conf={}", mounted.0.join(FILE).display());
+    let server = serve(secret_gang("large", "1000")).await;
+    let args = ["--master", &server.url(), "--leader-elect=false", "-v=10", &path];
+    let mut child = Child::start(&[&args[..], &ON[..]].concat(), &folder("sockets"));
+    let before = child.lines_until("cycles start").await;
+    create(&server, secret_gang("train", "1")).await;
+    let bound = child.lines_until("train-1").await;
+    mounted
+        .write("..v2", &secret_conf().replace("enqueue, allocate", "enqueue, allocate, backfill"));
+    let reloaded = child.lines_until("the new configuration is in force").await;
+    child.signal("-TERM").await;
+    let after = child.rest().await;
+    let lines = [before, bound, reloaded, after].concat();
+    assert!(20 < lines.len(), "{lines:#?}");
+    let told: Vec<&String> = lines.iter().filter(|line| line.contains(SECRET)).collect();
+    assert_eq!(told, [""; 0]);
+    server.stop().await;
 }

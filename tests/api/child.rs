@@ -40,15 +40,37 @@ impl Child {
 
     /// What follows `text` in the first line that has it.
     pub(crate) async fn says(&mut self, text: &str) -> String {
+        let lines = self.lines_until(text).await;
+        let (_, rest) = lines.last().and_then(|line| line.split_once(text)).unwrap();
+        rest.to_owned()
+    }
+
+    /// The lines to the first one that has `text`.
+    pub(crate) async fn lines_until(&mut self, text: &str) -> Vec<String> {
         let search = async {
+            let mut lines = Vec::new();
             while let Some(line) = self.log.next_line().await.unwrap() {
-                if let Some((_, rest)) = line.split_once(text) {
-                    return rest.to_owned();
+                let is_wanted = line.contains(text);
+                lines.push(line);
+                if is_wanted {
+                    return lines;
                 }
             }
             panic!("it has ended without a word of {text:?}");
         };
         timeout(HANG, search).await.unwrap_or_else(|_| panic!("it never says {text:?}"))
+    }
+
+    /// The lines to its end.
+    pub(crate) async fn rest(mut self) -> Vec<String> {
+        let read = async {
+            let mut lines = Vec::new();
+            while let Some(line) = self.log.next_line().await.unwrap() {
+                lines.push(line);
+            }
+            lines
+        };
+        timeout(HANG, read).await.expect("it ends")
     }
 
     /// Where it serves that.

@@ -40,7 +40,7 @@ pub use registry::{
     ACTIONS, EnqueueVote, EntryCheck, EntryFinding, KnownNames, PluginDeclaration, QueueRule,
 };
 pub use render::render;
-pub use secrets::without_users;
+pub use secrets::{lines_without_secrets, without_users};
 pub use settings::{
     ActionSettings, AllocateSettings, BackfillSettings, GangSettings, HeadOfLine, PreemptSettings,
     ReclaimSettings, VictimOrderPolicy, arguments_of,

@@ -10,9 +10,9 @@ use crate::missing::MissingKind;
 use crate::settings::{CACHE, arguments_of};
 use crate::switches::SWITCHES;
 
-/// The configuration for an operator's eyes; ends with a line break.
+/// The configuration for an operator's eyes, without secrets; ends with a line break.
 pub fn render(loaded: &LoadedConfig) -> String {
-    let config = &loaded.config;
+    let config = &loaded.config.without_secrets();
     let mut out = String::new();
     actions(&mut out, config);
     tiers(&mut out, config);
@@ -107,8 +107,7 @@ fn metrics(out: &mut String, config: &Config) {
     }
     line(out, 0, "metrics:");
     for (key, value) in &config.metrics {
-        let hidden = key.ends_with("password") && !value.is_empty();
-        line(out, 2, &format!("{key}: {}", if hidden { "(hidden)" } else { value.as_str() }));
+        line(out, 2, &format!("{key}: {value}"));
     }
 }
 

@@ -148,6 +148,8 @@ mod tests {
 
     use vc_engine::{Config, EngineOptions};
 
+    use vc_model::NodeRecord;
+
     use super::*;
 
     fn engine() -> Engine {
@@ -211,5 +213,43 @@ mod tests {
         assert_eq!(words(&receiver), ["start"]);
         progress.give_up();
         assert!(!send(&feed, 1));
+    }
+
+    /// What the engine had before is in the twin, what comes meanwhile is in the batch after it.
+    #[tokio::test(start_paused = true)]
+    async fn ans_59_no_event_is_lost_and_none_comes_twice_while_the_twin_is_made() {
+        let (mut feed, progress, receiver) = feed(10);
+        let mut engine = engine();
+        let run = |feed: &TwinFeed, engine: &mut Engine, name: &str| {
+            let record = NodeRecord { name: name.into(), ..NodeRecord::default() };
+            let events = vec![ClusterEvent::NodeApplied(Box::new(record))];
+            let now = CycleTime { unix_micros: engine.last_micros().max(0) + 1 };
+            let copy = feed.copy(BatchKind::Cycle, &events);
+            engine.cycle(events, now);
+            copy.into_iter().for_each(|copy| feed.send(copy, now));
+        };
+        run(&feed, &mut engine, "before");
+        // These are sent while the twin is made, so that the engine gets them afterwards.
+        feed.start(&engine);
+        run(&feed, &mut engine, "meanwhile");
+        progress.give_up();
+        run(&feed, &mut engine, "between");
+        feed.start(&engine);
+        run(&feed, &mut engine, "after");
+        let mut twin = None;
+        for input in receiver.try_iter() {
+            match input {
+                TwinInput::Start(engine) => twin = Some(engine),
+                TwinInput::Batch(batch) => {
+                    let twin = twin.as_mut().expect("it has begun");
+                    twin.cycle(batch.events, batch.now);
+                }
+                _ => panic!("nothing else is sent"),
+            }
+        }
+        let rows =
+            |engine: &Engine| format!("{:?}", engine.cluster().nodes.iter().collect::<Vec<_>>());
+        assert_eq!(rows(&twin.expect("it has begun")), rows(&engine));
+        assert_eq!(engine.cluster().nodes.len(), 4);
     }
 }

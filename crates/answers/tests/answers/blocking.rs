@@ -1,11 +1,13 @@
-//! Blocking sets. Specification: answers.md 20, cases 19, 20, 23 to 28, 31.
+//! Blocking sets. Specification: answers.md 20, cases 19, 20, 22 to 28, 31.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
 use vc_answers::{Depth, SubjectKind, SubjectQuery, explain, find_subject, try_lifted};
 use vc_model::fixture::events_of;
-use vc_model::{ClusterEvent, LabelSelector, PodAffinity, PodSelector, PodTerm};
+use vc_model::{
+    ClusterEvent, LabelSelector, PodAffinity, PodSelector, PodTerm, SpreadConstraint, Unsatisfiable,
+};
 
 use crate::support::{Asked, conf, random_cases, sets};
 
@@ -13,6 +15,47 @@ const PLAIN: &str = "gang predicates nodeorder";
 
 fn asked(text: &str) -> Asked {
     Asked::new(&conf("enqueue, allocate", PLAIN), text)
+}
+
+/// A node that an atom opens attracts the first member, so that the second one would be the second of its zone, the
+/// only one with GPUs.
+#[test]
+fn ans_22_a_node_that_is_opened_attracts_a_member_and_breaks_the_spread() {
+    let mut events = events_of(
+        "queue default\nnode a1 cpu=4 zone=a\nnode b1 cpu=2 gpu=1 zone=b taint=y:NoSchedule
+         node b2 cpu=100 gpu=1 zone=b taint=x:NoSchedule
+         job j min=2\n task a cpu=1 priority=9 label.app=web\n task b cpu=1 gpu=1 label.app=web",
+    );
+    let labels = [(Arc::from("app"), Arc::from("web"))].into();
+    let labels = LabelSelector { match_labels: labels, ..LabelSelector::default() };
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event {
+            pod.spread = vec![SpreadConstraint {
+                topology_key: "zone".into(),
+                when: Unsatisfiable::DoNotSchedule,
+                labels: Some(labels.clone()),
+                ..SpreadConstraint::default()
+            }];
+        }
+    }
+    let mut it = asked("");
+    it.cycle(events);
+    let why = it.why("j");
+    let mut state = it.state();
+    let job = vc_model::fixture::job(state.cluster(), "j");
+    let mut starts = |atoms: &[&str]| {
+        let atoms: Vec<String> = atoms.iter().map(|&atom| atom.to_owned()).collect();
+        try_lifted(&mut state, job, &atoms)
+    };
+    let (x, y) = ("taint/x:NoSchedule", "taint/y:NoSchedule");
+    assert!(!starts(&[x]) && !starts(&[x, y]) && starts(&[y]), "the first member takes b2");
+    let blocking = why.blocking.as_ref().unwrap();
+    assert_eq!(blocking.atoms, [x, y, "minimum"]);
+    assert_eq!(sets(&why), [y, "minimum"]);
+    for set in &blocking.sets {
+        let atoms: Vec<&str> = set.atoms.iter().map(|atom| &*atom.atom).collect();
+        assert!(starts(&atoms), "{atoms:?}");
+    }
 }
 
 #[test]

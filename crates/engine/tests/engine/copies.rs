@@ -1,9 +1,11 @@
-//! An engine and its copies: neither side sees what is written on the other, whatever event writes.
-//! Specification: answers.md 10 (ANS-64).
+//! An engine, its copies and its bundles, with events of every kind: neither side sees what is written on
+//! the other, and everything comes out of a bundle. Specification: answers.md 10 (ANS-64), 15 (ANS-103).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use vc_bundle::{Replay, difference};
+use vc_conf::Config;
 use vc_engine::{CycleTime, Engine, EngineOptions};
 use vc_model::{
     ClusterEvent, DeviceKind, Labels, NodeShardRecord, ObjectKey, PodGroupStatus, ReadAfter,
@@ -187,11 +189,13 @@ fn deleted() -> Vec<ClusterEvent> {
     deleted
 }
 
+fn config() -> Config {
+    conf("enqueue, allocate, preempt, backfill", "priority gang | drf predicates proportion")
+}
+
 /// An engine with this cluster, which has decided what to do with it.
 fn engine() -> Engine {
-    let config =
-        conf("enqueue, allocate, preempt, backfill", "priority gang | drf predicates proportion");
-    let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config);
+    let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config());
     engine.cycle(fixture::events_of(CLUSTER), CycleTime { unix_micros: START_MICROS });
     engine
 }
@@ -249,4 +253,28 @@ fn ans_64_neither_side_of_a_copy_sees_cycles_of_the_other() {
             "the copy differs after {event:?}"
         );
     }
+}
+
+/// Half of the objects are in the checkpoint, the others in what came after it.
+#[test]
+fn ans_103_objects_of_every_kind_come_out_of_a_bundle() {
+    let mut world = World::new(&config(), "").alone();
+    fixture::events_of(CLUSTER).into_iter().for_each(|event| world.send(event));
+    world.cycle_unanswered();
+    let engine = engine();
+    answers(&engine).into_iter().for_each(|event| world.send(event));
+    world.cycle_unanswered();
+    world.keep_history();
+    for event in [changed(), others()].concat() {
+        world.send(event);
+        world.cycle_unanswered();
+    }
+    let bundle = world.bundle();
+    let mut replay = Replay::new(&bundle, None).expect("there is a state");
+    while let Some(step) = replay.step() {
+        assert_eq!((difference(&step), step.is_same), ((None, None), true));
+    }
+    let (engine, replayed) = (world.engine.cluster(), replay.engine().cluster());
+    assert_eq!(replayed.check(), Ok(()));
+    assert!(sorted(engine) == sorted(replayed), "the bundle has something else than the engine");
 }

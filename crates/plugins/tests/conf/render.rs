@@ -47,7 +47,7 @@ arguments of the actions:
     headOfLine: queue
 metrics:
   address: http://e:9200
-  elasticsearch.password: (hidden)
+  elasticsearch.password: ***
   type: elasticsearch
 2 errors, the file is refused:
   line 1: actions: action preempt of Volcano is not built into this version

@@ -23,6 +23,24 @@ pub(crate) fn stored(cluster: &Cluster) -> Vec<u8> {
     bytes
 }
 
+/// The cluster as it is stored, with the entries of its maps in the order of their keys.
+pub(crate) fn sorted(cluster: &Cluster) -> ciborium::Value {
+    fn sort(value: ciborium::Value) -> ciborium::Value {
+        use ciborium::Value;
+        match value {
+            Value::Array(values) => Value::Array(values.into_iter().map(sort).collect()),
+            Value::Map(entries) => {
+                let mut entries: Vec<(Value, Value)> =
+                    entries.into_iter().map(|(key, value)| (sort(key), sort(value))).collect();
+                entries.sort_by_cached_key(|(key, _)| format!("{key:?}"));
+                Value::Map(entries)
+            }
+            value => value,
+        }
+    }
+    sort(ciborium::from_reader(&*stored(cluster)).expect("it is read"))
+}
+
 /// Compares the rows of two tables, by their ids.
 fn compare_rows<'r, I: Debug, V: Debug + 'r>(
     engine: impl Iterator<Item = (I, &'r V)>,

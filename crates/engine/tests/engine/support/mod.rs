@@ -25,7 +25,7 @@ use vc_model::*;
 
 pub(crate) use conf::{TA, conf, known, ta, with_arguments};
 pub(crate) use extender::DrawnExtender;
-pub(crate) use followers::{digest, stored};
+pub(crate) use followers::{digest, sorted, stored};
 pub(crate) use fuzz::{FuzzRequest, check_at_once, n_cores};
 pub(crate) use log::log_of;
 pub(crate) use session::{Stage, State, is_refused_by_queue, node, run, task};
