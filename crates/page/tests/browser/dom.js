@@ -84,6 +84,45 @@ globalThis.dom = {
     }
   },
 
+  /**
+   * Returns the marks of pictures whose contrast is below 3, each with its ratio and colours, and the number of marks. A mark
+   * is what tells something: not the ground of a bar, a line of a grid, or what has no colour.
+   */
+  markContrasts() {
+    const found = [];
+    // One after the other: samples are in the document only for as long as they are looked at.
+    for (const [mark, back] of dom.marks()) {
+      const style = getComputedStyle(mark);
+      const colors = [style.fill, style.stroke].filter((it) => it.startsWith('rgb') && dom.color(it)[3] === 1);
+      const ratio = Math.max(0, ...colors.map((it) => dom.contrast(dom.color(it), back)));
+      found.push({ mark: mark.outerHTML.slice(0, 80), ratio, colors, back: back.join() });
+    }
+    return { count: found.length, low: found.filter((it) => !(it.ratio >= 3)) };
+  },
+
+  /** Yields each mark with what lies behind it: the page, and the ground of the bar that it is on. */
+  *marks() {
+    const shapes = 'rect, line, path, circle, polygon, polyline';
+    for (const mark of document.querySelectorAll(shapes)) {
+      if (!mark.closest('svg') || mark.closest('defs, clipPath') || !mark.checkVisibility()) continue;
+      if (mark.matches('.bar-room, .grid, .band, [d=""]')) continue;
+      yield [mark, dom.background(mark.closest('svg').parentElement)];
+      const ground = mark.closest('svg').querySelector('.bar-room');
+      if (ground) yield [mark, dom.color(getComputedStyle(ground).fill)];
+    }
+    // Canvases are painted with these.
+    const names = ['step-0', 'step-1', 'step-2', 'step-3', 'step-4', 'outline', 'mark', 'link', 'second'];
+    for (const name of document.querySelector('canvas') ? names : []) {
+      const sample = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
+      sample.style.fill = `var(--${name})`;
+      const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+      svg.append(sample);
+      document.body.append(svg);
+      yield [sample, dom.background(document.body)];
+      svg.remove();
+    }
+  },
+
   color(text) {
     const [red, green, blue, alpha = 1] = text.match(/[\d.]+/g).map(Number);
     return [red, green, blue, alpha];

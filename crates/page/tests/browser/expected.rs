@@ -44,9 +44,16 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Returns which part of an amount is used, both without suffix.
+/// Returns which part of an amount is used, both without suffix or in Gi.
 pub(crate) fn percent(used: &Value, all: &Value) -> String {
-    let number = |value: &Value| value.as_str().and_then(|it| it.parse::<f64>().ok());
+    let number = |value: &Value| {
+        let text = value.as_str()?;
+        let (digits, factor) = match text.strip_suffix("Gi") {
+            Some(digits) => (digits, f64::from(1 << 30)),
+            None => (text, 1.0),
+        };
+        Some(digits.parse::<f64>().ok()? * factor)
+    };
     match number(all).filter(|all| 0.0 < *all) {
         None => "–".to_owned(),
         // Half a percent counts as a whole one, in the page as well.

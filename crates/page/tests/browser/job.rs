@@ -22,13 +22,7 @@ pub(crate) async fn show_explanations(chromium: &Chromium) {
         let path = format!("/namespaces/{namespace}/explanations/{name}?when=true");
         let it = served.get(&path).await;
         tab.show(&format!("#/jobs/{job}"), &format!("Job {job}")).await;
-        check_verdict(&tab, &it).await;
-        check_remedies(&tab, &it).await;
-        check_blocking(&tab, &it).await;
-        check_nodes(&tab, &it).await;
-        check_amounts(&tab, &it).await;
-        check_place(&tab, &it).await;
-        check_start(&tab, &it).await;
+        check_job(&tab, &it).await;
         seen.push(it);
     }
     assert_eq!(seen[0]["verdict"]["code"], "NoRoom");
@@ -46,6 +40,17 @@ pub(crate) async fn show_explanations(chromium: &Chromium) {
     }
     tab.expect_quiet(&served.origin(), &[]).await;
     tab.close().await;
+}
+
+/// Fails unless the view shows this explanation.
+pub(crate) async fn check_job(tab: &Tab, it: &Value) {
+    check_verdict(tab, it).await;
+    check_remedies(tab, it).await;
+    check_blocking(tab, it).await;
+    check_nodes(tab, it).await;
+    check_amounts(tab, it).await;
+    check_place(tab, it).await;
+    check_start(tab, it).await;
 }
 
 /// Fails if the text is not in the view.

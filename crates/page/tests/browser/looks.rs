@@ -43,6 +43,7 @@ pub(crate) async fn have_contrast_in_both_schemes(chromium: &Chromium) {
     let served = Served::open().await;
     let tab = Tab::open(&chromium.browser).await;
     tab.goto(&served.page("")).await;
+    let mut n_marks = 0;
     for &(hash, title) in VIEWS {
         tab.show(hash, title).await;
         if title == "Job ml/train" {
@@ -57,6 +58,9 @@ pub(crate) async fn have_contrast_in_both_schemes(chromium: &Chromium) {
             let found: Contrasts = tab.eval("dom.contrasts()").await;
             assert!(20 < found.count, "{hash}: {found:?}");
             assert!(found.low.is_empty(), "{hash} {scheme}: {:#?}", found.low);
+            let marks: Contrasts = tab.eval("dom.markContrasts()").await;
+            assert!(marks.low.is_empty(), "{hash} {scheme}: {:#?}", marks.low);
+            n_marks += marks.count;
             let colors: [String; 2] = tab.eval(BODY_COLORS).await;
             // The page draws again when it hears of the scheme.
             tab.eval::<Value>(TWO_FRAMES).await;
@@ -69,13 +73,19 @@ pub(crate) async fn have_contrast_in_both_schemes(chromium: &Chromium) {
         assert_eq!(is_drawn, title == "Nodes" || title == "Timeline", "{hash}");
         assert!(!is_drawn || drawn_light != drawn_dark, "{hash}: the picture keeps its colours");
     }
-    // The measure itself: grey on white is too weak.
+    assert!(100 < n_marks, "{n_marks} marks");
+    // The measures themselves: grey on white is too weak.
     let weak = "(() => { const it = document.createElement('p'); it.style.color = '#999'; \
         it.style.background = '#fff'; it.textContent = 'weak'; document.body.append(it); \
         return dom.contrasts(); })()";
     let found: Contrasts = tab.eval(weak).await;
     assert_eq!(found.low.len(), 1, "{found:?}");
     assert_eq!(found.low[0]["text"], "weak");
+    let weak = "(() => { const it = document.createElement('div'); it.style.background = '#fff'; \
+        it.innerHTML = '<svg><rect width=\"9\" height=\"9\" fill=\"#aaa\"></rect></svg>'; \
+        document.body.append(it); return dom.markContrasts(); })()";
+    let found: Contrasts = tab.eval(weak).await;
+    assert_eq!(found.low.len(), 1, "{found:?}");
     tab.expect_quiet(&served.origin(), &[]).await;
     tab.close().await;
 }

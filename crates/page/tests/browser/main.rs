@@ -8,10 +8,12 @@
 
 mod accessible;
 mod chromium;
+mod demo;
 mod expected;
 mod files;
 mod history;
 mod job;
+mod large;
 mod looks;
 mod polling;
 mod rights;
@@ -71,6 +73,7 @@ fn parts(chromium: &Chromium) -> Vec<Part<'_>> {
         views::show_what_is_answered,
         views::load_rows_as_they_come_in_sight,
         views::show_hyper_nodes,
+        demo::show_its_cluster,
         history::show_evictions_with_their_certificates,
         job::show_explanations,
         what_if::try_a_remedy,
@@ -90,6 +93,11 @@ fn parts(chromium: &Chromium) -> Vec<Part<'_>> {
     ]
 }
 
+/// Returns the parts that measure, which run only if they are asked for.
+fn measurements(chromium: &Chromium) -> Vec<Part<'_>> {
+    parts![chromium: large::measure_views]
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ans_99_the_page_works_in_a_browser() {
     let Some(program) = chromium::find_program() else {
@@ -101,7 +109,11 @@ async fn ans_99_the_page_works_in_a_browser() {
     };
     let chromium = Chromium::launch(&program).await;
     let wanted = env::var("BROWSER_PART").unwrap_or_default();
-    let parts = parts(&chromium).into_iter().filter(|(name, _)| name.contains(&wanted));
+    let mut parts = parts(&chromium);
+    if wanted == "large" {
+        parts.extend(measurements(&chromium));
+    }
+    let parts = parts.into_iter().filter(|(name, _)| name.contains(&wanted));
     let ends = iter(parts).map(run).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
     chromium.close().await;
     assert!(!ends.is_empty(), "no part has {wanted:?} in its name");

@@ -61,6 +61,11 @@ impl State {
         self.revision.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Lets the page ask for everything anew, as after a cycle.
+    pub(crate) fn change(&self) {
+        self.revision.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Lets this function change every answer from now on.
     pub(crate) fn alter_answers(&self, alter: fn(&mut Document)) {
         *self.alter.lock().unwrap() = Some(alter);

@@ -69,7 +69,7 @@ pub(crate) async fn load_rows_as_they_come_in_sight(chromium: &Chromium) {
     tab.close().await;
 }
 
-async fn check_summary(tab: &Tab, served: &Served) {
+pub(crate) async fn check_summary(tab: &Tab, served: &Served) {
     tab.wait_for_view("Summary").await;
     let sums = served.get("/summary").await;
     let facts: Vec<Vec<String>> = tab.eval("dom.facts('dl.counts')").await;
@@ -203,7 +203,7 @@ async fn check_jobs(tab: &Tab, served: &Served) {
     }
 }
 
-fn job_row(it: &Value) -> Vec<String> {
+pub(crate) fn job_row(it: &Value) -> Vec<String> {
     let subject = &it["subject"];
     let name = subject.get("job").unwrap_or(&subject["name"]);
     let line = &it["line"];
