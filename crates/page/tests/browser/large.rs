@@ -79,16 +79,15 @@ pub(crate) async fn measure_views(chromium: &Chromium) {
         tab.eval::<Value>(TWO_FRAMES).await;
         tab.eval::<Value>(TWO_FRAMES).await;
         let update = busy(&tab).await;
-        writeln!(
-            stderr(),
+        let line = format!(
             "{hash}: first view {wall} ms, of which scripts {:.0} ms and the thread {:.0} ms; update: scripts {:.0} ms, \
-             thread {:.0} ms; {n_rows} rows",
+             thread {:.0} ms; {n_rows} rows\n",
             first.0 - before.0,
             first.1 - before.1,
             update.0 - before_update.0,
             update.1 - before_update.1,
-        )
-        .unwrap();
+        );
+        stderr().write_all(line.as_bytes()).unwrap();
     }
     tab.close().await;
 }
