@@ -87,6 +87,9 @@ func up(args []string) error {
 		}
 		return err
 	}
+	if err := aggregateRoles(ctx, f.dir); err != nil {
+		return err
+	}
 	line := ready{kubeconfigPath(f.dir), server, filepath.Join(f.dir, "ca.crt"), os.Getpid(), store.pid,
 		time.Since(started).Seconds()}
 	if err := json.NewEncoder(os.Stdout).Encode(line); err != nil {
