@@ -4,11 +4,13 @@
 
 mod connections;
 mod host;
+mod peer;
 mod server;
 
 use std::time::Duration;
 
 pub use host::is_local_host;
+pub use peer::PeerCertificates;
 pub use server::serve;
 
 /// What one server holds, and how long it waits.

@@ -20,8 +20,8 @@ use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use crate::ServerLimits;
 use crate::connections::{ConnectionPlace, Connections};
+use crate::{PeerCertificates, ServerLimits};
 
 /// Answers connections of `listener` with `routes`, over TLS if there is an acceptor, until `stop`
 /// is true or its sender is gone. Then requests under way are answered, and it returns. Each new
@@ -72,14 +72,22 @@ async fn connect(
     stream.set_write_timeout(Some(limits.write));
     let (stream, head) = (Box::pin(stream), limits.head(place.open));
     match tls {
-        None => answer(stream, limits, head, place, routes, stop).await,
+        None => answer(stream, limits, head, Client { place, peer: None }, routes, stop).await,
         Some(tls) => {
             // A client that cannot shake hands is gone.
             if let Ok(Ok(stream)) = timeout(head, tls.accept(stream)).await {
-                answer(stream, limits, head, place, routes, stop).await;
+                let peer = PeerCertificates::new(stream.get_ref().1.peer_certificates());
+                answer(stream, limits, head, Client { place, peer }, routes, stop).await;
             }
         }
     }
+}
+
+/// The client of one connection.
+struct Client {
+    place: ConnectionPlace,
+    /// `None`: there is no TLS, or the client has shown no certificate.
+    peer: Option<PeerCertificates>,
 }
 
 /// Answers the requests of one connection until it ends; after `stop` the one under way.
@@ -87,11 +95,11 @@ async fn answer(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     limits: ServerLimits,
     head: Duration,
-    place: ConnectionPlace,
+    client: Client,
     routes: Router,
     mut stop: watch::Receiver<bool>,
 ) {
-    let service = service_fn(|request| respond(&place, routes.clone(), request));
+    let service = service_fn(|request| respond(&client, routes.clone(), request));
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(limits.buffer);
     let mut connection = std::pin::pin!(server.serve_connection(TokioIo::new(stream), service));
@@ -112,11 +120,14 @@ async fn answer(
 
 /// The answer to one request. The connection counts as busy until the whole body is handed over.
 async fn respond(
-    place: &ConnectionPlace,
+    client: &Client,
     routes: Router,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<Body>, std::convert::Infallible> {
-    let answering = place.answer();
+    let answering = client.place.answer();
+    if let Some(peer) = &client.peer {
+        request.extensions_mut().insert(peer.clone());
+    }
     let response = routes.oneshot(request.map(Body::new)).await?;
     Ok(response.map(|body| {
         Body::new(body.map_frame(move |frame| {

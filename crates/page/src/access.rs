@@ -1,13 +1,15 @@
 //! Who may ask: a token belongs to a user, and a user has a right or not. Both are answered by
-//! somebody else and kept for a while. Specification: answers.md 12 (ANS-77, ANS-78, ANS-81).
+//! somebody else and kept for a while. Specification: answers.md 12 (ANS-77, ANS-78, ANS-80, ANS-81).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
+use vc_http::PeerCertificates;
 
 use crate::limits::TokenBucket;
 
@@ -51,11 +53,26 @@ pub struct Right {
     pub name: Option<String>,
 }
 
+/// What says who sends a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UserSource {
+    /// A bearer token. Headers that name a user are not believed.
+    Token,
+    /// The front proxy of the API server, which has sent the request. `None`: it names no user.
+    FrontProxy(Option<User>),
+}
+
 /// Who is asked about tokens and rights.
 pub trait Access: Send + Sync + 'static {
     /// Returns true if nobody has to say who he is: all may all.
     fn is_open(&self) -> bool {
         false
+    }
+
+    /// Returns what says who sends a request: its headers are believed only if the certificates of its connection
+    /// are those of the front proxy.
+    fn user_source(&self, _peer: Option<&PeerCertificates>, _headers: &HeaderMap) -> UserSource {
+        UserSource::Token
     }
 
     /// Returns the user of a token. Returns `None` if nobody knows it.
@@ -137,6 +154,14 @@ impl<A: Access> KeptAccess<A> {
 
     pub(crate) fn is_open(&self) -> bool {
         self.access.is_open()
+    }
+
+    pub(crate) fn user_source(
+        &self,
+        peer: Option<&PeerCertificates>,
+        headers: &HeaderMap,
+    ) -> UserSource {
+        self.access.user_source(peer, headers)
     }
 
     /// Returns the user of a token. Returns `None` if nobody knows it.

@@ -31,7 +31,7 @@ mod what_if_text;
 mod why_text;
 mod wide_text;
 
-pub use access::{Access, Everybody, GROUP, Right, User, Visible};
+pub use access::{Access, Everybody, GROUP, Right, User, UserSource, Visible};
 pub use cluster::{
     HyperNodeJson, ListJson, NodeJobJson, NodeJson, OneJson, QueueJson, QueueQuotaJson,
     SummaryJson, WaitingJobJson,

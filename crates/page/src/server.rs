@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
@@ -16,14 +15,15 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tower_http::compression::CompressionLayer;
-use vc_http::is_local_host;
+use vc_http::{PeerCertificates, is_local_host};
 use vc_objects::what_if::MOST_BYTES;
 
-use crate::access::{Access, AccessError, KeptAccess, User};
+use crate::access::{Access, AccessError, KeptAccess, User, UserSource};
 use crate::discovery;
 use crate::document::{BundleFile, Document, Question};
 use crate::limits::{QuestionCost, UserLimits};
@@ -210,6 +210,7 @@ async fn handle<A: Access, S: AnswerSource>(
     State((shared, route)): State<RouteState<A, S>>,
     Path(path): Path<Vec<(String, String)>>,
     RawQuery(query): RawQuery,
+    peer: Option<Extension<PeerCertificates>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -230,7 +231,8 @@ async fn handle<A: Access, S: AnswerSource>(
     let answered = match text_of(body) {
         Ok(text) => {
             values.body = text;
-            timeout(patience, shared.answer(route, &values, &headers, &mut user)).await
+            let sender = Sender { peer: peer.map(|Extension(peer)| peer), headers };
+            timeout(patience, shared.answer(route, &values, &sender, &mut user)).await
         }
         Err(problem) => Ok(Err(problem)),
     };
@@ -242,6 +244,12 @@ async fn handle<A: Access, S: AnswerSource>(
     let code = response.status().as_u16();
     shared.observer.answered(route.path, &user, code, start.elapsed());
     response
+}
+
+/// What a request and its connection say about who sends it.
+struct Sender {
+    peer: Option<PeerCertificates>,
+    headers: HeaderMap,
 }
 
 /// Returns the body of a request.
@@ -258,10 +266,10 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         &self,
         route: &'static Route,
         values: &RouteValues,
-        headers: &HeaderMap,
+        sender: &Sender,
         user_name: &mut String,
     ) -> Result<Response, Problem> {
-        let user = self.user(headers).await?;
+        let user = self.user(sender).await?;
         user_name.clone_from(&user.name);
         let cost = route.cost();
         let charge = || match self.limits.allow(&user.name, cost) {
@@ -275,7 +283,7 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         self.check(&user, route, values).await?;
         let tag = format!("\"{}\"", self.source.revision()?);
         let tag = HeaderValue::from_str(&tag).map_err(|_| Problem::failed(0))?;
-        let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == tag);
+        let is_known = sender.headers.get_all(IF_NONE_MATCH).iter().any(|known| *known == tag);
         if is_known && !route.takes_body() {
             let not_modified = Response::builder().status(StatusCode::NOT_MODIFIED);
             let not_modified = not_modified.header(ETAG, tag).body(Body::empty());
@@ -305,8 +313,14 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
     }
 
     /// Returns who asks.
-    async fn user(&self, headers: &HeaderMap) -> Result<User, Problem> {
-        let token = match token(headers) {
+    async fn user(&self, sender: &Sender) -> Result<User, Problem> {
+        if let UserSource::FrontProxy(user) =
+            self.access.user_source(sender.peer.as_ref(), &sender.headers)
+        {
+            let nobody = "the API server's front proxy names no user";
+            return user.ok_or_else(|| Problem::unauthenticated(nobody));
+        }
+        let token = match token(&sender.headers) {
             _ if self.access.is_open() => "",
             Some(token) => token,
             None => {

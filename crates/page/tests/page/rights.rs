@@ -1,10 +1,16 @@
 //! Who may ask what, and what somebody is told who may not. Specification: answers.md 12, 16.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use vc_page::{BASE, Problem, ROUTES};
+use axum::Extension;
+use http::HeaderMap;
+use serde_json::json;
+use vc_http::PeerCertificates;
+use vc_page::{
+    Access, BASE, Problem, ROUTES, Right, RouteOptions, Uncounted, User, UserSource, routes,
+};
 
-use crate::support::{CLUSTER, Page, Source, example_path, view};
+use crate::support::{CLUSTER, Page, Source, Table, USERS, example_path, view};
 
 #[tokio::test]
 async fn ans_77_without_a_good_token_nothing_is_answered() {
@@ -78,7 +84,11 @@ async fn ans_12_documents_without_data_need_no_token() {
         rows.iter().find(|row| row["name"] == name).unwrap().clone()
     };
     assert_eq!(row("explanations")["namespaced"], true);
-    assert_eq!(row("queues")["verbs"], serde_json::json!(["list", "get"]));
+    assert_eq!(row("queues")["verbs"], json!(["list", "get"]));
+    let kinds =
+        ["Bundle", "Cycle", "Explanation", "Node", "Queue", "Summary", "Timeline", "WhatIf"];
+    let rows = resources["resources"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|row| &row["kind"]).collect::<Vec<_>>(), kinds);
     let standby = page.get("admin", "summary").await;
     assert_eq!((standby.code, standby.message()), (503, "vc-scheduler-abc leads".to_owned()));
     assert!(standby.headers.contains_key("retry-after"));
@@ -108,4 +118,50 @@ async fn ans_90_a_page_of_others_cannot_read_what_needs_no_token() {
     }
     assert_eq!(page.ask(&path, &[]).await.code, 200, "no browser");
     assert_eq!(page.ask("/ui/", &[("host", "evil.example")]).await.code, 403);
+}
+
+/// The rights of the table, and a front proxy that is believed on every connection with a certificate.
+struct Proxied;
+
+impl Access for Proxied {
+    fn user_source(&self, peer: Option<&PeerCertificates>, headers: &HeaderMap) -> UserSource {
+        let name = headers.get("x-remote-user").and_then(|name| name.to_str().ok());
+        let user = name.map(|name| User { name: name.to_owned(), ..User::default() });
+        peer.map_or(UserSource::Token, |_| UserSource::FrontProxy(user))
+    }
+
+    async fn user(&self, token: &str) -> Result<Option<User>, String> {
+        Table(USERS).user(token).await
+    }
+
+    async fn may(&self, user: &User, right: &Right) -> Result<bool, String> {
+        Table(USERS).may(user, right).await
+    }
+}
+
+#[tokio::test]
+async fn ans_80_a_request_of_the_front_proxy_needs_no_token() {
+    let source = Source(Ok(Mutex::new(view(CLUSTER))));
+    let options = RouteOptions { has_page: false };
+    let plain = routes(Proxied, source, Arc::new(Uncounted), options);
+    let proxied = Page::from(plain.clone().layer(Extension(PeerCertificates(Arc::new([])))));
+    let (admin, guest) = (("x-remote-user", "admin"), ("x-remote-user", "guest"));
+    let token = ("authorization", "Bearer admin");
+    let nobody = "the API server's front proxy names no user";
+    type Headers<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(&Page, Headers<'_>, u16, &str); 6] = [
+        (&proxied, &[admin], 200, ""),
+        (&proxied, &[guest], 403, "user guest may not list summaries."),
+        // A token that comes along is another user's affair.
+        (&proxied, &[guest, token], 403, "user guest may not list summaries."),
+        (&proxied, &[], 401, nobody),
+        (&proxied, &[token], 401, nobody),
+        (&Page::from(plain), &[admin], 401, "a bearer token is needed"),
+    ];
+    for (page, headers, code, text) in cases {
+        let reply = page.ask("summary", headers).await;
+        assert_eq!(reply.code, code, "{headers:?}: {}", reply.text);
+        assert!(code == 200 || reply.message().starts_with(text), "{headers:?}: {}", reply.text);
+    }
+    assert_eq!(proxied.ask("/apis/answers.volcano.sh/v1", &[]).await.code, 200);
 }

@@ -157,6 +157,12 @@ impl Reply {
 /// The routes.
 pub(crate) struct Page(Router);
 
+impl From<Router> for Page {
+    fn from(router: Router) -> Self {
+        Self(router)
+    }
+}
+
 impl Page {
     pub(crate) fn new() -> Self {
         Self::of(Source(Ok(Mutex::new(view(CLUSTER)))))
