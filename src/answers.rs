@@ -5,6 +5,7 @@ mod access;
 mod bundle;
 mod certificate;
 mod copies;
+mod front_proxy;
 mod handle;
 mod label;
 mod twin;
@@ -23,6 +24,7 @@ use crate::meter::Meter;
 use crate::threads::spawn;
 
 pub(crate) use certificate::own_certificate;
+pub(crate) use front_proxy::{FrontProxy, FrontProxyFollower};
 pub use handle::AnswerHandle;
 use handle::TwinMessage;
 pub(crate) use label::{mark, unmark};
@@ -65,18 +67,20 @@ fn calm_thread() {
     }
 }
 
-/// Returns the routes of the port.
+/// Returns the routes of the port. `front_proxy` is absent without `--answers-aggregated`.
 pub(crate) fn routes(
     flags: &AnswerFlags,
     handle: &AnswerHandle,
     clients: &Clients,
     meter: &Arc<Meter>,
+    front_proxy: Option<FrontProxy>,
 ) -> Router {
     let observer = Arc::new(RequestLog(meter.clone()));
     let options = RouteOptions { has_page: flags.has_page };
     match flags.needs_token {
         true => {
-            let access = access::ReviewedAccess::new(Reviewer::new(clients.core.clone()));
+            let reviewer = Reviewer::new(clients.core.clone());
+            let access = access::ReviewedAccess::new(reviewer, front_proxy);
             vc_page::routes(access, handle.clone(), observer, options)
         }
         false => vc_page::routes(Everybody, handle.clone(), observer, options),

@@ -109,6 +109,8 @@ pub struct AnswerFlags {
     pub tls: Option<TlsFiles>,
     /// False: plain HTTP, everybody may all.
     pub needs_token: bool,
+    /// True if the front proxy of the API server is believed who asks.
+    pub is_aggregated: bool,
     /// True if the page is served, too.
     pub has_page: bool,
     /// MiB of past inputs that are kept for bundles; 0: none.
@@ -118,10 +120,20 @@ pub struct AnswerFlags {
 /// Files of a server with TLS.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// `None`: clients are not asked for a certificate.
-    pub authority: Option<PathBuf>,
+    pub clients: ClientCertificates,
     pub certificate: PathBuf,
     pub key: PathBuf,
+}
+
+/// What a server with TLS does with certificates of its clients. A client needs none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientCertificates {
+    /// Clients are not asked for one.
+    NotAsked,
+    /// A certificate that this CA has not signed ends the handshake.
+    OfAuthority(PathBuf),
+    /// Any certificate is taken. Whoever believes one verifies it.
+    Any,
 }
 
 /// A flag for the log.
@@ -294,12 +306,23 @@ impl Flags {
 }
 
 impl AnswerFlags {
+    /// What is done with certificates of clients.
+    pub(crate) fn clients(&self) -> ClientCertificates {
+        client_certificates(self.is_aggregated)
+    }
+
     fn check(&self) -> Result<(), String> {
-        let Self { address, tls, needs_token, .. } = self;
+        let Self { address, tls, needs_token, is_aggregated, .. } = self;
         if !needs_token && !is_loopback(address) {
             let hint = "hint: --answers-address=127.0.0.1:11253, or leave out --answers-auth";
             return Err(format!(
                 "--answers-auth=off needs a loopback address, not {address}\n{hint}"
+            ));
+        }
+        if *is_aggregated && !needs_token {
+            let hint = "hint: leave out one of the two";
+            return Err(format!(
+                "--answers-aggregated needs TLS, and --answers-auth=off is plain HTTP\n{hint}"
             ));
         }
         let is_missing = |file: &PathBuf| file.as_os_str().is_empty();
@@ -423,7 +446,7 @@ fn lease(of: &ArgMatches) -> LeaseFlags {
 
 fn health(of: &ArgMatches) -> HealthFlags {
     let files = tls_files(of);
-    let all = files.authority.is_some()
+    let all = matches!(files.clients, ClientCertificates::OfAuthority(_))
         && [&files.certificate, &files.key].iter().all(|file| !file.as_os_str().is_empty());
     HealthFlags { address: text(of, "healthz-address"), tls: all.then_some(files) }
 }
@@ -432,10 +455,13 @@ fn answers(of: &ArgMatches) -> AnswerFlags {
     let [certificate, key] = ["answers-tls-cert-file", "answers-tls-private-key-file"]
         .map(|name| PathBuf::from(text(of, name)));
     let is_given = [&certificate, &key].iter().any(|file| !file.as_os_str().is_empty());
+    let is_aggregated = of.get_flag("answers-aggregated");
+    let clients = client_certificates(is_aggregated);
     AnswerFlags {
         address: text(of, "answers-address"),
-        tls: is_given.then_some(TlsFiles { authority: None, certificate, key }),
+        tls: is_given.then_some(TlsFiles { clients, certificate, key }),
         needs_token: text(of, "answers-auth") == "token",
+        is_aggregated,
         has_page: of.get_flag("answers-ui"),
         history_mib: usize::try_from(int(of, "answers-history-mib")).unwrap_or(0),
     }
@@ -449,8 +475,19 @@ fn texts<'a>(of: &'a ArgMatches, name: &str) -> impl Iterator<Item = &'a str> {
 fn tls_files(of: &ArgMatches) -> TlsFiles {
     let [authority, certificate, key] = ["ca-cert-file", "tls-cert-file", "tls-private-key-file"]
         .map(|name| PathBuf::from(text(of, name)));
-    let authority = Some(authority).filter(|file| !file.as_os_str().is_empty());
-    TlsFiles { authority, certificate, key }
+    let clients = match authority.as_os_str().is_empty() {
+        true => ClientCertificates::NotAsked,
+        false => ClientCertificates::OfAuthority(authority),
+    };
+    TlsFiles { clients, certificate, key }
+}
+
+/// Certificates of clients of the answers. The front proxy shows one, others may have one of any CA.
+fn client_certificates(is_aggregated: bool) -> ClientCertificates {
+    match is_aggregated {
+        true => ClientCertificates::Any,
+        false => ClientCertificates::NotAsked,
+    }
 }
 
 fn list(of: &ArgMatches, name: &str) -> Vec<String> {

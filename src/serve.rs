@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use vc_http::ServerLimits;
 use vc_kube::{Clients, Reviewer};
 
-use crate::answers::{self, AnswerHandle};
+use crate::answers::{self, AnswerHandle, FrontProxyFollower};
 use crate::fatal::Fatal;
 use crate::flags::{AnswerFlags, Flags, TlsFiles};
 use crate::meter::Meter;
@@ -57,17 +57,7 @@ pub async fn start(
     let health_tls = read(flags.health.as_ref().and_then(|health| health.tls.as_ref()))?;
     let metrics_tls = read(flags.metrics_tls.as_ref())?;
     if let Some(of_answers) = &flags.answers {
-        let tls = answers_tls(of_answers)?;
-        match listen(&of_answers.address, "answers").await {
-            Ok(listener) => {
-                let routes = answers::routes(of_answers, answers, clients, meter);
-                servers.0.spawn(serve(listener, tls, routes));
-            }
-            Err(error) => {
-                let address = &of_answers.address;
-                tracing::error!("no answers: cannot listen on {address}: {error}");
-            }
-        }
+        start_answers(&mut servers, of_answers, clients, meter, answers).await?;
     }
     if flags.metrics || flags.profiles {
         match listen(&flags.listen_address, "metrics").await {
@@ -94,13 +84,43 @@ pub async fn start(
     Ok(servers)
 }
 
+/// Starts to answer why jobs wait. That nobody can listen is only logged.
+///
+/// # Errors
+/// The files of TLS are of no use.
+async fn start_answers(
+    servers: &mut Servers,
+    flags: &AnswerFlags,
+    clients: &Clients,
+    meter: &Arc<Meter>,
+    answers: &AnswerHandle,
+) -> Result<(), Fatal> {
+    let tls = answers_tls(flags)?;
+    let listener = match listen(&flags.address, "answers").await {
+        Ok(listener) => listener,
+        Err(error) => {
+            let address = &flags.address;
+            tracing::error!("no answers: cannot listen on {address}: {error}");
+            return Ok(());
+        }
+    };
+    let front_proxy = flags.is_aggregated.then(|| {
+        let (follower, front_proxy) = FrontProxyFollower::new();
+        servers.0.spawn(follower.run(clients.clone()));
+        front_proxy
+    });
+    let routes = answers::routes(flags, answers, clients, meter, front_proxy);
+    servers.0.spawn(serve(listener, tls, routes));
+    Ok(())
+}
+
 /// TLS of the answers: the files, or a certificate of our own. `None`: plain HTTP.
 fn answers_tls(flags: &AnswerFlags) -> Result<Option<Tls>, Fatal> {
     match &flags.tls {
         Some(files) => Ok(Some(Tls::read(files)?)),
         None if flags.needs_token => {
             let (chain, key) = answers::own_certificate()?;
-            Ok(Some(Tls::own(chain, key)?))
+            Ok(Some(Tls::own(chain, key, &flags.clients())?))
         }
         None => Ok(None),
     }

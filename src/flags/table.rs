@@ -80,6 +80,8 @@ pub(super) const TABLE: &[FlagRow] = &[
         "what the configuration may name though this version lacks it; without names: everything"),
     row("alsologtostderr", Bool, "false", Never, "klog"),
     row("answers-address", Text, ":11253", Built, "address of the answers"),
+    row("answers-aggregated", Bool, "false", Built,
+        "believe the front proxy of the API server who asks, for an APIService of the answers"),
     row("answers-auth", Choice("token|off"), "token", Built,
         "off: plain HTTP, everybody may all; only on a loopback address"),
     row("answers-history-mib", Int, "64", Built,

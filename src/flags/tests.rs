@@ -149,8 +149,8 @@ fn the_health_port_speaks_tls_when_all_three_files_are_given() {
     assert!(flags(&all).health.unwrap().tls.is_none());
     let all = [&all[..], &["--tls-private-key-file=c"]].concat();
     let tls = flags(&all).health.unwrap().tls.unwrap();
-    let files = [tls.authority.unwrap(), tls.certificate, tls.key];
-    assert_eq!(files, ["a", "b", "c"].map(PathBuf::from));
+    assert_eq!(tls.clients, ClientCertificates::OfAuthority("a".into()));
+    assert_eq!([tls.certificate, tls.key], ["b", "c"].map(PathBuf::from));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn tokens_are_not_read_in_the_clear_and_tls_of_metrics_has_its_files() {
     let all = [&tls[..], &["--metrics-authorization"]].concat();
     assert_eq!(flags(&all).check(), Ok(()));
     let files = flags(&tls).metrics_tls.unwrap();
-    assert!(files.authority.is_none() && files.key.ends_with("c"));
+    assert!(files.clients == ClientCertificates::NotAsked && files.key.ends_with("c"));
 }
 
 #[test]
@@ -190,6 +190,28 @@ fn ans_16_answers_without_tokens_stay_on_the_machine_and_tls_has_both_files() {
     assert!(!flags(&loopback).answers.unwrap().needs_token);
     assert!(flags(&["--enable-answers"]).answers.unwrap().needs_token);
     assert!(flags(&[]).answers.is_none());
+}
+
+#[test]
+fn ans_80_the_front_proxy_is_believed_over_tls_only() {
+    let aggregated = ["--enable-answers", "--answers-aggregated"];
+    let loopback = ["--answers-auth=off", "--answers-address=127.0.0.1:1"];
+    let error = flags(&[&aggregated[..], &loopback].concat()).check().unwrap_err();
+    let expected = "--answers-aggregated needs TLS, and --answers-auth=off is plain HTTP\nhint: ";
+    assert!(error.starts_with(expected), "{error}");
+    assert_eq!(flags(&[&aggregated[1..], &loopback].concat()).check(), Ok(()), "nobody answers");
+    assert_eq!(flags(&aggregated).check(), Ok(()));
+    let pair = ["--answers-tls-cert-file=a", "--answers-tls-private-key-file=b"];
+    for (args, clients) in [
+        (&aggregated[..1], ClientCertificates::NotAsked),
+        (&aggregated[..], ClientCertificates::Any),
+    ] {
+        let answers = flags(&[args, &pair].concat()).answers.unwrap();
+        assert_eq!(
+            (&answers.tls.as_ref().unwrap().clients, answers.clients()),
+            (&clients, clients.clone())
+        );
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! TLS of the health port and of metrics: 1.2 or newer, a client certificate is verified if there is
-//! one. The files are read again once a minute, because certificates are replaced while the process
-//! runs.
-//! Specification: core.md 1.1, 1.8.
+//! TLS of the servers: 1.2 or newer. A client certificate is verified if there is one and a CA is given. The files
+//! are read again once a minute, because certificates are replaced while the process runs.
+//! Specification: core.md 1.1, 1.8; answers.md 11.
+
+mod any_client;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
-use crate::flags::TlsFiles;
+use crate::flags::{ClientCertificates, TlsFiles};
+use any_client::AnyClient;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +47,7 @@ pub struct Tls {
 type Contents = [Option<Vec<u8>>; 3];
 
 impl Tls {
-    /// From the files of `--ca-cert-file`, `--tls-cert-file` and `--tls-private-key-file`.
+    /// From files, for example those of `--tls-cert-file` and `--tls-private-key-file`.
     ///
     /// # Errors
     /// One is unreadable, or they do not fit together.
@@ -55,22 +57,24 @@ impl Tls {
         Ok(Self { files: Some(files.clone()), contents, acceptor })
     }
 
-    /// With a certificate that is in no file. Clients are not asked for one.
+    /// With a certificate that is in no file.
     ///
     /// # Errors
     /// Certificate and key do not fit together.
     pub(crate) fn own(
         chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
+        clients: &ClientCertificates,
     ) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
-        let acceptor = accept(provider, WebPkiClientVerifier::no_client_auth(), chain, key)?;
+        let clients = verifier(clients, provider.clone())?;
+        let acceptor = accept(provider, clients, chain, key)?;
         let acceptor = watch::Sender::new(acceptor);
         Ok(Self { files: None, contents: Contents::default(), acceptor })
     }
 
     /// Returns what shakes hands with clients, as it is from now on.
-    pub(super) fn acceptor(&self) -> watch::Receiver<TlsAcceptor> {
+    pub(crate) fn acceptor(&self) -> watch::Receiver<TlsAcceptor> {
         self.acceptor.subscribe()
     }
 
@@ -106,18 +110,19 @@ impl Tls {
 }
 
 fn contents(files: &TlsFiles) -> Contents {
-    let TlsFiles { authority, certificate, key } = files;
-    [Some(certificate), Some(key), authority.as_ref()]
+    let TlsFiles { clients, certificate, key } = files;
+    let authority = match clients {
+        ClientCertificates::OfAuthority(authority) => Some(authority),
+        ClientCertificates::NotAsked | ClientCertificates::Any => None,
+    };
+    [Some(certificate), Some(key), authority]
         .map(|path| path.and_then(|path| std::fs::read(path).ok()))
 }
 
 fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
-    let TlsFiles { authority, certificate, key } = files;
+    let TlsFiles { clients, certificate, key } = files;
     let provider = Arc::new(ring::default_provider());
-    let clients = match authority {
-        Some(authority) => verifier(authority, provider.clone())?,
-        None => WebPkiClientVerifier::no_client_auth(),
-    };
+    let clients = verifier(clients, provider.clone())?;
     let chain = certificates(certificate)?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
     accept(provider, clients, chain, key)
@@ -136,11 +141,16 @@ fn accept(
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Verifies the certificates of clients that have one.
+/// What the handshake does with the certificates of clients that have one.
 fn verifier(
-    authority: &Path,
+    clients: &ClientCertificates,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let authority = match clients {
+        ClientCertificates::NotAsked => return Ok(WebPkiClientVerifier::no_client_auth()),
+        ClientCertificates::Any => return Ok(Arc::new(AnyClient::new(&provider))),
+        ClientCertificates::OfAuthority(authority) => authority,
+    };
     let mut roots = RootCertStore::empty();
     for certificate in certificates(authority)? {
         roots.add(certificate)?;
@@ -179,7 +189,7 @@ mod tests {
 
     fn files(names: [&str; 3]) -> TlsFiles {
         let [authority, certificate, key] = names.map(file);
-        TlsFiles { authority: Some(authority), certificate, key }
+        TlsFiles { clients: ClientCertificates::OfAuthority(authority), certificate, key }
     }
 
     fn client(identity: Option<&str>) -> TlsConnector {
@@ -232,7 +242,8 @@ mod tests {
         assert!(livez(client(Some("stranger")), address).await.is_err());
         server.abort();
         // Without a CA nobody is asked for a certificate.
-        let tls = Tls::read(&TlsFiles { authority: None, ..files }).unwrap();
+        let clients = ClientCertificates::NotAsked;
+        let tls = Tls::read(&TlsFiles { clients, ..files }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));
@@ -254,7 +265,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
         replace(folder.path(), "stranger.pem", "stranger.key");
-        let mut tls = Tls::read(&TlsFiles { authority: None, certificate, key }).unwrap();
+        let clients = ClientCertificates::NotAsked;
+        let mut tls = Tls::read(&TlsFiles { clients, certificate, key }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (_running, stop) = watch::channel(false);
@@ -281,7 +293,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
         replace(folder.path(), "stranger.pem", "stranger.key");
-        let tls = Tls::read(&TlsFiles { authority: None, certificate, key }).unwrap();
+        let clients = ClientCertificates::NotAsked;
+        let tls = Tls::read(&TlsFiles { clients, certificate, key }).unwrap();
         let mut acceptor = tls.acceptor();
         let (start, following) = (tokio::time::Instant::now(), tokio::spawn(tls.follow_files()));
         replace(folder.path(), "server.pem", "server.key");
@@ -300,7 +313,7 @@ mod tests {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let tls = Tls::own(chain, key).unwrap();
+        let tls = Tls::own(chain, key, &ClientCertificates::NotAsked).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));

@@ -68,7 +68,7 @@ pub use answers_client::{
 pub use backlog::Backlog;
 pub use call::CallError;
 pub use client::{ClientError, Clients, ServerAccess};
-pub use config_map::config_map_value;
+pub use config_map::{config_map_value, config_map_values};
 pub use device_reports::{DeviceReportSource, follow_device_reports};
 pub use devices::{DeviceApi, devices, devices_appear};
 pub use elect::{Election, ElectionNews, Leadership, identity};
