@@ -69,7 +69,7 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set deviceConfig.enabled=true,deviceConfig.namespace=of-devices,deviceConfig.name=config-of-ours \
     --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
     --set 'networkPolicy.egress[0].ports[0].port=6443' \
-    --set answers.enabled=true,answers.port=9092 \
+    --set answers.enabled=true,answers.port=9092,answers.aggregated=true \
     --set 'networkPolicy.answersFrom[0].podSelector.matchLabels.may=ask' >"$rendered/values.yaml"
 # And without these, each line is gone.
 everything --set priorityClassName=,metrics.enabled=false,metrics.scrapeAnnotations=false \
@@ -127,6 +127,11 @@ replicas: 2
 --metrics-authorization=true
 --enable-answers=true
 --answers-address=:9092
+--answers-aggregated=true
+kind: APIService
+port: 9092
+insecureSkipTLSVerify: true
+name: extension-apiserver-authentication-reader
 name: POD_NAMESPACE
 scheduling.volcano.sh/answers
 services/proxy
@@ -212,6 +217,15 @@ if ! told | grep -q "with or without a PodGroup" ||
     echo "render.sh: the notes of the chart do not fit its values" >&2
     exit 1
 fi
+# With a CA the API server verifies the answers.
+authority="-----BEGIN CERTIFICATE-----"
+everything --set answers.enabled=true,answers.aggregated=true --set "answers.caBundle=$authority" \
+    --set 'extraArgs={--answers-tls-cert-file=/a,--answers-tls-private-key-file=/b}' >"$rendered/verified.yaml"
+effect "caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t" verified values
+if has "insecureSkipTLSVerify: true" verified; then
+    echo "render.sh: with answers.caBundle the API server must verify the answers" >&2
+    exit 1
+fi
 # A misspelt value is refused, and so are values that do not fit together; the text names the remedy.
 refused() {
     text=$1
@@ -231,6 +245,11 @@ refused "/image/digest" --set image.digest=latest
 refused "need tls.secretName" --set metrics.tls=true
 refused "need tls.secretName" --set health.tls=true
 refused "metrics.authorization needs metrics.tls" --set metrics.authorization=true
+refused "answers.aggregated needs answers.enabled" --set answers.aggregated=true
+refused "answers.caBundle needs answers.aggregated" --set "answers.caBundle=$authority"
+refused "answers.caBundle needs --answers-tls-cert-file" --set "answers.caBundle=$authority" \
+    --set answers.enabled=true,answers.aggregated=true
+refused "/answers/caBundle" --set answers.enabled=true,answers.aggregated=true,answers.caBundle=TFMw
 refused "serviceMonitor.enabled needs metrics.enabled" --set metrics.enabled=false
 # A flag that a value sets is no extra one: the last use would win, past every check of the value.
 refused "--leader-elect: use the value leaderElection.enabled" --set 'extraArgs={--leader_elect}'

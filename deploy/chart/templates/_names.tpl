@@ -69,6 +69,15 @@ annotations: {{- toYaml . | nindent 2 }}
 {{- if and .Values.metrics.authorization (not .Values.metrics.tls) }}
 {{- fail "metrics.authorization needs metrics.tls: tokens must not be sent in the clear" }}
 {{- end }}
+{{- if and .Values.answers.aggregated (not .Values.answers.enabled) }}
+{{- fail "answers.aggregated needs answers.enabled: an APIService that nobody answers blocks the deletion of namespaces" }}
+{{- end }}
+{{- if and .Values.answers.caBundle (not .Values.answers.aggregated) }}
+{{- fail "answers.caBundle needs answers.aggregated: it is for the APIService" }}
+{{- end }}
+{{- if and .Values.answers.caBundle (not (regexMatch "--answers[-_]tls[-_]cert[-_]file" (join " " .Values.extraArgs))) }}
+{{- fail "answers.caBundle needs --answers-tls-cert-file in extraArgs: no CA has signed the certificate that the scheduler makes itself" }}
+{{- end }}
 {{- $ours := dict
   "scheduler-conf" "use the value conf"
   "scheduler-name" "use the value schedulerNames"
@@ -87,6 +96,7 @@ annotations: {{- toYaml . | nindent 2 }}
   "ca-cert-file" "use the value health.tls"
   "enable-answers" "use the value answers.enabled"
   "answers-address" "use the value answers.port"
+  "answers-aggregated" "use the value answers.aggregated"
   "bare-pods" "use the value standalone"
   "v" "use the value logLevel" }}
 {{- range .Values.extraArgs }}
