@@ -15,7 +15,7 @@ use crate::process::Scheduler;
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const OTHER: &str = "answers-other";
 /// Flags of a scheduler that decides at once and answers on a free port.
-const ARGS: [&str; 4] = [
+pub(crate) const ARGS: [&str; 4] = [
     "--leader-elect=false",
     "--schedule-period=100ms",
     "--enable-answers",
@@ -23,7 +23,7 @@ const ARGS: [&str; 4] = [
 ];
 
 /// Where the only scheduler of the test serves its answers.
-async fn address(cluster: &Cluster) -> String {
+pub(crate) async fn address(cluster: &Cluster) -> String {
     let log = cluster.scheduler_log();
     until("the port of the answers", async || {
         let log = fs::read_to_string(&log).ok()?;
@@ -74,13 +74,25 @@ async fn account(cluster: &Cluster, name: &str) {
 }
 
 /// Gives a ServiceAccount these rights, in one namespace or everywhere.
-async fn grant(
+pub(crate) async fn grant(
     cluster: &Cluster,
     (namespace, account): (&str, &str),
     rules: Value,
     within: Option<&str>,
 ) {
-    let name = format!("test-{account}");
+    let subject = json!({"kind": "ServiceAccount", "namespace": namespace, "name": account});
+    grant_to(cluster, account, subject, rules, within).await;
+}
+
+/// Gives a subject these rights, by a role of this name.
+pub(crate) async fn grant_to(
+    cluster: &Cluster,
+    name: &str,
+    subject: Value,
+    rules: Value,
+    within: Option<&str>,
+) {
+    let name = format!("test-{name}");
     let (role, binding) = match within {
         Some(_) => ("Role", "RoleBinding"),
         None => ("ClusterRole", "ClusterRoleBinding"),
@@ -90,46 +102,56 @@ async fn grant(
         json!({"apiVersion": RBAC, "kind": role, "metadata": metadata, "rules": rules});
     let binding = json!({"apiVersion": RBAC, "kind": binding, "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": account}]});
+        "subjects": [subject]});
     for object in [role_object, binding] {
         cluster.api.apply(&object).await.unwrap();
     }
 }
 
-/// The ClusterRoles of the chart with `answers.enabled`.
-struct ChartRoles(Vec<Value>);
+/// The objects of the chart.
+pub(crate) struct ChartObjects(Vec<Value>);
 
-impl ChartRoles {
-    fn render(cluster: &Cluster) -> Self {
+impl ChartObjects {
+    /// With these values of the chart.
+    pub(crate) fn render(cluster: &Cluster, values: &str) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let rendered = Command::new(folder.join("target/apiserver/helm"))
-            .args(["template", "vc-scheduler", "deploy/chart", "--set", "answers.enabled=true"])
+            .args(["template", "vc-scheduler", "deploy/chart", "--set", values])
+            .args(["--namespace", "volcano-system"])
             .current_dir(folder)
             .output()
             .unwrap();
         assert!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
         let file = cluster.scheduler_log().with_file_name("chart.yaml");
         fs::write(&file, rendered.stdout).unwrap();
-        let mut roles = read_manifests(&file);
-        roles.retain(|object| object["kind"] == "ClusterRole");
-        Self(roles)
+        Self(read_manifests(&file))
     }
 
-    /// The rules of the role whose name ends like this.
-    fn rules(&self, end: &str) -> Value {
+    /// The object of this kind and name.
+    pub(crate) fn one(&self, kind: &str, name: &str) -> Value {
+        let is_it = |it: &&Value| it["kind"] == kind && it["metadata"]["name"] == name;
+        self.0.iter().find(is_it).unwrap().clone()
+    }
+
+    fn roles(&self) -> impl Iterator<Item = &Value> {
+        self.0.iter().filter(|object| object["kind"] == "ClusterRole")
+    }
+
+    /// The rules of the ClusterRole whose name ends like this.
+    pub(crate) fn rules(&self, end: &str) -> Value {
         let is_it = |role: &&Value| role["metadata"]["name"].as_str().unwrap().ends_with(end);
-        self.0.iter().find(is_it).unwrap()["rules"].clone()
+        self.roles().find(is_it).unwrap()["rules"].clone()
     }
 
     /// The rules by which the scheduler reviews tokens and rights.
-    fn reviews(&self) -> Value {
-        let rules = self.0.iter().filter_map(|role| role["rules"].as_array()).flatten();
+    pub(crate) fn reviews(&self) -> Value {
+        let rules = self.roles().filter_map(|role| role["rules"].as_array()).flatten();
         let is_review = |rule: &&Value| rule["resources"].to_string().contains("reviews");
         rules.filter(is_review).cloned().collect()
     }
 }
 
-fn waits(answer: &Value) -> bool {
+pub(crate) fn waits(answer: &Value) -> bool {
     !["NextCycle", "NotAdmitted"]
         .contains(&answer["verdict"]["code"].as_str().unwrap_or("NextCycle"))
 }
@@ -143,7 +165,7 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     for name in ["jo", "admin", "nobody"] {
         account(&cluster, name).await;
     }
-    let chart = ChartRoles::render(&cluster);
+    let chart = ChartObjects::render(&cluster, "answers.enabled=true");
     grant(&cluster, ("answers", "jo"), chart.rules("-answers-view"), Some("answers")).await;
     grant(&cluster, ("answers", "admin"), chart.rules("-answers-admin"), None).await;
 
@@ -209,14 +231,14 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     for token in tokens {
         assert!(!log.contains(&token), "a token is logged");
     }
-    revoke(&cluster).await;
+    revoke(&cluster, &["admin", "vc-scheduler"]).await;
 }
 
 /// Takes back what was granted everywhere.
-async fn revoke(cluster: &Cluster) {
-    for role in ["test-admin", "test-vc-scheduler"] {
+pub(crate) async fn revoke(cluster: &Cluster, names: &[&str]) {
+    for name in names {
         for kind in ["clusterroles", "clusterrolebindings"] {
-            cluster.api.delete(&format!("/apis/{RBAC}/{kind}/{role}")).await.unwrap();
+            cluster.api.delete(&format!("/apis/{RBAC}/{kind}/test-{name}")).await.unwrap();
         }
     }
 }
@@ -225,7 +247,7 @@ async fn revoke(cluster: &Cluster) {
 async fn ans_110_run_times_are_learned_from_pods_that_end() {
     let mut cluster = Cluster::take("learned", 1).await;
     account(&cluster, "admin").await;
-    let chart = ChartRoles::render(&cluster);
+    let chart = ChartObjects::render(&cluster, "answers.enabled=true");
     grant(&cluster, ("learned", "admin"), chart.rules("-answers-admin"), None).await;
     grant(&cluster, ("volcano-system", "vc-scheduler"), chart.reviews(), None).await;
     let scheduler = Scheduler::start_with(&cluster, &ARGS).await;
@@ -265,5 +287,5 @@ async fn ans_110_run_times_are_learned_from_pods_that_end() {
     assert_eq!(row, json!(["learned/etl-28473831", "learned", 2]), "{learned}");
     assert!(learned["latest"].is_string() && learned["earliest"].is_string(), "{learned}");
     assert!(scheduler.terminate().await.success());
-    revoke(&cluster).await;
+    revoke(&cluster, &["admin", "vc-scheduler"]).await;
 }

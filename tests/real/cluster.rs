@@ -22,7 +22,8 @@ const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 /// Of the namespace of the scheduler.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
 /// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 17] = [
+const TEMPORARY: [&str; 18] = [
+    "/apis/apiregistration.k8s.io/v1/apiservices?labelSelector=",
     "/apis/resource.k8s.io/v1/resourceslices?labelSelector=",
     "/apis/resource.k8s.io/v1/deviceclasses?labelSelector=",
     "/api/v1/nodes?",

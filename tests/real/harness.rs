@@ -9,6 +9,8 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
+use crate::front_proxy;
+
 /// Only what the scheduler, or Volcano's in its place, asks for is written down, with what it sent; of
 /// its watches the start.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
@@ -162,6 +164,7 @@ fn up(dir: &Path) -> (Child, Value) {
         .arg("--")
         .arg(format!("--audit-policy-file={}", dir.join("audit-policy.json").display()))
         .arg(format!("--audit-log-path={}", dir.join("audit.log").display()))
+        .args(front_proxy::flags(dir))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(stderr)

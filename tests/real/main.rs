@@ -24,6 +24,7 @@ mod device_shares;
 mod devices;
 mod evictions;
 mod faults;
+mod front_proxy;
 mod gangs;
 mod install;
 mod leaders;
