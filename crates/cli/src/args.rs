@@ -38,19 +38,19 @@ pub(crate) struct Arguments {
     /// Context of the kubeconfig.
     #[arg(long, value_name = "NAME", global = true)]
     context: Option<String>,
-    /// Address of the scheduler's port for answers; absent: its Service is asked through the API
-    /// server.
+    /// Address of the scheduler's port for answers; absent: the API server is asked, which passes the question on.
     #[arg(long, value_name = "URL", global = true)]
     server: Option<String>,
-    /// Service of the answers; absent: volcano-system/vc-scheduler-answers, else one with its label there,
-    /// else as with --local.
+    /// Service of the answers; if it may not be asked, a tunnel to the leader's pod in its namespace. Absent: the
+    /// API server's group answers.volcano.sh, else volcano-system/vc-scheduler-answers, else one with its
+    /// label there, else a tunnel to a pod there, else as with --local.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
     pub(crate) service: Option<(String, String)>,
     /// ServiceAccount whose rights are used where the kubeconfig has a client certificate and no token;
     /// absent: that of the Service, with `-admin` behind its name.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = service, global = true)]
     service_account: Option<(String, String)>,
-    /// Print who was asked.
+    /// Print each way to the scheduler that was tried, and what came of it.
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// CA of --server.
@@ -227,24 +227,21 @@ impl Arguments {
         }
     }
 
-    /// Returns who is asked, for people.
-    pub(crate) fn place(&self) -> String {
-        let (namespace, name) = match (&self.server, &self.service) {
-            (Some(server), _) => return server.clone(),
-            (None, Some((namespace, name))) => (&**namespace, &**name),
-            (None, None) => vc_kube::DEFAULT_SERVICE,
-        };
-        format!("Service {namespace}/{name}")
+    /// True if the user has named the scheduler.
+    pub(crate) fn names_place(&self) -> bool {
+        self.server.is_some() || self.service.is_some()
     }
 
-    /// True if others may be asked where no scheduler is: no place is given, and the question can be asked again.
-    pub(crate) fn can_fall_back(&self) -> bool {
-        let is_once = match &self.verb {
-            Verb::Why { watch, .. } => *watch,
-            Verb::WhatIf(words) => words.reads_once(),
-            _ => false,
-        };
-        self.server.is_none() && self.service.is_none() && !is_once
+    /// True if another scheduler may be asked the same question: its files can be read again.
+    pub(crate) fn can_ask_again(&self) -> bool {
+        !matches!(&self.verb, Verb::WhatIf(words) if words.reads_once())
+    }
+
+    /// True if the lists of the cluster may answer where no scheduler does.
+    pub(crate) fn can_list(&self) -> bool {
+        let is_watch = matches!(self.verb, Verb::Why { watch: true, .. });
+        let needs_scheduler = is_watch || self.verb.is_of_process();
+        !self.names_place() && !needs_scheduler && self.can_ask_again()
     }
 
     pub(crate) fn wants_exit_code(&self) -> bool {

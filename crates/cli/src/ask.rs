@@ -39,8 +39,10 @@ impl From<AnswersError> for AskFailure {
 ///
 /// # Errors
 /// There is no answer.
-pub(crate) async fn ask(arguments: &Arguments) -> Result<Answer, AskFailure> {
-    let client = AnswersClient::new(&arguments.access()).await?;
+pub(crate) async fn ask(
+    arguments: &Arguments,
+    client: AnswersClient,
+) -> Result<Answer, AskFailure> {
     let namespace = match (&arguments.namespace, arguments.all_namespaces) {
         (_, true) => None,
         (Some(namespace), false) => Some(namespace.as_str()),

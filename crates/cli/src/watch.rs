@@ -7,6 +7,8 @@ use serde_json::Value;
 use vc_kube::AnswersClient;
 use vc_text::escape_lines;
 
+use crate::ask::AskFailure;
+
 /// Time between two questions.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Fields that change while nothing happens.
@@ -21,11 +23,11 @@ pub(crate) async fn watch(
     client: &AnswersClient,
     path: &str,
     mut show: impl FnMut(&str) -> Result<(), String>,
-) -> Result<(), String> {
+) -> Result<(), AskFailure> {
     let mut last = None;
     let mut reported = String::new();
     loop {
-        match client.get(path).await.map_err(|error| error.to_string()) {
+        match client.get(path).await {
             Ok(text) => {
                 let content = without_times(serde_json::from_str(&text).unwrap_or_default());
                 if last.as_ref() != Some(&content) {
@@ -34,11 +36,13 @@ pub(crate) async fn watch(
                 }
                 reported.clear();
             }
-            Err(problem) if last.is_none() => return Err(problem),
-            Err(problem) if problem == reported => {}
-            Err(problem) => {
-                eprintln!("{}", escape_lines(&problem));
-                reported = problem;
+            Err(error) if last.is_none() => return Err(error.into()),
+            Err(error) => {
+                let problem = error.to_string();
+                if problem != reported {
+                    eprintln!("{}", escape_lines(&problem));
+                    reported = problem;
+                }
             }
         }
         tokio::time::sleep(PAUSE).await;

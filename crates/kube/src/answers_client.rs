@@ -1,10 +1,12 @@
-//! The way of a user to the answers of a scheduler: its port, or its Service through the API server.
-//! Specification: answers.md 13 (ANS-88, ANS-89).
+//! Questions of a user to a scheduler, by each of the ways to it. Specification: answers.md 13 (ANS-88, ANS-89).
 
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_DISPOSITION, CONTENT_TYPE, IF_NONE_MATCH};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName,
+    IF_NONE_MATCH,
+};
 use http::request::Builder;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
@@ -12,20 +14,16 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::{Client, Config};
-use serde_json::Value;
 
 use crate::answers_token::AnswersToken;
+use crate::answers_tunnel::tunnel_client;
+use crate::answers_way::{AnswersPod, AnswersWay, DEFAULT_SERVICE, NO_STATUS, WayProblem};
 use crate::token_file;
 
 /// Path of the answers at their server.
 const BASE: &str = "/apis/answers.volcano.sh/v1";
 /// Where the token goes if the API server takes `Authorization` away.
-const OWN_AUTHORIZATION: &str = "x-answers-authorization";
-
-/// The Service of the chart, where its release has the default name: namespace and name.
-pub const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-scheduler-answers");
-/// Label of the Services of answers, as a selector.
-const SERVICE_LABEL: &str = "app.kubernetes.io/component%3Danswers";
+const OWN_AUTHORIZATION: HeaderName = HeaderName::from_static("x-answers-authorization");
 
 /// Where the answers are, and who asks.
 #[derive(Clone, Debug, Default)]
@@ -72,69 +70,85 @@ pub enum AnswersError {
     Refused(String),
     #[error("no answer from {place}: {error}\nhint: {hint}")]
     NoAnswer { place: String, error: String, hint: &'static str },
-    /// There is no such Service, or the user may not ask it.
-    #[error("no answer from {place}: {error}\nhint: {INSTALLED}")]
-    NoService { place: String, error: String },
+    /// The way does not exist, or the user may not go it.
+    #[error("no answer from {place}: {error}\nhint: {hint}")]
+    NotThere { place: String, error: String, hint: &'static str },
 }
 
-/// What to do where there is no Service of answers.
-const INSTALLED: &str = "is the scheduler installed with answers.enabled? Give --service NAMESPACE/NAME or \
+/// What to do where there is no scheduler that answers.
+pub(crate) const INSTALLED: &str = "is the scheduler installed with answers.enabled? Give --service NAMESPACE/NAME or \
     --server URL";
 
 impl AnswersError {
     /// True if there is no scheduler that this user could ask there.
     pub fn is_not_there(&self) -> bool {
-        matches!(self, Self::NoService { .. } | Self::NoAccountToken { .. })
+        matches!(self, Self::NotThere { .. } | Self::NoAccountToken { .. })
     }
 }
 
 /// Asks questions.
 pub struct AnswersClient {
     client: Client,
+    way: AnswersWay,
+    /// What comes before the path of a request.
     prefix: String,
-    token: Option<AnswersToken>,
-    /// For messages.
-    place: String,
+    /// The token that the way needs beside what `client` sends, with its header.
+    token: Option<(HeaderName, AnswersToken)>,
     /// Namespace of the context.
     pub namespace: String,
 }
 
 impl AnswersClient {
-    /// Must be called inside a runtime.
+    /// Goes the way that the user has named, or that of the Service of the chart. Must be called inside a runtime.
     ///
     /// # Errors
     /// The kubeconfig cannot be used, or there is none.
     pub async fn new(access: &AnswersAccess) -> Result<Self, AnswersError> {
-        let mut config = match (kubeconfig(access).await, &access.server) {
+        Self::by(access, access.way()).await
+    }
+
+    /// Goes this way. Must be called inside a runtime.
+    ///
+    /// # Errors
+    /// The kubeconfig cannot be used, there is none, or it has no token and none is given.
+    pub async fn by(access: &AnswersAccess, way: AnswersWay) -> Result<Self, AnswersError> {
+        let is_named = access.context.is_some() || access.kubeconfig.is_some();
+        let mut config = match (kubeconfig(access).await, &way) {
             (Ok(config), _) => config,
             // A server of one's own machine may ask for no token.
-            (Err(_), Some(server)) if access.context.is_none() => Config::new(url(server)?),
+            (Err(_), AnswersWay::Server(server)) if !is_named => Config::new(url(server)?),
             (Err(error), _) => return Err(error.into()),
         };
         // Whoever cannot answer says why: repeating the question helps nobody.
         config.default_retry = false;
         let namespace = config.default_namespace.clone();
-        let (prefix, token, place) = match &access.server {
-            Some(server) => {
+        let (prefix, token) = match &way {
+            AnswersWay::Server(server) => {
                 config.cluster_url = url(server)?;
                 (config.root_cert, config.tls_server_name) = (None, None);
                 config.root_cert_file = access.authority.clone();
                 config.accept_invalid_certs = access.is_insecure;
-                (String::new(), None, server.clone())
+                (String::new(), None)
             }
-            None => {
-                let default = || (DEFAULT_SERVICE.0.to_owned(), DEFAULT_SERVICE.1.to_owned());
-                let (namespace, name) = access.service.clone().unwrap_or_else(default);
-                let account = || (namespace.clone(), format!("{name}-admin"));
-                let account = access.service_account.clone().unwrap_or_else(account);
-                let token = AnswersToken::new(&config, &account).await?;
-                let service =
+            AnswersWay::ApiServer => (String::new(), None),
+            AnswersWay::Service { namespace, name } => {
+                let token = AnswersToken::new(&config, &access.account(namespace, name)).await?;
+                let path =
                     format!("/api/v1/namespaces/{namespace}/services/https:{name}:answers/proxy");
-                (service, Some(token), format!("Service {namespace}/{name}"))
+                (path, Some((OWN_AUTHORIZATION, token)))
+            }
+            AnswersWay::Pod(AnswersPod { namespace, .. }) => {
+                let service = access.service.as_ref().map_or(DEFAULT_SERVICE.1, |(_, name)| name);
+                let token = AnswersToken::new(&config, &access.account(namespace, service)).await?;
+                (String::new(), Some((AUTHORIZATION, token)))
             }
         };
-        let client = Client::try_from(config).map_err(AnswersError::Build)?;
-        Ok(Self { client, prefix, token, place, namespace })
+        let client = match &way {
+            AnswersWay::Pod(pod) => tunnel_client(config, pod),
+            _ => Client::try_from(config),
+        };
+        let client = client.map_err(AnswersError::Build)?;
+        Ok(Self { client, way, prefix, token, namespace })
     }
 
     /// Returns the document of a path below that of the version, with its query.
@@ -163,10 +177,9 @@ impl AnswersClient {
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
         let (parts, body) = self.forward(request).await?.into_parts();
         if !parts.status.is_success() {
-            let status = serde_json::from_slice(&body).unwrap_or_else(|_| Status {
-                code: parts.status.as_u16(),
-                message: String::from_utf8_lossy(&body).into_owned(),
-                ..Status::default()
+            let status = serde_json::from_slice(&body).unwrap_or_else(|_| {
+                let status = Status::failure(&String::from_utf8_lossy(&body), NO_STATUS);
+                status.with_code(parts.status.as_u16())
             });
             return Err(self.error(kube::Error::Api(Box::new(status))));
         }
@@ -190,8 +203,8 @@ impl AnswersClient {
                 passed = passed.header(name, value);
             }
         }
-        if let Some(token) = &self.token {
-            passed = passed.header(OWN_AUTHORIZATION, token.value().await?);
+        if let Some((header, token)) = &self.token {
+            passed = passed.header(header, token.value().await?);
         }
         let passed = passed.body(Body::from(body.to_vec()));
         let passed = passed.map_err(|error| AnswersError::Token(error.to_string()))?;
@@ -206,8 +219,8 @@ impl AnswersClient {
     }
 
     async fn send(&self, mut request: Builder, body: Vec<u8>) -> Result<String, AnswersError> {
-        if let Some(token) = &self.token {
-            request = request.header(OWN_AUTHORIZATION, token.value().await?);
+        if let Some((header, token)) = &self.token {
+            request = request.header(header, token.value().await?);
         }
         let request = request.body(body);
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
@@ -215,68 +228,37 @@ impl AnswersClient {
     }
 
     fn error(&self, error: kube::Error) -> AnswersError {
-        let place = self.place.clone();
-        match error {
-            kube::Error::Api(status) if !status.message.is_empty() => {
-                let error = status.message.clone();
-                match words_about_service(&error).filter(|_| self.token.is_some()) {
-                    Some(ServiceProblem::Unknown) => AnswersError::NoService { place, error },
-                    Some(ServiceProblem::Away) => {
-                        let hint = "no scheduler answers there now: try again in some seconds, or \
-                            ask the cluster itself with --local";
-                        AnswersError::NoAnswer { place, error, hint }
-                    }
-                    None => AnswersError::Refused(error),
-                }
-            }
+        let place = self.way.to_string();
+        let status = match error {
+            kube::Error::Api(status) if !status.message.is_empty() => status,
             error => {
-                let error = chain(&error);
-                AnswersError::NoAnswer { place, error, hint: INSTALLED }
+                let (error, hint) = (chain(&error), INSTALLED);
+                return match self.way {
+                    // No tunnel can be opened, or nobody speaks TLS at its end.
+                    AnswersWay::Pod(_) => AnswersError::NotThere { place, error, hint },
+                    _ => AnswersError::NoAnswer { place, error, hint },
+                };
             }
+        };
+        let error = status.message.clone();
+        match self.way.problem(&status) {
+            Some(WayProblem::Closed) => AnswersError::NotThere { place, error, hint: INSTALLED },
+            Some(WayProblem::Away) => {
+                let hint = "no scheduler answers there now: try again in some seconds, or \
+                    ask the cluster itself with --local";
+                AnswersError::NoAnswer { place, error, hint }
+            }
+            None => AnswersError::Refused(error),
         }
     }
 }
 
-/// Why the API server does not pass a question on.
-enum ServiceProblem {
-    /// There is no such Service, or the user may not ask it.
-    Unknown,
-    /// Nobody is behind it.
-    Away,
-}
-
-/// Reads what the API server says of its own Service. Returns `None` for the words of a scheduler.
-fn words_about_service(message: &str) -> Option<ServiceProblem> {
-    let away = [
-        "no endpoints available for service \"",
-        "no service port \"",
-        "error trying to reach service: ",
-    ];
-    match message {
-        _ if message.starts_with("services \"") => Some(ServiceProblem::Unknown),
-        _ if away.iter().any(|words| message.starts_with(words)) => Some(ServiceProblem::Away),
-        _ => None,
+impl AnswersAccess {
+    /// Returns namespace and name of the ServiceAccount that stands for users without a token.
+    fn account(&self, namespace: &str, service: &str) -> (String, String) {
+        let account = || (namespace.to_owned(), format!("{service}-admin"));
+        self.service_account.clone().unwrap_or_else(account)
     }
-}
-
-/// Returns namespace and name of each Service of the namespace of [`DEFAULT_SERVICE`] that has the label of the
-/// answers. Returns none if they cannot be listed. Those of other namespaces do not count: a Service is sent the
-/// user's token, and whoever may create one in a namespace could give it the label.
-pub async fn find_answers_services(access: &AnswersAccess) -> Vec<(String, String)> {
-    let list = async {
-        let client = Client::try_from(kubeconfig(access).await.ok()?).ok()?;
-        let (namespace, _) = DEFAULT_SERVICE;
-        let path = format!("/api/v1/namespaces/{namespace}/services?labelSelector={SERVICE_LABEL}");
-        let request = Request::get(path).body(Vec::new()).ok()?;
-        let mut list = client.request::<Value>(request).await.ok()?;
-        let items = list["items"].as_array_mut().map(std::mem::take)?;
-        let named = items.iter().filter_map(|service| {
-            let field = |name: &str| service["metadata"][name].as_str().map(str::to_owned);
-            Some((field("namespace")?, field("name")?))
-        });
-        Some(named.collect())
-    };
-    list.await.unwrap_or_default()
 }
 
 /// What the API server says, or the error with its causes if it says nothing.
@@ -288,7 +270,7 @@ pub(crate) fn in_words(error: &kube::Error) -> String {
 }
 
 /// The error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

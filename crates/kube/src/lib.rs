@@ -3,6 +3,8 @@
 
 mod answers_client;
 mod answers_token;
+mod answers_tunnel;
+mod answers_way;
 mod backlog;
 mod bind;
 mod call;
@@ -62,8 +64,9 @@ mod wall_clock;
 mod write_queue;
 mod writer;
 
-pub use answers_client::{
-    AnswersAccess, AnswersClient, AnswersError, DEFAULT_SERVICE, find_answers_services,
+pub use answers_client::{AnswersAccess, AnswersClient, AnswersError};
+pub use answers_way::{
+    AnswersPod, AnswersWay, find_answers_pods, find_answers_services, has_answers_group,
 };
 pub use backlog::Backlog;
 pub use call::CallError;

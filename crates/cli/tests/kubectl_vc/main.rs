@@ -4,7 +4,11 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod certificates;
 mod fallback;
+mod front;
+mod servers;
+mod ways;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -59,8 +63,8 @@ fn run_options() -> RunOptions {
     }
 }
 
-/// A scheduler that knows one job, and lets in whoever has the token `secret`; its URL.
-async fn serve(explanation: String) -> String {
+/// A scheduler that knows one job, and lets in whoever has the token `secret`.
+fn scheduler(explanation: String) -> Router {
     let answer = move |headers: HeaderMap| async move {
         let status = |code: u16, message: &str| {
             let status = serde_json::json!({"apiVersion": "v1", "kind": "Status", "status": "Failure",
@@ -73,12 +77,17 @@ async fn serve(explanation: String) -> String {
             None => status(401, "a bearer token is needed\nhint: send one"),
         }
     };
-    let path = format!("{BASE}/namespaces/ml/explanations/train");
-    let routes = Router::new().route(&path, get(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    format!("http://{address}")
+    Router::new().route(&format!("{BASE}/namespaces/ml/explanations/train"), get(answer))
+}
+
+/// The same scheduler as a server; its URL.
+async fn serve(explanation: String) -> String {
+    url_of(scheduler(explanation)).await
+}
+
+/// Serves routes; returns their URL.
+async fn url_of(routes: Router) -> String {
+    format!("http://{}", servers::serve_plain(routes).await)
 }
 
 /// A kubeconfig whose user has this token.
@@ -200,10 +209,7 @@ async fn serve_proxy(explanation: Option<String>) -> String {
     let service = "/api/v1/namespaces/sched/services/https:ask:answers/proxy";
     let path = format!("{service}{BASE}/namespaces/ml/explanations/train");
     let routes = Router::new().route(&path, get(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    format!("http://{address}")
+    url_of(routes).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,14 +273,11 @@ async fn serve_accounts(explanation: String) -> String {
     let routes = Router::new()
         .route(&path, get(answer))
         .route("/api/v1/namespaces/sched/serviceaccounts/{name}/token", post(give));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    format!("http://{address}")
+    url_of(routes).await
 }
 
 /// A scheduler that answers changes with the path and the body that it got.
-async fn serve_what_ifs() -> String {
+fn what_ifs() -> Router {
     let answer = |uri: Uri, body: String| async move {
         let body: serde_json::Value = serde_json::from_str(&body).unwrap();
         let changes = &body["spec"]["changes"];
@@ -290,18 +293,14 @@ async fn serve_what_ifs() -> String {
         })
         .to_string()
     };
-    let routes = Router::new()
+    Router::new()
         .route(&format!("{BASE}/whatifs"), post(answer))
-        .route(&format!("{BASE}/namespaces/ml/whatifs"), post(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    format!("http://{address}")
+        .route(&format!("{BASE}/namespaces/ml/whatifs"), post(answer))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ans_51_changes_are_sent_as_one_document() {
-    let url = serve_what_ifs().await;
+    let url = url_of(what_ifs()).await;
     let folder = tempfile::tempdir().unwrap();
     let secret = kubeconfig(folder.path(), "secret");
     let job = folder.path().join("job.yaml");
@@ -449,10 +448,7 @@ async fn serve_bundle(contents: Vec<u8>) -> String {
         }
     };
     let routes = Router::new().route(&format!("{BASE}/bundles/now"), get(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    format!("http://{address}")
+    url_of(routes).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -571,9 +567,7 @@ async fn ans_13_why_is_watched() {
     };
     let routes =
         Router::new().route(&format!("{BASE}/namespaces/ml/explanations/train"), get(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let url = url_of(routes).await;
     let folder = tempfile::tempdir().unwrap();
     let config = kubeconfig(folder.path(), "secret");
     let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"))
