@@ -1,6 +1,6 @@
 //! Questions of a user to a scheduler, by each of the ways to it. Specification: answers.md 13 (ANS-88, ANS-89).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use http::header::{
@@ -65,6 +65,8 @@ pub enum AnswersError {
     Token(String),
     #[error("client: {0}\nhint: check the user of the context in the kubeconfig")]
     Build(kube::Error),
+    #[error("cannot read {}: {error}\nhint: check --certificate-authority", .path.display())]
+    Authority { path: PathBuf, error: std::io::Error },
     /// The server's own words.
     #[error("{0}")]
     Refused(String),
@@ -126,6 +128,9 @@ impl AnswersClient {
             AnswersWay::Server(server) => {
                 config.cluster_url = url(server)?;
                 (config.root_cert, config.tls_server_name) = (None, None);
+                if let Some(path) = &access.authority {
+                    check_authority(path)?;
+                }
                 config.root_cert_file = access.authority.clone();
                 config.accept_invalid_certs = access.is_insecure;
                 (String::new(), None)
@@ -295,6 +300,16 @@ pub(crate) async fn kubeconfig(access: &AnswersAccess) -> Result<Config, Kubecon
     };
     token_file::trim(&mut config);
     Ok(config)
+}
+
+/// Reads the file of a CA. kube reads it again, and does not name it in its errors.
+fn check_authority(path: &Path) -> Result<(), AnswersError> {
+    let failed = |error| AnswersError::Authority { path: path.to_owned(), error };
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    match text.contains("-----BEGIN CERTIFICATE-----") {
+        true => Ok(()),
+        false => Err(failed(std::io::Error::other("it has no certificate"))),
+    }
 }
 
 fn url(text: &str) -> Result<Uri, AnswersError> {

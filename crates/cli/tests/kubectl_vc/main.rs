@@ -8,6 +8,7 @@ mod certificates;
 mod fallback;
 mod front;
 mod servers;
+mod unreadable;
 mod ways;
 
 use std::io::{BufRead, BufReader};
