@@ -7,6 +7,7 @@
 mod certificates;
 mod fallback;
 mod front;
+mod golden;
 mod servers;
 mod unreadable;
 mod ways;
