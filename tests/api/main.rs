@@ -14,6 +14,7 @@ mod devices;
 mod election;
 #[path = "../common/guard.rs"]
 mod guard;
+mod local;
 mod node_loads;
 mod options;
 mod reload;
