@@ -39,3 +39,4 @@ mod topology;
 mod upgrade;
 mod volcano;
 mod volumes;
+mod ways;
