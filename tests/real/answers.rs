@@ -162,7 +162,7 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     let other = json!({"apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": OTHER, "labels": {LABEL: ""}}});
     cluster.api.create(&other).await.unwrap();
-    for name in ["jo", "admin", "nobody"] {
+    for name in ["jo", "admin", "nobody", "viewer"] {
         account(&cluster, name).await;
     }
     let chart = ChartObjects::render(&cluster, "answers.enabled=true");
@@ -181,6 +181,7 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
         Reader::new(&mut cluster, name, &token).await
     };
     let (jo, admin, nobody) = (reader("jo").await, reader("admin").await, reader("nobody").await);
+    let viewer = reader("viewer").await;
 
     // The scheduler may not ask the API server yet: nothing is let through.
     let refused = jo.refusal("namespaces/answers/explanations/mine").await;
@@ -208,6 +209,25 @@ async fn ans_77_to_79_the_api_server_says_who_may_ask() {
     assert_eq!(list["total"], 2, "{list}");
     let theirs = admin.get(&format!("namespaces/{OTHER}/explanations/theirs")).await.unwrap();
     assert_eq!(theirs["nodes"]["groups"][0]["names"], json!(["node-0"]));
+
+    // The chart's role becomes a part of `view`, as which users are bound in their namespaces.
+    let path = "namespaces/answers/explanations/mine";
+    assert!(viewer.refusal(path).await.contains(" may not get explanations"));
+    let role = chart.one("ClusterRole", "vc-scheduler-answers-view");
+    cluster.api.apply(&role).await.unwrap();
+    let binding = json!({"apiVersion": RBAC, "kind": "RoleBinding",
+        "metadata": {"name": "viewers", "namespace": "answers"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "answers", "name": "viewer"}]});
+    cluster.api.apply(&binding).await.unwrap();
+    until("the rights of view", async || viewer.get(path).await.ok()).await;
+    let theirs = format!("namespaces/{OTHER}/explanations/theirs");
+    assert!(viewer.refusal(&theirs).await.contains(" may not get explanations"));
+    cluster
+        .api
+        .delete(&format!("/apis/{RBAC}/clusterroles/vc-scheduler-answers-view"))
+        .await
+        .unwrap();
 
     // What is supposed is not done, and is confined to the namespace of whoever has rights there only.
     let small = gang("answers", "small", 1, "1");

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{Request, Response, Uri};
+use axum::http::header::USER_AGENT;
+use axum::http::{HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -18,6 +19,7 @@ use vc_kube::RequestBody;
 use super::answer::{self, Passing};
 use super::crash::{CrashPoint, PlannedCrash};
 use super::fault::FaultKind;
+use super::managers::MANAGER;
 use super::outside_event::RefusedWrite;
 use super::request_faults::{RequestFaults, RequestKind};
 use super::script::Script;
@@ -228,6 +230,7 @@ impl Network {
         request: Request<RequestBody>,
     ) -> Answer {
         let (mut parts, body) = request.into_parts();
+        parts.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(MANAGER));
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
         let faults = {

@@ -107,6 +107,9 @@ impl Story {
     fn begin(script: &Script, options: &StoryOptions) -> Self {
         let trace = Trace::new();
         let (router, store) = in_process(script.seed, |_| LOG_CAPACITY);
+        if script.has_controllers {
+            store.track_managers();
+        }
         let server = (router, store.clone());
         let network = Network::new(server, script, options.faults.clone(), trace.clone());
         let findings = Arc::new(Findings::default());

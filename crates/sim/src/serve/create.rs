@@ -9,6 +9,7 @@ use super::{
     clock, defaults,
     expand::{self, is_workload},
     kinds::{EVENTS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, ServedKind},
+    managed_fields::{self, FieldManager},
     object::{Key, Object, items, name, namespace, text},
     refused::Refused,
     store::{Store, StoreState},
@@ -80,6 +81,7 @@ impl Store {
         identify(kind, &mut value)?;
         validate::check_shape(kind, &mut value)?;
         validate::check_new(kind, &value)?;
+        let manager = FieldManager::taken_from(&mut value, None);
         start_life(kind, &mut value, origin)?;
         defaults::apply(kind, &mut value);
         if *kind == PODS {
@@ -92,6 +94,9 @@ impl Store {
         let mut state = self.lock();
         let key = state.free_key(kind, &value)?;
         state.give_identity(&key, &mut value);
+        if state.tracks_managers {
+            managed_fields::track(None, &mut value, &manager);
+        }
         Ok(state.commit(kind, &key, value))
     }
 
@@ -230,7 +235,6 @@ fn start_life(kind: &ServedKind, value: &mut Value, origin: ObjectOrigin) -> Res
     let fields = value.as_object_mut().expect("identify has seen an object");
     let metadata = fields["metadata"].as_object_mut().expect("identify has seen an object");
     let version = metadata.remove("resourceVersion");
-    metadata.remove("managedFields");
     if origin == ObjectOrigin::Client {
         if version.is_some_and(|version| version.as_str().is_some_and(|text| !text.is_empty())) {
             let why = "resourceVersion should not be set on objects to be created";

@@ -14,6 +14,7 @@ mod hosts;
 mod kinds;
 mod kubelet;
 mod log;
+mod managed_fields;
 mod nodes;
 mod object;
 mod openapi;

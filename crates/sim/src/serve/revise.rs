@@ -74,6 +74,7 @@ impl Store {
                 merge_texts(pod, binding, "annotations");
                 merge_texts(pod, binding, "labels");
                 set_condition(pod, json!({ "type": "PodScheduled", "status": "True" }));
+                copy(&mut pod["metadata"], &binding["metadata"], "managedFields");
                 validate::check_shape(&PODS, pod)
             }
         };
@@ -136,6 +137,8 @@ fn check_identity(kind: &'static ServedKind, value: &Value, wanted: &Value) -> R
 /// Built-in kinds take labels, annotations and finalizers from a status write too.
 fn write_status(kind: &ServedKind, value: &mut Value, wanted: &Value) {
     copy(value, wanted, "status");
+    // Who writes it.
+    copy(&mut value["metadata"], &wanted["metadata"], "managedFields");
     if !kind.is_custom() {
         for field in ["labels", "annotations", "finalizers"] {
             copy(&mut value["metadata"], &wanted["metadata"], field);

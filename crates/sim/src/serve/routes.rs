@@ -18,6 +18,7 @@ use super::{
     discovery,
     hosts::Hosts,
     kinds::{BINDINGS, PODS},
+    managed_fields::FieldManager,
     object::{Key, Object, is_terminating, name, namespace},
     patch,
     refused::{Refused, success},
@@ -128,9 +129,31 @@ impl Call {
         self.app.store.get(kind, &key.namespace, &key.name).ok_or_else(missing)
     }
 
-    async fn post(self) -> Result<Response, Refused> {
+    async fn read_body(&mut self) -> Result<Value, Refused> {
+        read_json(&self.headers, std::mem::take(&mut self.body)).await
+    }
+
+    /// Returns who sends the request. `None`: the store does not keep that.
+    fn manager(&self, part: ObjectPart) -> Option<FieldManager> {
+        let agent = self.headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+        let mut manager =
+            FieldManager::of(self.params.get("fieldManager"), agent.unwrap_or_default());
+        if part == ObjectPart::Status {
+            manager.subresource = "status".to_owned();
+        }
+        self.app.store.tracks_managers().then_some(manager)
+    }
+
+    /// Notes in an object who sends it.
+    fn note_manager(&self, object: &mut Value, part: ObjectPart) {
+        if let Some(manager) = self.manager(part) {
+            manager.note(object);
+        }
+    }
+
+    async fn post(mut self) -> Result<Response, Refused> {
         let kind = self.target.kind;
-        let mut body = read_json(&self.headers, self.body).await?;
+        let mut body = self.read_body().await?;
         match (&self.target.namespace, namespace(&body)) {
             (None, _) if kind.is_namespaced() => return Err(Refused::MethodNotAllowed),
             (Some(asked), given) if !given.is_empty() && given != asked => {
@@ -143,20 +166,23 @@ impl Call {
             _ => {}
         }
         if *kind == BINDINGS {
+            self.note_manager(&mut body, ObjectPart::Main);
             return bind(&self.app.store, &Key::of(&body), &body);
         }
+        self.note_manager(&mut body, ObjectPart::Main);
         let object = self.app.store.create(kind, &body)?;
         Ok(object_response(StatusCode::CREATED, &object))
     }
 
-    async fn put(self, part: ObjectPart) -> Result<Response, Refused> {
-        let body = read_json(&self.headers, self.body).await?;
+    async fn put(mut self, part: ObjectPart) -> Result<Response, Refused> {
+        let mut body = self.read_body().await?;
+        self.note_manager(&mut body, part);
         let key = self.target.key();
         let object = self.app.store.replace(self.target.kind, &key, part, body)?;
         Ok(object_response(StatusCode::OK, &object))
     }
 
-    async fn patch(self, part: ObjectPart) -> Result<Response, Refused> {
+    async fn patch(mut self, part: ObjectPart) -> Result<Response, Refused> {
         let form = PatchForm::of(&self.headers)?;
         let kind = self.target.kind;
         if form == PatchForm::Strategic && kind.is_custom() {
@@ -166,13 +192,17 @@ impl Call {
                     .to_owned(),
             ));
         }
-        let patch = parse_json(&read(self.body).await?)?;
-        let apply = |value: &mut Value| match form {
-            PatchForm::Strategic => patch::strategic(value, &patch),
-            PatchForm::Merge => {
-                patch::merge(value, &patch);
-                Ok(())
+        let patch = parse_json(&read(std::mem::take(&mut self.body)).await?)?;
+        let manager = self.manager(part);
+        let apply = |value: &mut Value| {
+            match form {
+                PatchForm::Strategic => patch::strategic(value, &patch)?,
+                PatchForm::Merge => patch::merge(value, &patch),
             }
+            if let Some(manager) = &manager {
+                manager.note(value);
+            }
+            Ok(())
         };
         let object = self.app.store.patch(kind, &self.target.key(), part, apply)?;
         Ok(object_response(StatusCode::OK, &object))
@@ -203,7 +233,7 @@ impl Call {
         Ok(stream::list_response(kind, deleted, json!({})))
     }
 
-    async fn pod_subresource(self, method: &Method, name: &str) -> Result<Response, Refused> {
+    async fn pod_subresource(mut self, method: &Method, name: &str) -> Result<Response, Refused> {
         let key = self.target.key();
         match (method.as_str(), name) {
             ("GET", "log") => {
@@ -211,7 +241,8 @@ impl Call {
                 Ok(Response::new(Body::empty()))
             }
             ("POST", "binding") => {
-                let body = read_json(&self.headers, self.body).await?;
+                let mut body = self.read_body().await?;
+                self.note_manager(&mut body, ObjectPart::Main);
                 bind(&self.app.store, &key, &body)
             }
             ("POST", "eviction") => {

@@ -16,6 +16,7 @@ use super::{
     expand::Expander,
     kinds::{KINDS, ServedKind},
     log::{Change, Event, EventLog, Subscription},
+    managed_fields::{self, FieldManager},
     object::{Identities, Key, Object, items, text},
     refused::Refused,
     selector::ObjectFilter,
@@ -56,6 +57,8 @@ pub(super) struct StoreState {
     pub(super) revision: u64,
     /// How often the objects were replaced by older ones.
     pub(super) n_restores: u64,
+    /// Objects say who wrote their fields.
+    pub(super) tracks_managers: bool,
     identities: Identities,
     pub(super) collections: BTreeMap<&'static ServedKind, Collection>,
     /// Uid of an owner to what names it in `ownerReferences`.
@@ -89,6 +92,7 @@ impl Store {
             // A list of an empty store has version 1: 0 has a meaning of its own in requests.
             revision: 1,
             n_restores: 0,
+            tracks_managers: false,
             identities: Identities::new(seed),
             collections: KINDS.iter().map(|kind| (kind, collection(kind))).collect(),
             owned: BTreeMap::new(),
@@ -130,6 +134,16 @@ impl Store {
         self.lock().collections.values_mut().for_each(|collection| collection.log.compact());
     }
 
+    /// Lets objects say from now on who wrote which of their fields (`metadata.managedFields`).
+    pub fn track_managers(&self) {
+        self.lock().tracks_managers = true;
+    }
+
+    /// True if objects say who wrote their fields.
+    pub(super) fn tracks_managers(&self) -> bool {
+        self.lock().tracks_managers
+    }
+
     /// Changes an object and returns its new version. A change that changes nothing makes none.
     ///
     /// # Errors
@@ -144,8 +158,12 @@ impl Store {
         let object = state.require(kind, key)?;
         let mut value = object.value.clone();
         change(&mut value)?;
+        let manager = FieldManager::taken_from(&mut value, Some(&object.value));
         if value == object.value {
             return Ok(object);
+        }
+        if state.tracks_managers {
+            managed_fields::track(Some(&object.value), &mut value, &manager);
         }
         let changed = state.commit(kind, key, value);
         if is_over(&changed.value) {
