@@ -120,7 +120,7 @@ pub fn start(flags: &Flags, before: Option<&UsableConfig>) -> Result<StartConfig
     let (text, loaded) = load(&flags.scheduler_conf, &flags.allow_missing);
     let start = match (loaded, before) {
         (Ok(loaded), _) => {
-            accepted(text.as_deref().unwrap_or_default());
+            accepted(text.as_deref().unwrap_or_default(), &loaded.config);
             StartConfig { loaded, in_force: text.clone(), text }
         }
         (Err(error), _) if flags.strict_conf => return Err(error.into()),
@@ -155,9 +155,9 @@ pub fn check_directory(flags: &Flags) -> Result<(), Fatal> {
     }
 }
 
-fn accepted(text: &str) {
+fn accepted(text: &str, config: &vc_conf::Config) {
     tracing::info!(v = 2, "Successfully loaded Scheduler conf as follows:");
-    let lines = vc_conf::lines_without_secrets(text);
+    let lines = vc_conf::lines_without_secrets(text, config);
     lines.iter().for_each(|line| tracing::info!(v = 2, "{line}"));
 }
 
@@ -289,8 +289,8 @@ impl ConfigFollower {
                 false
             }
             ConfigChange::Accepted => {
-                accepted(self.in_force.text().unwrap_or_default());
                 let loaded = self.in_force.loaded();
+                accepted(self.in_force.text().unwrap_or_default(), &loaded.config);
                 say(loaded, &self.path);
                 let config = &loaded.config;
                 self.loads.send_if_modified(|known| replace(known, source_in_force(config)));

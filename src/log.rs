@@ -205,8 +205,10 @@ fn month_and_day(days: u64) -> (u64, u64) {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::io;
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, LazyLock, Mutex};
     use std::time::Duration;
+
+    use tracing::Dispatch;
 
     use super::*;
 
@@ -224,7 +226,12 @@ pub(crate) mod tests {
         }
     }
 
+    /// With one subscriber tracing asks only the thread that reaches a line first who wants it, and other tests have none.
+    static SECOND: LazyLock<Dispatch> =
+        LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+
     pub(crate) fn logged(verbosity: i64, act: impl FnOnce()) -> Vec<String> {
+        LazyLock::force(&SECOND);
         let memory = LogBuffer::default();
         let writer = memory.clone();
         let layer = text::layer().event_format(Klog).with_writer(move || writer.clone());

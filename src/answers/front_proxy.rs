@@ -41,7 +41,7 @@ impl FrontProxy {
         let (Some(PeerCertificates(chain)), Some(trust)) = (peer, self.0.borrow().clone()) else {
             return UserSource::Token;
         };
-        match trust.knows(chain, UnixTime::now()) {
+        match trust.is_front_proxy(chain, UnixTime::now()) {
             true => UserSource::FrontProxy(trust.headers.user(headers)),
             false => UserSource::Token,
         }
@@ -96,8 +96,12 @@ impl FrontProxyFollower {
         }
     }
 
-    /// What was read before stays in force: that the API server cannot be asked says nothing about its CA.
+    /// What was read before stays in force where the API server does not answer, which says nothing about its CA. If it
+    /// refuses, the right to read was taken away, and nobody is believed.
     fn warn_unread(&mut self, error: &CallError) {
+        if matches!(error.code(), 401 | 403) {
+            self.trust.send_replace(None);
+        }
         let hint = "hint: Role extension-apiserver-authentication-reader of kube-system lets the scheduler read \
             it; the chart binds it with answers.aggregated";
         let text = match self.trust.borrow().is_some() {

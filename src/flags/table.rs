@@ -81,7 +81,7 @@ pub(super) const TABLE: &[FlagRow] = &[
     row("alsologtostderr", Bool, "false", Never, "klog"),
     row("answers-address", Text, ":11253", Built, "address of the answers"),
     row("answers-aggregated", Bool, "false", Built,
-        "believe the front proxy of the API server who asks, for an APIService of the answers"),
+        "take the user from the headers of the API server's front proxy, for an APIService of the answers"),
     row("answers-auth", Choice("token|off"), "token", Built,
         "off: plain HTTP, everybody may all; only on a loopback address"),
     row("answers-history-mib", Int, "64", Built,

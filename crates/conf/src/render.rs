@@ -12,14 +12,19 @@ use crate::switches::SWITCHES;
 
 /// The configuration for an operator's eyes, without secrets; ends with a line break.
 pub fn render(loaded: &LoadedConfig) -> String {
-    let config = &loaded.config.without_secrets();
+    let mut out = render_config(&loaded.config.without_secrets());
+    missing(&mut out, loaded);
+    warnings(&mut out, loaded);
+    out
+}
+
+/// What is in force; ends with a line break.
+pub(crate) fn render_config(config: &Config) -> String {
     let mut out = String::new();
     actions(&mut out, config);
     tiers(&mut out, config);
     action_arguments(&mut out, config);
     metrics(&mut out, config);
-    missing(&mut out, loaded);
-    warnings(&mut out, loaded);
     out
 }
 

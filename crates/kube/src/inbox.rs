@@ -60,7 +60,7 @@ impl EngineVisit {
         Self(VisitAction::Change { commands, then: Box::new(then) })
     }
 
-    fn changes(&self) -> bool {
+    pub(crate) fn changes(&self) -> bool {
         matches!(self.0, VisitAction::Change { .. })
     }
 

@@ -123,6 +123,7 @@ impl LeaderWork {
             backlog: clients.backlog.clone(),
             n_kinds: feeds.len(),
             check_cycles,
+            is_unchecked: true,
             observer,
             twin,
         };

@@ -32,6 +32,8 @@ pub struct SchedulerLoop {
     pub n_kinds: usize,
     /// After so many cycles every sum of the engine is computed anew and compared; 0: never.
     pub check_cycles: u64,
+    /// The state may have changed since its sums were checked.
+    pub is_unchecked: bool,
     pub observer: Arc<dyn Observer>,
     /// Feed of the twin. `None`: there is no twin, and nothing is copied.
     pub twin: Option<TwinFeed>,
@@ -82,8 +84,6 @@ impl SchedulerLoop {
             twin.start(&engine);
         }
         let (mut events, mut said, mut n_cycles) = (Some(Vec::new()), Vec::new(), 0_u64);
-        // The state has changed since its sums were checked.
-        let mut is_unchecked = true;
         while let Some(batch) = events {
             n_cycles += 1;
             let start = Instant::now();
@@ -103,11 +103,11 @@ impl SchedulerLoop {
                 return;
             }
             self.observer.decided(&engine, &report, now);
-            is_unchecked |= !engine.skipped_last_cycle() || 0 < n_events;
+            self.is_unchecked |= !engine.skipped_last_cycle() || 0 < n_events;
             self.report_cycle(report, &mut said);
-            if is_unchecked && self.is_to_check(n_cycles) {
+            if self.is_unchecked && self.is_to_check(n_cycles) {
                 check(engine.cluster(), &*self.observer);
-                is_unchecked = false;
+                self.is_unchecked = false;
             }
             events = self.pause(&mut engine, took).await;
         }
@@ -125,7 +125,11 @@ impl SchedulerLoop {
         loop {
             let twin = self.twin.as_ref();
             let command = |command: &_| twin.into_iter().for_each(|twin| twin.command(command));
-            let visit = |visit: EngineVisit| visit.pay(engine, command);
+            let is_unchecked = &mut self.is_unchecked;
+            let visit = |visit: EngineVisit| {
+                *is_unchecked |= visit.changes();
+                visit.pay(engine, command);
+            };
             match pause.next(&mut self.inbox, visit).await {
                 PauseEnd::Cycle(events) => {
                     if let Some(twin) = self.twin.as_mut().filter(|_| events.is_empty()) {
@@ -138,6 +142,7 @@ impl SchedulerLoop {
                     return None;
                 }
                 PauseEnd::Written(events) => {
+                    self.is_unchecked = true;
                     let (copy, now) = (self.copy(BatchKind::FollowUp, &events), now());
                     let effects = engine.follow_up(events, now);
                     self.send_copy(copy, &effects, now);

@@ -55,6 +55,7 @@ fn ans_80_only_certificates_of_the_front_proxy_are_believed() {
         ("another name", &user, ALLOWED, false),
         ("any name", &user, "[]", true),
         ("any name, as Go writes no list", &user, "null", true),
+        ("the empty name alone", &user, "[\"\"]", false),
         ("any name of another CA of this name", &other, "[]", false),
         ("another CA of this name", &other, ALLOWED, false),
         ("another CA, with ours behind it", &forged, ALLOWED, false),
@@ -67,12 +68,12 @@ fn ans_80_only_certificates_of_the_front_proxy_are_believed() {
     ];
     for (what, identity, allowed, is_known) in cases {
         let trust = ProxyTrust::read(Some(&values(&ours.pem(), allowed))).unwrap();
-        assert_eq!(trust.knows(&identity.chain, UnixTime::now()), is_known, "{what}");
+        assert_eq!(trust.is_front_proxy(&identity.chain, UnixTime::now()), is_known, "{what}");
     }
     let trust = ProxyTrust::read(Some(&values(&ours.pem(), "[]"))).unwrap();
-    assert!(!trust.knows(&[], UnixTime::now()), "no certificate");
+    assert!(!trust.is_front_proxy(&[], UnixTime::now()), "no certificate");
     let later = UnixTime::since_unix_epoch(Duration::from_secs(1 << 37));
-    assert!(!trust.knows(&proxy.chain, later), "it expires while the connection is open");
+    assert!(!trust.is_front_proxy(&proxy.chain, later), "it expires while the connection is open");
 }
 
 #[test]
@@ -92,6 +93,7 @@ fn ans_80_a_config_map_that_is_not_whole_lets_nobody_in() {
         ),
         ("allowed-names", None, format!("{place} has no key requestheader-allowed-names")),
         ("allowed-names", Some("jo"), key("allowed-names") + "no JSON list of texts: expected"),
+        ("allowed-names", Some(" "), format!("{place} has no key requestheader-allowed-names")),
         ("allowed-names", Some("[7]"), key("allowed-names") + "no JSON list of texts: invalid"),
         ("username-headers", None, format!("{place} has no key requestheader-username-headers")),
         ("username-headers", Some("[\"\"]"), format!("{place} has no key requestheader-username")),
@@ -125,6 +127,10 @@ fn ans_80_a_replaced_ca_counts_from_then_on_and_is_logged_once() {
     let [old_pem, new_pem] = &authorities.map(|authority| authority.pem());
     let (mut follower, proxy) = FrontProxyFollower::new();
     let failure = || Err(CallError::TimedOut(Duration::from_secs(30)));
+    // The right to read it was taken away.
+    let refusal = json!({"kind": "Status", "apiVersion": "v1", "code": 403, "message": "no"});
+    let refusal = serde_json::from_value(refusal).unwrap();
+    let refusal = Err(CallError::Refused(kube::Error::Api(refusal)));
     let read = |authority: &str| Ok(Some(values(authority, ALLOWED)));
     let mut without = values("", ALLOWED);
     without.remove("requestheader-client-ca-file");
@@ -137,6 +143,8 @@ fn ans_80_a_replaced_ca_counts_from_then_on_and_is_logged_once() {
         (read(&format!("{old_pem}{new_pem}")), [true, true], Some(" of the 2 CAs of ")),
         (failure(), [true, true], Some("what was read before stays in force: no answer within")),
         (failure(), [true, true], None),
+        (read(new_pem), [false, true], Some(believed)),
+        (refusal, [false, false], Some("tokens are: ")),
         (read(new_pem), [false, true], Some(believed)),
         (Ok(Some(without)), [false, false], Some(" has no key requestheader-client-ca-file")),
         (Ok(None), [false, false], Some("tokens are: there is no ConfigMap kube-system/ext")),

@@ -58,7 +58,7 @@ pub(super) struct ProxyTrust {
     pub(super) headers: UserHeaders,
 }
 
-/// For the log.
+/// The text is for the log.
 impl fmt::Display for ProxyTrust {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = match &self.allowed_names[..] {
@@ -82,10 +82,9 @@ impl ProxyTrust {
         let values = values.ok_or(TrustError::MissingConfigMap)?;
         let authority = values.get(AUTHORITY).filter(|text| !text.trim().is_empty());
         let roots = roots(authority.ok_or(TrustError::MissingKey(AUTHORITY))?)?;
-        if !values.contains_key(ALLOWED_NAMES) {
-            // An empty list lets any name in; no list may be half of a ConfigMap.
-            return Err(TrustError::MissingKey(ALLOWED_NAMES));
-        }
+        // A list without names lets any name in; no text may be half of a ConfigMap.
+        let allowed = values.get(ALLOWED_NAMES).filter(|text| !text.trim().is_empty());
+        let allowed = allowed.ok_or(TrustError::MissingKey(ALLOWED_NAMES))?;
         let headers = UserHeaders {
             names: header_names(values, USERNAME_HEADERS)?,
             uids: header_names(values, UID_HEADERS)?,
@@ -103,17 +102,18 @@ impl ProxyTrust {
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build();
         let verifier = verifier.map_err(|error| TrustError::BadAuthority(error.to_string()))?;
-        Ok(Self { verifier, n_authorities, allowed_names: texts(values, ALLOWED_NAMES)?, headers })
+        Ok(Self { verifier, n_authorities, allowed_names: list(ALLOWED_NAMES, allowed)?, headers })
     }
 
     /// True if the chain of a client is that of the front proxy at this time. The client is known to have the key of the
     /// first certificate.
-    pub(super) fn knows(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> bool {
+    pub(super) fn is_front_proxy(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> bool {
         let Some((own, intermediates)) = chain.split_first() else { return false };
-        self.verifier.verify_client_cert(own, intermediates, now).is_ok() && self.allows(own)
+        self.is_name_allowed(own)
+            && self.verifier.verify_client_cert(own, intermediates, now).is_ok()
     }
 
-    fn allows(&self, certificate: &CertificateDer<'_>) -> bool {
+    fn is_name_allowed(&self, certificate: &CertificateDer<'_>) -> bool {
         let is_allowed = |name: String| self.allowed_names.contains(&name);
         self.allowed_names.is_empty() || common_name(certificate).is_some_and(is_allowed)
     }
@@ -136,9 +136,12 @@ fn roots(pem: &str) -> Result<RootCertStore, TrustError> {
 /// Returns the texts of a list that are not empty. Returns none if the list is absent, empty text or `null`.
 fn texts(values: &BTreeMap<String, String>, key: &'static str) -> Result<Vec<String>, TrustError> {
     let Some(text) = values.get(key).filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
+    Ok(list(key, text)?.into_iter().filter(|text| !text.is_empty()).collect())
+}
+
+fn list(key: &'static str, text: &str) -> Result<Vec<String>, TrustError> {
     let read: Result<Option<Vec<String>>, _> = serde_json::from_str(text);
-    let read = read.map_err(|error| TrustError::BadList { key, error })?.unwrap_or_default();
-    Ok(read.into_iter().filter(|text| !text.is_empty()).collect())
+    Ok(read.map_err(|error| TrustError::BadList { key, error })?.unwrap_or_default())
 }
 
 fn header_names(

@@ -90,6 +90,7 @@ fn running() -> Running {
         backlog: Backlog::default(),
         n_kinds: 1,
         check_cycles: 1,
+        is_unchecked: true,
         observer: unobserved(),
         twin: None,
     };

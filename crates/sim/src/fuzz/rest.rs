@@ -11,7 +11,7 @@ use vc_model::Cluster;
 
 use super::process::SchedulerProcess;
 use super::story::Story;
-use super::{check, configs, managers, view};
+use super::{check, configs, view};
 
 /// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
 /// minutes at most. A clock that was set back lengthens this by as much.
@@ -65,7 +65,6 @@ impl Story {
         let unbound = self.network.unbound_groups();
         broken.extend(unbound.into_iter().filter(|group| check::waits_for_others(store, group)));
         self.violations.extend(check::gangs(store, &broken));
-        self.violations.extend(managers::written_fields(store));
         match configs::read(config) {
             Ok(loaded) => {
                 let now = vc_kube::wall_micros();

@@ -20,7 +20,7 @@ use super::process::{ProcessSetup, SchedulerProcess};
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, was_evicted};
-use super::{check, configs, violated};
+use super::{check, configs, managers, violated};
 use crate::one_thread::simulate;
 use crate::serve::{Change, Event, LOG_CAPACITY, PODS, Subscription, in_process};
 
@@ -268,6 +268,7 @@ impl Story {
             };
             self.check_room();
             self.violations.extend(self.findings.take());
+            self.violations.extend(managers::written_fields(&self.world.store));
             self.violations.extend(self.network.take_violations());
             if !self.violations.is_empty() {
                 return false;

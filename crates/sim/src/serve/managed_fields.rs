@@ -10,7 +10,7 @@ use super::{clock, object::text};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldManager {
     pub(super) name: String,
-    /// Of `status`, or empty.
+    /// `status`, or empty.
     pub(super) subresource: String,
 }
 
@@ -40,6 +40,9 @@ impl FieldManager {
 
     /// Notes in an object that is about to be written who writes it. [`FieldManager::taken_from`] takes the note out.
     pub(super) fn note(&self, object: &mut Value) {
+        if object.is_object() && object["metadata"].is_null() {
+            object["metadata"] = json!({});
+        }
         if object["metadata"].is_object() {
             let note = json!({ "noted": self.name, "subresource": self.subresource });
             object["metadata"]["managedFields"] = json!([note]);
@@ -63,7 +66,12 @@ impl FieldManager {
 }
 
 /// Gives the fields that a write has changed to its manager, and takes those that are changed or gone from the others.
-pub(super) fn track(before: Option<&Value>, object: &mut Value, manager: &FieldManager) {
+/// Returns both, as in `fieldsV1`.
+pub(super) fn track(
+    before: Option<&Value>,
+    object: &mut Value,
+    manager: &FieldManager,
+) -> [Value; 2] {
     let nothing = json!({});
     let (mut set, mut lost) = (Map::new(), Map::new());
     compare(before.unwrap_or(&nothing), object, &mut (&mut set, &mut lost), true);
@@ -99,6 +107,7 @@ pub(super) fn track(before: Option<&Value>, object: &mut Value, manager: &FieldM
         kept.push(entry);
     }
     object["metadata"]["managedFields"] = kept.into();
+    [set.into(), lost.into()]
 }
 
 /// Collects the fields that are set anew or otherwise, and those that are gone.

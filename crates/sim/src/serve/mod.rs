@@ -59,7 +59,7 @@ pub use log::{Change, Event, Subscription};
 pub use object::{Key, Object};
 pub use refused::Refused;
 pub(crate) use store::LOG_CAPACITY;
-pub use store::{Listing, Store};
+pub use store::{Listing, Store, TrackedWrite};
 pub(crate) use validate::refusal_of_new;
 pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
 

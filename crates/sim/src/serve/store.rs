@@ -44,6 +44,19 @@ pub struct Listing {
     pub more: bool,
 }
 
+/// An update, with who made it.
+#[derive(Clone, Debug)]
+pub struct TrackedWrite {
+    /// As in `metadata.managedFields`.
+    pub manager: String,
+    /// Kind of the object.
+    pub kind: &'static ServedKind,
+    /// Name of the object.
+    pub name: String,
+    /// Fields that were set, and fields that were taken away, as in `fieldsV1`.
+    pub fields: [Value; 2],
+}
+
 /// A part of a list.
 #[derive(Debug, Default)]
 pub(super) struct ListingPage {
@@ -59,6 +72,8 @@ pub(super) struct StoreState {
     pub(super) n_restores: u64,
     /// Objects say who wrote their fields.
     pub(super) tracks_managers: bool,
+    /// Writes since they were taken last, if managers are tracked.
+    pub(super) tracked: Vec<TrackedWrite>,
     identities: Identities,
     pub(super) collections: BTreeMap<&'static ServedKind, Collection>,
     /// Uid of an owner to what names it in `ownerReferences`.
@@ -93,6 +108,7 @@ impl Store {
             revision: 1,
             n_restores: 0,
             tracks_managers: false,
+            tracked: Vec::new(),
             identities: Identities::new(seed),
             collections: KINDS.iter().map(|kind| (kind, collection(kind))).collect(),
             owned: BTreeMap::new(),
@@ -139,6 +155,11 @@ impl Store {
         self.lock().tracks_managers = true;
     }
 
+    /// Returns the updates since it was called last. There are none unless managers are tracked.
+    pub fn take_tracked(&self) -> Vec<TrackedWrite> {
+        std::mem::take(&mut self.lock().tracked)
+    }
+
     /// True if objects say who wrote their fields.
     pub(super) fn tracks_managers(&self) -> bool {
         self.lock().tracks_managers
@@ -163,7 +184,9 @@ impl Store {
             return Ok(object);
         }
         if state.tracks_managers {
-            managed_fields::track(Some(&object.value), &mut value, &manager);
+            let fields = managed_fields::track(Some(&object.value), &mut value, &manager);
+            let (name, manager) = (key.name.clone(), manager.name);
+            state.tracked.push(TrackedWrite { manager, kind, name, fields });
         }
         let changed = state.commit(kind, key, value);
         if is_over(&changed.value) {
