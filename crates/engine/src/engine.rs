@@ -377,6 +377,18 @@ impl Engine {
         }
     }
 
+    /// Requests the queues that must exist and that the lists lack: a restore of the API server may have taken them while
+    /// this process did not lead (core.md 4.7).
+    pub fn create_missing_queues(&self) -> Vec<Effect> {
+        let default = &self.cluster.settings.default_queue;
+        let wanted = [(Arc::from("root"), false), (default.clone(), true)];
+        let is_there = |name: &Arc<str>| {
+            self.cluster.queue(name).is_some_and(|id| self.cluster.queues[id].present)
+        };
+        let missing = wanted.into_iter().filter(|(name, _)| !is_there(name));
+        missing.map(|(queue, reclaimable)| Effect::CreateQueue { queue, reclaimable }).collect()
+    }
+
     /// True if the effect is a condition of a pod that no longer exists.
     fn tells_nobody(&self, effect: &Effect) -> bool {
         let Effect::PodCondition { uid, .. } = effect else { return false };

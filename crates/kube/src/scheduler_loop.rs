@@ -80,6 +80,9 @@ impl SchedulerLoop {
         }
         tracing::info!("all objects are known, cycles start");
         self.observer.synced();
+        if !self.send(engine.create_missing_queues(), engine.cluster()).await {
+            return;
+        }
         if let Some(twin) = &mut self.twin {
             twin.start(&engine);
         }

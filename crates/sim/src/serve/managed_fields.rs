@@ -184,7 +184,12 @@ fn add(fields: &mut Map<String, Value>, other: &Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use tower::ServiceExt;
+
     use super::*;
+    use crate::serve::{PODS, in_process};
 
     fn written(before: Option<&Value>, mut object: Value, name: &str, subresource: &str) -> Value {
         let manager = FieldManager { name: name.to_owned(), subresource: subresource.to_owned() };
@@ -257,5 +262,43 @@ mod tests {
         {
             assert_eq!(FieldManager::of(given, agent).name, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn requests_are_tracked_with_the_program_that_sends_them() {
+        let (router, store) = in_process(1, |_| 100);
+        store.track_managers();
+        let send = async |method: &str, path: &str, agent: &str, content: &str, body: Value| {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.header("user-agent", agent).header("content-type", content);
+            let request = request.body(Body::from(body.to_string())).unwrap();
+            let answer = router.clone().oneshot(request).await.unwrap();
+            assert!(answer.status().is_success(), "{method} {path}: {}", answer.status());
+        };
+        let (pods, json_type) = ("/api/v1/namespaces/default/pods", "application/json");
+        let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+        send("POST", pods, "kubectl/v1", json_type, pod).await;
+        let merge = "application/merge-patch+json";
+        let labels = json!({ "metadata": { "labels": { "a": "b" } } });
+        send("PATCH", &format!("{pods}/p?fieldManager=me"), "x/1", merge, labels).await;
+        let status = json!({ "status": { "nominatedNodeName": "n" } });
+        send("PATCH", &format!("{pods}/p/status"), "vc-scheduler/1", merge, status).await;
+        let binding = json!({ "metadata": { "name": "p" }, "target": { "name": "n" } });
+        send("POST", &format!("{pods}/p/binding"), "vc-scheduler/1", json_type, binding).await;
+        let updates: Vec<(String, Value)> =
+            store.take_tracked().into_iter().map(|it| (it.manager, it.fields[0].clone())).collect();
+        let nothing = json!({});
+        assert_eq!(
+            updates[0],
+            ("me".to_owned(), json!({ "f:metadata": { "f:labels": { "f:a": nothing } } }))
+        );
+        let nominated = json!({ "f:status": { "f:nominatedNodeName": nothing } });
+        assert_eq!(updates[1], ("vc-scheduler".to_owned(), nominated));
+        assert_eq!(updates[2].0, "vc-scheduler");
+        assert_eq!(updates[2].1["f:spec"], json!({ "f:nodeName": nothing }));
+        let pod = store.get(&PODS, "default", "p").unwrap();
+        let managers = entries(&pod.value);
+        let names: Vec<&str> = managers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["kubectl", "me", "vc-scheduler", "vc-scheduler"]);
     }
 }
