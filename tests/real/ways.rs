@@ -9,6 +9,7 @@ use vc_kube::{
 
 use crate::api::until;
 use crate::cluster::Cluster;
+use crate::objects::LABEL;
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
@@ -29,14 +30,15 @@ async fn ans_88_a_group_without_a_scheduler_is_not_there() {
     let name = "v1.answers.volcano.sh";
     let service = json!({"namespace": "volcano-system", "name": "nobody", "port": 11253});
     let api_service = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {LABEL: ""}},
         "spec": {"group": "answers.volcano.sh", "version": "v1", "groupPriorityMinimum": 100,
             "versionPriority": 10, "insecureSkipTLSVerify": true, "service": service}});
     cluster.api.create(&api_service).await.unwrap();
-    until("the group", async || has_answers_group(&access).await.ok().filter(|has| *has)).await;
+    let problem = until("the group", async || has_answers_group(&access).await.err()).await;
+    let expected = "no answer from the API server: service unavailable\nhint: ";
+    assert!(problem.is_not_there() && problem.to_string().starts_with(expected), "{problem}");
     let client = AnswersClient::by(&access, AnswersWay::ApiServer).await.unwrap();
     let error = client.get("queues").await.unwrap_err();
-    let expected = "no answer from the API server: service unavailable\nhint: ";
     assert!(error.is_not_there() && error.to_string().starts_with(expected), "{error}");
     cluster.api.delete(&format!("{API_SERVICES}/{name}")).await.unwrap();
     until("no group", async || has_answers_group(&access).await.ok().filter(|has| !has)).await;
@@ -51,7 +53,7 @@ async fn ans_88_services_and_tunnels_of_a_real_api_server_that_are_not_there() {
     let named = AnswersAccess { service: Some(service), ..access.clone() };
     let error = AnswersClient::new(&named).await.unwrap().get("queues").await.unwrap_err();
     assert!(error.is_not_there(), "{error}");
-    assert!(find_answers_services(&access, cluster.namespace).await.is_empty());
+    assert!(find_answers_services(&access, cluster.namespace).await.unwrap().is_empty());
 
     let none = find_answers_pods(&access, cluster.namespace).await.unwrap_err();
     assert!(none.is_not_there(), "{none}");

@@ -1,6 +1,6 @@
 //! Questions to the scheduler that runs. Specification: answers.md 13 (ANS-88).
 
-use vc_kube::{AnswersClient, AnswersError};
+use vc_kube::AnswersClient;
 use vc_page::{
     CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
     QueueJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
@@ -11,29 +11,11 @@ use vc_page::{
 
 use crate::Answer;
 use crate::args::{Arguments, Output, Verb};
+use crate::attempt::{AskFailure, Attempt};
 use crate::output::show;
 use crate::watch::watch;
 use crate::what_if::{self, WhatIfRequest};
 use crate::{bundle, ui};
-
-/// Why a question to a scheduler has no answer.
-pub(crate) struct AskFailure {
-    pub(crate) text: String,
-    /// True if there is no scheduler that this user could ask there.
-    pub(crate) is_not_there: bool,
-}
-
-impl From<String> for AskFailure {
-    fn from(text: String) -> Self {
-        Self { text, is_not_there: false }
-    }
-}
-
-impl From<AnswersError> for AskFailure {
-    fn from(error: AnswersError) -> Self {
-        Self { text: error.to_string(), is_not_there: error.is_not_there() }
-    }
-}
 
 /// Asks a scheduler, and prints the answer.
 ///
@@ -42,6 +24,7 @@ impl From<AnswersError> for AskFailure {
 pub(crate) async fn ask(
     arguments: &Arguments,
     client: AnswersClient,
+    attempt: &Attempt<'_>,
 ) -> Result<Answer, AskFailure> {
     let namespace = match (&arguments.namespace, arguments.all_namespaces) {
         (_, true) => None,
@@ -50,12 +33,8 @@ pub(crate) async fn ask(
     };
     let output = arguments.output;
     if let Verb::Ui { port } = &arguments.verb {
-        // The OpenAPI document tells nothing of the cluster. A refusal of it shows that somebody is there.
-        if let Err(error) = client.get("openapi.json").await
-            && error.is_not_there()
-        {
-            return Err(error.into());
-        }
+        check_way(&client, namespace, attempt).await?;
+        attempt.report_answer();
         ui::serve(client, *port).await?;
         return Ok(Answer::default());
     }
@@ -66,17 +45,38 @@ pub(crate) async fn ask(
     if let Verb::WhatIf(words) = &arguments.verb {
         let WhatIfRequest { path, body } = what_if::request(words, namespace)?;
         let text = client.post(&path, body).await?;
+        attempt.report_answer();
         let result: WhatIfResultJson = show(output, &text, what_if_text)?;
         return Ok(Answer::unplaced(!result.unplaced.is_empty()));
     }
     let path = path(&arguments.verb, namespace)?;
     if matches!(arguments.verb, Verb::Why { watch: true, .. }) {
         let show = |text: &str| show_answer(arguments, text).map(drop);
-        watch(&client, &path, show).await?;
+        watch(client, &path, attempt, show).await?;
         return Ok(Answer::default());
     }
     let text = client.get(&path).await?;
+    attempt.report_answer();
     Ok(show_answer(arguments, &text)?)
+}
+
+/// Asks something that needs a user, as each view of the page does.
+///
+/// # Errors
+/// Another way may lead to a scheduler that answers. Any other refusal shows that somebody is there.
+async fn check_way(
+    client: &AnswersClient,
+    namespace: Option<&str>,
+    attempt: &Attempt<'_>,
+) -> Result<(), AskFailure> {
+    let jobs = Verb::Why { name: None, exit_code: false, watch: false };
+    match client.get(&format!("{}?limit=1", path(&jobs, namespace)?)).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let failure = AskFailure::from(error);
+            if attempt.leads_on(&failure) { Err(failure) } else { Ok(()) }
+        }
+    }
 }
 
 /// Prints a document as the verb wants it.

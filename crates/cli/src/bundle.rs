@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use vc_kube::AnswersClient;
 
-use crate::ask::AskFailure;
+use crate::attempt::AskFailure;
 use crate::output::print;
 
 /// Asks for the bundle and writes it. A file that exists is not overwritten.

@@ -1,16 +1,21 @@
 //! The ways to a scheduler, in order: the port that is named, the API server's own group, a Service, a tunnel to a
 //! pod, the lists of the cluster. The first one that is there answers. Specification: answers.md 13 (ANS-88).
 
+use std::ops::ControlFlow::{self, Break, Continue};
+
 use vc_kube::{
-    AnswersAccess, AnswersClient, AnswersWay, find_answers_pods, find_answers_services,
-    has_answers_group,
+    AnswersAccess, AnswersClient, AnswersError, AnswersWay, find_answers_pods,
+    find_answers_services, has_answers_group,
 };
-use vc_text::escape_lines;
 
 use crate::Answer;
 use crate::args::Arguments;
-use crate::ask::{self, AskFailure};
+use crate::ask;
+use crate::attempt::{AskFailure, Attempt, FailureKind, first_line, print_line};
 use crate::local;
+
+/// What ends a search for a scheduler.
+type Outcome = Result<Answer, AskFailure>;
 
 /// Asks, and prints the answer.
 ///
@@ -20,7 +25,7 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     let failure = match runtime.block_on(ask_schedulers(&arguments)) {
-        Err(failure) if failure.is_not_there && arguments.can_list() => failure,
+        Err(failure) if failure.kind == FailureKind::NotThere && arguments.can_list() => failure,
         answered => return answered.map_err(|failure| failure.text),
     };
     drop(runtime);
@@ -31,106 +36,106 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     local::ask(arguments)
 }
 
-/// Asks schedulers way by way, until one answers. The failure is that of the port or Service that is named, or of the
-/// Service of the chart.
-async fn ask_schedulers(arguments: &Arguments) -> Result<Answer, AskFailure> {
-    let access = arguments.access();
-    let goes_on = |failure: &AskFailure| failure.is_not_there && arguments.can_ask_again();
-    if !arguments.names_place() && has_group(arguments, &access).await? {
-        match ask_by(arguments, &access, AnswersWay::ApiServer).await {
-            Err(failure) if goes_on(&failure) => {}
-            answered => return answered,
-        }
-    }
-    let first = access.way();
-    let failure = match ask_by(arguments, &access, first.clone()).await {
-        Err(failure) if goes_on(&failure) => failure,
-        answered => return answered,
+/// Asks schedulers way by way, until one answers. The failure is that of the first who was there and refused, else that
+/// of the port or Service that is named, or of the Service of the chart.
+async fn ask_schedulers(arguments: &Arguments) -> Outcome {
+    let mut search = Search { arguments, access: arguments.access(), refusal: None };
+    let answered = match search.ask_each_way().await {
+        Break(answered) => answered,
+        Continue(failure) => Err(failure),
     };
-    let AnswersWay::Service { namespace, .. } = &first else { return Err(failure) };
-    if !arguments.names_place() {
-        let others = find_answers_services(&access, namespace).await.into_iter();
-        let others = others.map(|(namespace, name)| AnswersWay::Service { namespace, name });
-        let others = others.filter(|way| *way != first).collect();
-        if let Some(answered) = ask_others(arguments, &access, others).await {
-            return answered;
+    match (answered, search.refusal) {
+        // It came by another way than the refusal, and says less.
+        (Err(failure), Some(refusal)) if !failure.is_answer() => Err(refusal),
+        (answered, _) => answered,
+    }
+}
+
+/// A search for a scheduler that answers.
+struct Search<'a> {
+    arguments: &'a Arguments,
+    access: AnswersAccess,
+    /// The first failure of somebody who was there while another way could have an answer.
+    refusal: Option<AskFailure>,
+}
+
+impl Search<'_> {
+    /// Asks by each way. Breaks with what ends the search. Continues with the failure of the way that is named, or
+    /// of the Service of the chart, if no way leads to a scheduler.
+    async fn ask_each_way(&mut self) -> ControlFlow<Outcome, AskFailure> {
+        let names_place = self.arguments.names_place();
+        if !names_place && self.has_group().await? {
+            self.ask_by(AnswersWay::ApiServer, false).await?;
         }
+        let first = self.access.way();
+        let failure = self.ask_by(first.clone(), false).await?;
+        let AnswersWay::Service { namespace, .. } = &first else { return Break(Err(failure)) };
+        if !names_place {
+            let found = find_answers_services(&self.access, namespace).await;
+            for (namespace, name) in self.found(found) {
+                let way = AnswersWay::Service { namespace, name };
+                if way != first {
+                    self.ask_by(way, true).await?;
+                }
+            }
+        }
+        let found = find_answers_pods(&self.access, namespace).await;
+        for pod in self.found(found) {
+            self.ask_by(AnswersWay::Pod(pod), true).await?;
+        }
+        Continue(failure)
     }
-    let pods = find_pods(arguments, &access, namespace).await;
-    ask_others(arguments, &access, pods).await.unwrap_or(Err(failure))
-}
 
-/// True if the API server itself can be asked.
-async fn has_group(arguments: &Arguments, access: &AnswersAccess) -> Result<bool, AskFailure> {
-    let has_group = has_answers_group(access).await?;
-    if !has_group && arguments.verbose {
-        print_line(&format!("{}: it has no group answers.volcano.sh", AnswersWay::ApiServer));
+    /// Continues with true if the API server itself can be asked.
+    async fn has_group(&self) -> ControlFlow<Outcome, bool> {
+        let problem = match has_answers_group(&self.access).await {
+            Ok(true) => return Continue(true),
+            Ok(false) => "it has no group answers.volcano.sh".to_owned(),
+            Err(error) if error.is_not_there() => error.to_string(),
+            Err(error) => return Break(Err(error.into())),
+        };
+        if self.arguments.verbose {
+            print_line(&format!("{}: {}", AnswersWay::ApiServer, first_line(&problem)));
+        }
+        Continue(false)
     }
-    Ok(has_group)
-}
 
-/// Returns the ways to pods of a namespace.
-async fn find_pods(
-    arguments: &Arguments,
-    access: &AnswersAccess,
-    namespace: &str,
-) -> Vec<AnswersWay> {
-    match find_answers_pods(access, namespace).await {
-        Ok(pods) => pods.into_iter().map(AnswersWay::Pod).collect(),
-        Err(error) => {
-            if arguments.verbose {
+    /// Returns what was found. If the search has failed, `-v` says why, and nothing was found.
+    fn found<T>(&self, found: Result<Vec<T>, AnswersError>) -> Vec<T> {
+        found.unwrap_or_else(|error| {
+            if self.arguments.verbose {
                 print_line(first_line(&error.to_string()));
             }
             Vec::new()
-        }
+        })
     }
-}
 
-/// Asks by ways that the user has not named, and says which one was taken. Returns `None` if nobody is there.
-async fn ask_others(
-    arguments: &Arguments,
-    access: &AnswersAccess,
-    ways: Vec<AnswersWay>,
-) -> Option<Result<Answer, AskFailure>> {
-    for way in ways {
-        match ask_by(arguments, access, way.clone()).await {
-            Err(failure) if failure.is_not_there => {}
-            answered => {
-                if !arguments.verbose {
-                    print_line(&format!("asked {way}"));
-                }
-                return Some(answered);
-            }
-        }
-    }
-    None
-}
-
-/// Asks by one way.
-async fn ask_by(
-    arguments: &Arguments,
-    access: &AnswersAccess,
-    way: AnswersWay,
-) -> Result<Answer, AskFailure> {
-    let named = way.to_string();
-    let answered = match AnswersClient::by(access, way).await {
-        Ok(client) => ask::ask(arguments, client).await,
-        Err(error) => Err(error.into()),
-    };
-    if arguments.verbose {
-        let result = match &answered {
-            Ok(_) => "answers",
-            Err(failure) => first_line(&failure.text),
+    /// Asks by one way. Breaks with what ends the search. Continues with the failure of a way beside which another one
+    /// may lead to an answer.
+    async fn ask_by(
+        &mut self,
+        way: AnswersWay,
+        is_found: bool,
+    ) -> ControlFlow<Outcome, AskFailure> {
+        let attempt = Attempt::new(self.arguments, way.clone(), is_found);
+        let answered = match AnswersClient::by(&self.access, way).await {
+            Ok(client) => ask::ask(self.arguments, client, &attempt).await,
+            Err(error) => Err(error.into()),
         };
-        print_line(&format!("{named}: {result}"));
+        let failure = match answered {
+            Ok(answer) => {
+                attempt.report_answer();
+                return Break(Ok(answer));
+            }
+            Err(failure) => failure,
+        };
+        attempt.report_failure(&failure);
+        if !attempt.leads_on(&failure) {
+            return Break(Err(failure));
+        }
+        if failure.kind != FailureKind::NotThere && self.refusal.is_none() {
+            self.refusal = Some(failure.clone());
+        }
+        Continue(failure)
     }
-    answered
-}
-
-fn print_line(text: &str) {
-    eprintln!("{}", escape_lines(text));
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }

@@ -2,9 +2,11 @@
 
 mod args;
 mod ask;
+mod attempt;
 mod bundle;
 mod fallback;
 mod files;
+mod leader;
 mod local;
 mod output;
 mod ui;

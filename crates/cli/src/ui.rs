@@ -15,10 +15,12 @@ use axum::routing::{any, get};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 use tokio::net::TcpListener;
+use tokio::sync::RwLock;
 use vc_http::is_local_host;
 use vc_kube::AnswersClient;
 use vc_page::{BASE, page_routes};
 
+use crate::leader::{LeaderClient, is_of_lost_leader};
 use crate::output::print;
 
 /// Name of the cookie that says that a browser has opened the address that was printed.
@@ -26,7 +28,7 @@ const COOKIE_NAME: &str = "kubectl-vc";
 
 /// What all requests share.
 struct Proxy {
-    client: AnswersClient,
+    leader: RwLock<LeaderClient>,
     /// The secret of the address that was printed.
     key: String,
 }
@@ -42,7 +44,8 @@ pub(crate) async fn serve(client: AnswersClient, port: u16) -> Result<(), String
     let listener = listener.map_err(|error| format!("cannot listen on {address}: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     print(&format!("http://{address}/?key={key}\nCtrl-C ends it.\n"));
-    let routes = routes(Arc::new(Proxy { client, key }));
+    let leader = RwLock::new(LeaderClient::new(client));
+    let routes = routes(Arc::new(Proxy { leader, key }));
     let interrupted = async { drop(tokio::signal::ctrl_c().await) };
     let served = axum::serve(listener, routes).with_graceful_shutdown(interrupted).await;
     served.map_err(|error| error.to_string())
@@ -120,7 +123,16 @@ async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response 
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     let request = axum::http::Request::from_parts(parts, body);
-    match proxy.client.forward(request).await {
+    let client = proxy.leader.read().await.client();
+    let answered = client.forward(request).await;
+    let is_lost = match &answered {
+        Ok(response) => response.status() == StatusCode::SERVICE_UNAVAILABLE,
+        Err(error) => is_of_lost_leader(error),
+    };
+    if is_lost {
+        proxy.leader.write().await.follow(&client).await;
+    }
+    match answered {
         Ok(response) => {
             let (parts, body): (_, Bytes) = response.into_parts();
             Response::from_parts(parts, Body::from(body))

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use vc_kube::AnswersClient;
-use vc_text::escape_lines;
 
-use crate::ask::AskFailure;
+use crate::attempt::{AskFailure, Attempt, print_line};
+use crate::leader::{LeaderClient, is_of_lost_leader};
 
 /// Time between two questions.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -15,20 +15,24 @@ const PAUSE: Duration = Duration::from_secs(2);
 const TIME_FIELDS: [&str; 5] = ["asOf", "waitingSeconds", "earliest", "expected", "latest"];
 
 /// Asks until the process ends, and shows each answer that is new. Problems after the first answer are reported
-/// once each.
+/// once each. A way to a pod follows the leader: after a problem the next pod is asked.
 ///
 /// # Errors
 /// There is no first answer, or one cannot be shown.
 pub(crate) async fn watch(
-    client: &AnswersClient,
+    client: AnswersClient,
     path: &str,
+    attempt: &Attempt<'_>,
     mut show: impl FnMut(&str) -> Result<(), String>,
 ) -> Result<(), AskFailure> {
+    let mut leader = LeaderClient::new(client);
     let mut last = None;
     let mut reported = String::new();
     loop {
+        let client = leader.client();
         match client.get(path).await {
             Ok(text) => {
+                attempt.report_answer();
                 let content = without_times(serde_json::from_str(&text).unwrap_or_default());
                 if last.as_ref() != Some(&content) {
                     show(&text)?;
@@ -40,8 +44,11 @@ pub(crate) async fn watch(
             Err(error) => {
                 let problem = error.to_string();
                 if problem != reported {
-                    eprintln!("{}", escape_lines(&problem));
+                    print_line(&problem);
                     reported = problem;
+                }
+                if is_of_lost_leader(&error) {
+                    leader.follow(&client).await;
                 }
             }
         }

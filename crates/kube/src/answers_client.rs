@@ -1,6 +1,7 @@
 //! Questions of a user to a scheduler, by each of the ways to it. Specification: answers.md 13 (ANS-88, ANS-89).
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -14,14 +15,19 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::core::Status;
 use kube::{Client, Config};
+use tokio::time::timeout;
 
 use crate::answers_token::AnswersToken;
 use crate::answers_tunnel::tunnel_client;
-use crate::answers_way::{AnswersPod, AnswersWay, DEFAULT_SERVICE, NO_STATUS, WayProblem};
+use crate::answers_way::{
+    AnswersPod, AnswersWay, DEFAULT_SERVICE, NO_STATUS, WayProblem, find_answers_pods,
+};
 use crate::token_file;
 
 /// Path of the answers at their server.
-const BASE: &str = "/apis/answers.volcano.sh/v1";
+pub(crate) const BASE: &str = "/apis/answers.volcano.sh/v1";
+/// How long an answer may take. The server itself gives up after 60 s.
+const LONGEST_ANSWER: Duration = Duration::from_secs(70);
 /// Where the token goes if the API server takes `Authorization` away.
 const OWN_AUTHORIZATION: HeaderName = HeaderName::from_static("x-answers-authorization");
 
@@ -70,6 +76,12 @@ pub enum AnswersError {
     /// The server's own words.
     #[error("{0}")]
     Refused(String),
+    /// The words of a server that does not let the user ask.
+    #[error("{0}")]
+    Forbidden(String),
+    /// Somebody is there, and cannot answer now.
+    #[error("{0}")]
+    Unavailable(String),
     #[error("no answer from {place}: {error}\nhint: {hint}")]
     NoAnswer { place: String, error: String, hint: &'static str },
     /// The way does not exist, or the user may not go it.
@@ -91,6 +103,7 @@ impl AnswersError {
 /// Asks questions.
 pub struct AnswersClient {
     client: Client,
+    access: AnswersAccess,
     way: AnswersWay,
     /// What comes before the path of a request.
     prefix: String,
@@ -153,7 +166,29 @@ impl AnswersClient {
             _ => Client::try_from(config),
         };
         let client = client.map_err(AnswersError::Build)?;
-        Ok(Self { client, way, prefix, token, namespace })
+        Ok(Self { client, access: access.clone(), way, prefix, token, namespace })
+    }
+
+    /// Returns the way of this client.
+    pub fn way(&self) -> &AnswersWay {
+        &self.way
+    }
+
+    /// Lists the pods of the scheduler anew, and returns a client of the one after this. Returns `None` if there is no
+    /// other pod, or if the way leads to none: a Service follows the leader by itself.
+    ///
+    /// # Errors
+    /// The pods cannot be listed, or there is no token for the next one.
+    pub async fn find_next_pod(&self) -> Result<Option<Self>, AnswersError> {
+        let AnswersWay::Pod(pod) = &self.way else { return Ok(None) };
+        let mut pods = find_answers_pods(&self.access, &pod.namespace).await?;
+        if let Some(place) = pods.iter().position(|it| it == pod) {
+            pods.rotate_left(place + 1);
+        }
+        match pods.into_iter().next().filter(|next| next != pod) {
+            Some(next) => Self::by(&self.access, AnswersWay::Pod(next)).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Returns the document of a path below that of the version, with its query.
@@ -213,10 +248,11 @@ impl AnswersClient {
         }
         let passed = passed.body(Body::from(body.to_vec()));
         let passed = passed.map_err(|error| AnswersError::Token(error.to_string()))?;
-        let response = self.client.send(passed).await.map_err(|error| self.error(error))?;
-        let (parts, body) = response.into_parts();
-        let body = body.collect().await.map_err(|error| self.error(error))?;
-        Ok(Response::from_parts(parts, body.to_bytes()))
+        let answer = async {
+            let (parts, body) = self.client.send(passed).await?.into_parts();
+            Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
+        };
+        self.within_limit(answer).await
     }
 
     fn uri(&self, path: &str) -> String {
@@ -229,30 +265,47 @@ impl AnswersClient {
         }
         let request = request.body(body);
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-        self.client.request_text(request).await.map_err(|error| self.error(error))
+        self.within_limit(self.client.request_text(request)).await
+    }
+
+    /// Waits for an answer, and gives it up after [`LONGEST_ANSWER`]. Nobody else ends a question to a pod whose
+    /// process is stopped.
+    async fn within_limit<T>(
+        &self,
+        answer: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, AnswersError> {
+        match timeout(LONGEST_ANSWER, answer).await {
+            Ok(answered) => answered.map_err(|error| self.error(error)),
+            Err(_) => Err(self.no_answer(format!("nothing came in {LONGEST_ANSWER:?}"))),
+        }
+    }
+
+    /// Returns the error of a way at whose end nobody speaks.
+    fn no_answer(&self, error: String) -> AnswersError {
+        let (place, hint) = (self.way.to_string(), INSTALLED);
+        match self.way {
+            // No tunnel can be opened, or nobody speaks TLS at its end.
+            AnswersWay::Pod(_) => AnswersError::NotThere { place, error, hint },
+            _ => AnswersError::NoAnswer { place, error, hint },
+        }
     }
 
     fn error(&self, error: kube::Error) -> AnswersError {
-        let place = self.way.to_string();
         let status = match error {
             kube::Error::Api(status) if !status.message.is_empty() => status,
-            error => {
-                let (error, hint) = (chain(&error), INSTALLED);
-                return match self.way {
-                    // No tunnel can be opened, or nobody speaks TLS at its end.
-                    AnswersWay::Pod(_) => AnswersError::NotThere { place, error, hint },
-                    _ => AnswersError::NoAnswer { place, error, hint },
-                };
-            }
+            error => return self.no_answer(chain(&error)),
         };
-        let error = status.message.clone();
+        let (place, error) = (self.way.to_string(), status.message.clone());
         match self.way.problem(&status) {
             Some(WayProblem::Closed) => AnswersError::NotThere { place, error, hint: INSTALLED },
             Some(WayProblem::Away) => {
                 let hint = "no scheduler answers there now: try again in some seconds, or \
                     ask the cluster itself with --local";
-                AnswersError::NoAnswer { place, error, hint }
+                let text = format!("no answer from {place}: {error}\nhint: {hint}");
+                AnswersError::Unavailable(text)
             }
+            None if status.code == 403 => AnswersError::Forbidden(error),
+            None if status.code == 503 => AnswersError::Unavailable(error),
             None => AnswersError::Refused(error),
         }
     }
@@ -317,5 +370,46 @@ fn url(text: &str) -> Result<Uri, AnswersError> {
     match uri.scheme() {
         Some(_) => Ok(uri),
         None => Err(AnswersError::Server(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tower::{BoxError, service_fn};
+
+    use super::*;
+
+    /// A client whose questions nobody answers.
+    fn unanswered(way: AnswersWay) -> AnswersClient {
+        let service = service_fn(|_| pending::<Result<Response<Body>, BoxError>>());
+        AnswersClient {
+            client: Client::new(service, "ml"),
+            access: AnswersAccess::default(),
+            way,
+            prefix: String::new(),
+            token: None,
+            namespace: "ml".to_owned(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_88_an_answer_that_does_not_come_is_given_up() {
+        let pod =
+            AnswersPod { namespace: "sched".to_owned(), name: "vc-0".to_owned(), port: 11253 };
+        let ways = [(AnswersWay::Pod(pod), true), (AnswersWay::ApiServer, false)];
+        for (way, leads_on) in ways {
+            let client = unanswered(way);
+            let request = Request::get("/queues").body(Bytes::new()).unwrap();
+            let day = Duration::from_secs(86_400);
+            let got = timeout(day, client.get("queues")).await.unwrap().map(drop);
+            let passed = timeout(day, client.forward(request)).await.unwrap().map(drop);
+            for error in [got.unwrap_err(), passed.unwrap_err()] {
+                let expected = format!("no answer from {}: nothing came in 70s\n", client.way());
+                assert!(error.to_string().starts_with(&expected), "{error}");
+                assert_eq!(error.is_not_there(), leads_on, "{error}");
+            }
+        }
     }
 }

@@ -10,7 +10,9 @@ use kube::core::Status;
 use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::answers_client::{AnswersAccess, AnswersError, INSTALLED, chain, in_words, kubeconfig};
+use crate::answers_client::{
+    AnswersAccess, AnswersError, BASE, INSTALLED, chain, in_words, kubeconfig,
+};
 
 /// The Service of the chart, where its release has the default name: namespace and name.
 pub(crate) const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-scheduler-answers");
@@ -18,8 +20,6 @@ pub(crate) const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-schedule
 const SERVICE_LABEL: &str = "app.kubernetes.io/component%3Danswers";
 /// Label that a leader sets on its own pod once it answers, as a selector (ANS-83).
 const POD_LABEL: &str = "scheduling.volcano.sh/answers=true";
-/// Path of the group in the discovery of an API server.
-const GROUP_PATH: &str = "/apis/answers.volcano.sh";
 /// Name of the container's port for answers in the chart, and its number where no port has this name.
 const PORT_NAME: &str = "answers";
 const DEFAULT_PORT: u16 = 11253;
@@ -121,46 +121,57 @@ async fn api_client(access: &AnswersAccess) -> Result<Client, AnswersError> {
     Client::try_from(config).map_err(AnswersError::Build)
 }
 
-/// Returns true if the API server has the group of the answers in its discovery.
+/// Returns true if the API server has the group of the answers, and somebody behind it serves its discovery. Returns
+/// `false` if it does not know the group, or does not let this user ask.
 ///
 /// # Errors
-/// The kubeconfig cannot be used, or the API server does not answer.
+/// The kubeconfig cannot be used, the API server does not answer, or it says why the group cannot be asked now.
 pub async fn has_answers_group(access: &AnswersAccess) -> Result<bool, AnswersError> {
     let client = api_client(access).await?;
-    let request = Request::get(GROUP_PATH).body(Vec::new());
+    let request = Request::get(BASE).body(Vec::new());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
     match client.request_text(request).await {
         Ok(_) => Ok(true),
-        Err(kube::Error::Api(_)) => Ok(false),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(false),
         Err(error) => {
-            let hint = "check the cluster of the context in the kubeconfig";
             let place = AnswersWay::ApiServer.to_string();
-            Err(AnswersError::NoAnswer { place, error: chain(&error), hint })
+            Err(match &error {
+                kube::Error::Api(_) => {
+                    AnswersError::NotThere { place, error: in_words(&error), hint: INSTALLED }
+                }
+                error => {
+                    let hint = "check the cluster of the context in the kubeconfig";
+                    AnswersError::NoAnswer { place, error: chain(error), hint }
+                }
+            })
         }
     }
 }
 
-/// Returns namespace and name of each Service of a namespace that has the label of the answers. Returns none if
-/// they cannot be listed. Those of other namespaces do not count: a Service is sent the user's token, and whoever
-/// may create one in a namespace could give it the label.
+/// Returns namespace and name of each Service of a namespace that has the label of the answers. Those of other
+/// namespaces do not count: a Service is sent the user's token, and whoever may create one in a namespace could give it
+/// the label.
+///
+/// # Errors
+/// The Services cannot be listed.
 pub async fn find_answers_services(
     access: &AnswersAccess,
     namespace: &str,
-) -> Vec<(String, String)> {
-    let list = async {
-        let client = api_client(access).await.ok()?;
-        let path = format!("/api/v1/namespaces/{namespace}/services?labelSelector={SERVICE_LABEL}");
-        let request = Request::get(path).body(Vec::new()).ok()?;
-        let mut list = client.request::<Value>(request).await.ok()?;
-        let items = list["items"].as_array_mut().map(std::mem::take)?;
-        let named = items.iter().filter_map(|service| {
-            let field = |name: &str| service["metadata"][name].as_str().map(str::to_owned);
-            Some((field("namespace")?, field("name")?))
-        });
-        // The answer of a list is not believed about other namespaces.
-        Some(named.filter(|(of, _)| of == namespace).collect())
-    };
-    list.await.unwrap_or_default()
+) -> Result<Vec<(String, String)>, AnswersError> {
+    let client = api_client(access).await?;
+    let path = format!("/api/v1/namespaces/{namespace}/services?labelSelector={SERVICE_LABEL}");
+    let request = Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
+    let list = client.request::<Value>(request).await.map_err(|error| {
+        let place = format!("Services of namespace {namespace}");
+        AnswersError::NotThere { place, error: in_words(&error), hint: INSTALLED }
+    })?;
+    let named = list["items"].as_array().into_iter().flatten().filter_map(|service| {
+        let field = |name: &str| service["metadata"][name].as_str().map(str::to_owned);
+        Some((field("namespace")?, field("name")?))
+    });
+    // The answer of a list is not believed about other namespaces.
+    Ok(named.filter(|(of, _)| of == namespace).collect())
 }
 
 /// Returns the pods of a namespace that answer: each has the label that the leader sets, and is ready. Pods of other

@@ -19,7 +19,7 @@ use crate::{BASE, call, explanation, kubeconfig_of_user, text};
 /// What the user of the certificate may do, and what the API server has.
 #[derive(Clone, Copy, Default)]
 struct Front {
-    /// True if the group is in the discovery.
+    /// True if the API server has the group.
     has_group: bool,
     /// True if tokens of the ServiceAccount are given.
     gives_tokens: bool,
@@ -94,9 +94,8 @@ async fn serve(front: Front) -> SocketAddr {
             assert!(!headers.contains_key("x-answers-authorization"));
             explanation()
         };
-        routes = routes
-            .route("/apis/answers.volcano.sh", get(async || "{}"))
-            .route(&format!("{BASE}/{{*path}}"), any(answer));
+        routes =
+            routes.route(BASE, get(async || "{}")).route(&format!("{BASE}/{{*path}}"), any(answer));
     }
     serve_tls(asks_for_certificates(), routes.layer(from_fn(check))).await
 }

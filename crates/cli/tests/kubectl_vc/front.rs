@@ -36,10 +36,14 @@ impl AskedWays {
 /// What the API server has beside the objects of a cluster.
 #[derive(Clone, Default)]
 pub(crate) struct Front {
-    /// What the group of the answers answers. `None`: the group is not in the discovery.
+    /// What the group of the answers answers about a cluster. `None`: the API server does not have the group.
     pub(crate) group: Option<FixedAnswer>,
+    /// What the discovery of the group answers. `None`: that the group is there, if it is.
+    pub(crate) discovery: Option<FixedAnswer>,
     /// Namespaces and names of Services with the label of the answers.
     pub(crate) labelled: Vec<(&'static str, &'static str)>,
+    /// True if the user may not list Services.
+    pub(crate) hides_services: bool,
     /// What the Service `ask` answers, in any namespace.
     pub(crate) other: Option<FixedAnswer>,
     /// What the Service of the chart answers.
@@ -48,6 +52,8 @@ pub(crate) struct Front {
     pub(crate) pods: Vec<(&'static str, &'static str, &'static str)>,
     /// Where tunnels to pods lead. `None`: the user may not open any.
     pub(crate) tunnels: Option<SocketAddr>,
+    /// Names of pods whose tunnels lead elsewhere, and where.
+    pub(crate) other_tunnels: Vec<(&'static str, SocketAddr)>,
     /// The ways that were asked.
     pub(crate) asked: AskedWays,
     /// Path of a collection that the user may not list.
@@ -108,7 +114,8 @@ pub(crate) async fn serve(folder: &Path, front: Front) -> PathBuf {
 
 /// The group and the Services.
 fn routes(front: &Front) -> Router {
-    let Front { group, labelled, other, default, asked, .. } = front.clone();
+    let Front { group, discovery, labelled, hides_services, .. } = front.clone();
+    let Front { other, default, asked, .. } = front.clone();
     let list = move |Segments(wanted): Segments<String>| async move {
         let item = |(namespace, name): &(&str, &str)| {
             let metadata = json!({"namespace": namespace, "name": name});
@@ -116,7 +123,9 @@ fn routes(front: &Front) -> Router {
         };
         let here = labelled.iter().filter(|(namespace, _)| *namespace == wanted);
         let items: Vec<Value> = here.map(item).collect();
-        json!({"apiVersion": "v1", "kind": "ServiceList", "items": items}).to_string()
+        let list = json!({"apiVersion": "v1", "kind": "ServiceList", "items": items});
+        let refused = status(403, "services is forbidden: User \"jo\" cannot list resource");
+        response(if hides_services { refused } else { (200, list.to_string()) })
     };
     let proxied = asked.clone();
     let proxy = move |Segments(segments): Segments<(String, String, String)>| async move {
@@ -129,23 +138,29 @@ fn routes(front: &Front) -> Router {
     let routes = Router::new()
         .route("/api/v1/namespaces/{namespace}/services", get(list))
         .route("/api/v1/namespaces/{namespace}/services/{name}/proxy/{*path}", any(proxy));
+    let known =
+        r#"{"kind": "APIResourceList", "groupVersion": "answers.volcano.sh/v1", "resources": []}"#;
+    let discovery = discovery.or_else(|| group.as_ref().map(|_| (200, known.to_owned())));
+    let Some(discovery) = discovery else { return routes };
+    let routes = routes.route(BASE, get(async move || response(discovery)));
     let Some(group) = group else { return routes };
-    let answer = move |headers: HeaderMap| async move {
+    let answer = move |uri: Uri, headers: HeaderMap| async move {
+        // What is not about a cluster is for everybody.
+        if uri.path().ends_with("/openapi.json") {
+            return response((200, "{}".to_owned()));
+        }
         // The API server knows the user by its own credentials; no other ones are sent to it.
         assert_eq!(headers["authorization"], "Bearer secret");
         assert!(!headers.contains_key("x-answers-authorization"));
         asked.add("group".to_owned());
         response(group)
     };
-    let discovery = r#"{"kind": "APIGroup", "apiVersion": "v1", "name": "answers.volcano.sh"}"#;
-    routes
-        .route("/apis/answers.volcano.sh", get(async move || discovery))
-        .route(&format!("{BASE}/{{*path}}"), any(answer))
+    routes.route(&format!("{BASE}/{{*path}}"), any(answer))
 }
 
 /// The pods of a scheduler, with tunnels to them.
 fn routes_of_pods(front: &Front) -> Router {
-    let Front { pods, tunnels, asked, .. } = front.clone();
+    let Front { pods, tunnels, other_tunnels, asked, .. } = front.clone();
     let list = move |Segments(wanted): Segments<String>, uri: Uri| async move {
         let query = uri.query().unwrap_or_default().replace("%2F", "/").replace("%3D", "=");
         assert!(query.contains("labelSelector=scheduling.volcano.sh/answers=true"), "{query}");
@@ -167,7 +182,8 @@ fn routes_of_pods(front: &Front) -> Router {
         let query = request.uri().query().unwrap_or_default().trim_start_matches('&');
         asked.add(format!("pod {namespace}/{name} {query}"));
         let refused = format!("pods {name:?} is forbidden: User \"jo\" cannot create resource");
-        match tunnels {
+        let other = other_tunnels.iter().find(|(of, _)| *of == name).map(|(_, target)| *target);
+        match other.or(tunnels) {
             Some(target) => open_tunnel(request, target),
             None => response(status(403, &refused)),
         }

@@ -8,6 +8,7 @@ mod certificates;
 mod fallback;
 mod front;
 mod golden;
+mod running;
 mod servers;
 mod unreadable;
 mod ways;
