@@ -224,6 +224,7 @@ impl Arguments {
             service_account: self.service_account.clone(),
             authority: self.certificate_authority.clone(),
             is_insecure: self.insecure_skip_tls_verify,
+            session: vc_kube::AnswersSession::default(),
         }
     }
 

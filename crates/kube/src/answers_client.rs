@@ -1,9 +1,11 @@
 //! Questions of a user to a scheduler, by each of the ways to it. Specification: answers.md 13 (ANS-88, ANS-89).
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::FutureExt;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName,
     IF_NONE_MATCH,
@@ -12,22 +14,22 @@ use http::request::Builder;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::KubeconfigError;
 use kube::core::Status;
 use kube::{Client, Config};
 use tokio::time::timeout;
 
+use crate::answers_session::AnswersSession;
 use crate::answers_token::AnswersToken;
 use crate::answers_tunnel::tunnel_client;
 use crate::answers_way::{
     AnswersPod, AnswersWay, DEFAULT_SERVICE, NO_STATUS, WayProblem, find_answers_pods,
 };
-use crate::token_file;
 
 /// Path of the answers at their server.
 pub(crate) const BASE: &str = "/apis/answers.volcano.sh/v1";
-/// How long an answer may take. The server itself gives up after 60 s.
-const LONGEST_ANSWER: Duration = Duration::from_secs(70);
+/// How long the first part of an answer may take, and each part after another. The server itself gives up after 60 s.
+const LONGEST_PAUSE: Duration = Duration::from_secs(70);
 /// Where the token goes if the API server takes `Authorization` away.
 const OWN_AUTHORIZATION: HeaderName = HeaderName::from_static("x-answers-authorization");
 
@@ -49,6 +51,8 @@ pub struct AnswersAccess {
     pub authority: Option<PathBuf>,
     /// Whoever answers at `server` is believed.
     pub is_insecure: bool,
+    /// What the ways share once it is read. Clones of this access share it, too.
+    pub session: AnswersSession,
 }
 
 /// Why there is no answer.
@@ -108,7 +112,7 @@ pub struct AnswersClient {
     /// What comes before the path of a request.
     prefix: String,
     /// The token that the way needs beside what `client` sends, with its header.
-    token: Option<(HeaderName, AnswersToken)>,
+    token: Option<(HeaderName, Arc<AnswersToken>)>,
     /// Namespace of the context.
     pub namespace: String,
 }
@@ -127,45 +131,40 @@ impl AnswersClient {
     /// # Errors
     /// The kubeconfig cannot be used, there is none, or it has no token and none is given.
     pub async fn by(access: &AnswersAccess, way: AnswersWay) -> Result<Self, AnswersError> {
-        let is_named = access.context.is_some() || access.kubeconfig.is_some();
-        let mut config = match (kubeconfig(access).await, &way) {
-            (Ok(config), _) => config,
+        let (namespace, server) = match (access.config().await, &way) {
+            (Ok(config), AnswersWay::Server(server)) => {
+                (config.default_namespace.clone(), Some(access.server_config(config, server)?))
+            }
+            (Ok(config), _) => (config.default_namespace, None),
             // A server of one's own machine may ask for no token.
-            (Err(_), AnswersWay::Server(server)) if !is_named => Config::new(url(server)?),
+            (Err(_), AnswersWay::Server(server)) if !access.names_kubeconfig() => {
+                let config = access.server_config(Config::new(url(server)?), server)?;
+                (config.default_namespace.clone(), Some(config))
+            }
             (Err(error), _) => return Err(error.into()),
         };
-        // Whoever cannot answer says why: repeating the question helps nobody.
-        config.default_retry = false;
-        let namespace = config.default_namespace.clone();
         let (prefix, token) = match &way {
-            AnswersWay::Server(server) => {
-                config.cluster_url = url(server)?;
-                (config.root_cert, config.tls_server_name) = (None, None);
-                if let Some(path) = &access.authority {
-                    check_authority(path)?;
-                }
-                config.root_cert_file = access.authority.clone();
-                config.accept_invalid_certs = access.is_insecure;
-                (String::new(), None)
-            }
-            AnswersWay::ApiServer => (String::new(), None),
+            AnswersWay::Server(_) | AnswersWay::ApiServer => (String::new(), None),
             AnswersWay::Service { namespace, name } => {
-                let token = AnswersToken::new(&config, &access.account(namespace, name)).await?;
+                let token = access.token(&access.account(namespace, name)).await?;
                 let path =
                     format!("/api/v1/namespaces/{namespace}/services/https:{name}:answers/proxy");
                 (path, Some((OWN_AUTHORIZATION, token)))
             }
             AnswersWay::Pod(AnswersPod { namespace, .. }) => {
                 let service = access.service.as_ref().map_or(DEFAULT_SERVICE.1, |(_, name)| name);
-                let token = AnswersToken::new(&config, &access.account(namespace, service)).await?;
+                let token = access.token(&access.account(namespace, service)).await?;
                 (String::new(), Some((AUTHORIZATION, token)))
             }
         };
-        let client = match &way {
-            AnswersWay::Pod(pod) => tunnel_client(config, pod),
-            _ => Client::try_from(config),
+        let client = match (&way, server) {
+            (_, Some(config)) => Client::try_from(config).map_err(AnswersError::Build)?,
+            (AnswersWay::Pod(pod), None) => {
+                let tunnel = tunnel_client(access.api_client().await?, &namespace, pod);
+                tunnel.map_err(AnswersError::Build)?
+            }
+            (_, None) => access.api_client().await?,
         };
-        let client = client.map_err(AnswersError::Build)?;
         Ok(Self { client, access: access.clone(), way, prefix, token, namespace })
     }
 
@@ -215,14 +214,7 @@ impl AnswersClient {
     pub async fn file(&self, path: &str) -> Result<(Option<String>, Bytes), AnswersError> {
         let request = Request::get(format!("{BASE}/{path}")).body(Bytes::new());
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-        let (parts, body) = self.forward(request).await?.into_parts();
-        if !parts.status.is_success() {
-            let status = serde_json::from_slice(&body).unwrap_or_else(|_| {
-                let status = Status::failure(&String::from_utf8_lossy(&body), NO_STATUS);
-                status.with_code(parts.status.as_u16())
-            });
-            return Err(self.error(kube::Error::Api(Box::new(status))));
-        }
+        let (parts, body) = self.accepted(self.forward(request).await?)?.into_parts();
         let named = parts.headers.get(CONTENT_DISPOSITION).and_then(|it| it.to_str().ok());
         let name = named.and_then(|it| it.split_once("filename=")).map(|(_, name)| name);
         Ok((name.map(|name| name.trim_matches('"').to_owned()), body))
@@ -248,11 +240,7 @@ impl AnswersClient {
         }
         let passed = passed.body(Body::from(body.to_vec()));
         let passed = passed.map_err(|error| AnswersError::Token(error.to_string()))?;
-        let answer = async {
-            let (parts, body) = self.client.send(passed).await?.into_parts();
-            Ok(Response::from_parts(parts, body.collect().await?.to_bytes()))
-        };
-        self.within_limit(answer).await
+        self.respond(passed).await
     }
 
     fn uri(&self, path: &str) -> String {
@@ -263,21 +251,48 @@ impl AnswersClient {
         if let Some((header, token)) = &self.token {
             request = request.header(header, token.value().await?);
         }
-        let request = request.body(body);
+        let request = request.body(Body::from(body));
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-        self.within_limit(self.client.request_text(request)).await
+        let response = self.accepted(self.respond(request).await?)?;
+        let text = String::from_utf8(response.into_body().to_vec());
+        text.map_err(|error| self.no_answer(error.to_string()))
     }
 
-    /// Waits for an answer, and gives it up after [`LONGEST_ANSWER`]. Nobody else ends a question to a pod whose
-    /// process is stopped.
-    async fn within_limit<T>(
-        &self,
-        answer: impl Future<Output = Result<T, kube::Error>>,
-    ) -> Result<T, AnswersError> {
-        match timeout(LONGEST_ANSWER, answer).await {
-            Ok(answered) => answered.map_err(|error| self.error(error)),
-            Err(_) => Err(self.no_answer(format!("nothing came in {LONGEST_ANSWER:?}"))),
+    /// Sends a request, and returns the whole response.
+    async fn respond(&self, request: Request<Body>) -> Result<Response<Bytes>, AnswersError> {
+        let (parts, mut body) = self.next_part(self.client.send(request)).await?.into_parts();
+        let mut bytes = BytesMut::new();
+        while let Some(frame) = self.next_part(body.frame().map(Option::transpose)).await? {
+            if let Ok(data) = frame.into_data() {
+                bytes.extend_from_slice(&data);
+            }
         }
+        Ok(Response::from_parts(parts, bytes.freeze()))
+    }
+
+    /// Waits for the next part of an answer, and gives up after [`LONGEST_PAUSE`]. Nobody else ends a question to a
+    /// pod whose process is stopped.
+    async fn next_part<T>(
+        &self,
+        part: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, AnswersError> {
+        match timeout(LONGEST_PAUSE, part).await {
+            Ok(came) => came.map_err(|error| self.error(error)),
+            Err(_) => Err(self.no_answer(format!("nothing came in {LONGEST_PAUSE:?}"))),
+        }
+    }
+
+    /// Returns a response that is no refusal.
+    fn accepted(&self, response: Response<Bytes>) -> Result<Response<Bytes>, AnswersError> {
+        let code = response.status();
+        if code.is_success() {
+            return Ok(response);
+        }
+        let status = serde_json::from_slice(response.body()).unwrap_or_else(|_| {
+            let text = String::from_utf8_lossy(response.body());
+            Status::failure(text.trim(), NO_STATUS).with_code(code.as_u16())
+        });
+        Err(self.error(kube::Error::Api(Box::new(status))))
     }
 
     /// Returns the error of a way at whose end nobody speaks.
@@ -312,6 +327,24 @@ impl AnswersClient {
 }
 
 impl AnswersAccess {
+    /// True if the user wants this kubeconfig and no other one.
+    fn names_kubeconfig(&self) -> bool {
+        self.context.is_some() || self.kubeconfig.is_some()
+    }
+
+    /// Returns how the port of a scheduler is asked with the credentials of a kubeconfig.
+    fn server_config(&self, mut config: Config, server: &str) -> Result<Config, AnswersError> {
+        config.default_retry = false;
+        config.cluster_url = url(server)?;
+        (config.root_cert, config.tls_server_name) = (None, None);
+        if let Some(path) = &self.authority {
+            check_authority(path)?;
+        }
+        config.root_cert_file = self.authority.clone();
+        config.accept_invalid_certs = self.is_insecure;
+        Ok(config)
+    }
+
     /// Returns namespace and name of the ServiceAccount that stands for users without a token.
     fn account(&self, namespace: &str, service: &str) -> (String, String) {
         let account = || (namespace.to_owned(), format!("{service}-admin"));
@@ -342,19 +375,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-pub(crate) async fn kubeconfig(access: &AnswersAccess) -> Result<Config, KubeconfigError> {
-    let context = access.context.clone();
-    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    let mut config = match &access.kubeconfig {
-        Some(path) => {
-            Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
-        }
-        None => Config::from_kubeconfig(&options).await?,
-    };
-    token_file::trim(&mut config);
-    Ok(config)
-}
-
 /// Reads the file of a CA. kube reads it again, and does not name it in its errors.
 fn check_authority(path: &Path) -> Result<(), AnswersError> {
     let failed = |error| AnswersError::Authority { path: path.to_owned(), error };
@@ -377,13 +397,25 @@ fn url(text: &str) -> Result<Uri, AnswersError> {
 mod tests {
     use std::future::pending;
 
-    use tower::{BoxError, service_fn};
+    use futures::{StreamExt, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use http_body_util::combinators::UnsyncBoxBody;
+    use tower::{BoxError, Service, service_fn};
 
     use super::*;
 
-    /// A client whose questions nobody answers.
-    fn unanswered(way: AnswersWay) -> AnswersClient {
-        let service = service_fn(|_| pending::<Result<Response<Body>, BoxError>>());
+    type Answered = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+    /// How long a test would wait, in the time of a paused clock.
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    /// A client of this way whose requests a service answers.
+    fn client<S>(way: AnswersWay, service: S) -> AnswersClient
+    where
+        S: Service<Request<Body>, Response = Answered, Error = BoxError> + Send + 'static,
+        S::Future: Send,
+    {
         AnswersClient {
             client: Client::new(service, "ml"),
             access: AnswersAccess::default(),
@@ -394,22 +426,48 @@ mod tests {
         }
     }
 
+    fn pod() -> AnswersWay {
+        let (namespace, name) = ("sched".to_owned(), "vc-0".to_owned());
+        AnswersWay::Pod(AnswersPod { namespace, name, port: 11253 })
+    }
+
+    /// Asks as the verbs do, and as the page does. Returns what failed.
+    async fn failures(client: &AnswersClient) -> [AnswersError; 2] {
+        let request = Request::get("/queues").body(Bytes::new()).unwrap();
+        let got = timeout(DAY, client.get("queues")).await.unwrap().map(drop);
+        let passed = timeout(DAY, client.forward(request)).await.unwrap().map(drop);
+        [got.unwrap_err(), passed.unwrap_err()]
+    }
+
+    /// An answer whose parts come after 60 s each, and which ends or not.
+    fn slow(n_parts: usize, has_end: bool) -> Answered {
+        let parts = stream::iter(0..n_parts).then(|_| async {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Ok(Frame::data(Bytes::from_static(b"x")))
+        });
+        let rest = stream::pending().take(usize::from(!has_end));
+        Response::new(StreamBody::new(parts.chain(rest)).boxed_unsync())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn ans_88_an_answer_that_does_not_come_is_given_up() {
-        let pod =
-            AnswersPod { namespace: "sched".to_owned(), name: "vc-0".to_owned(), port: 11253 };
-        let ways = [(AnswersWay::Pod(pod), true), (AnswersWay::ApiServer, false)];
-        for (way, leads_on) in ways {
-            let client = unanswered(way);
-            let request = Request::get("/queues").body(Bytes::new()).unwrap();
-            let day = Duration::from_secs(86_400);
-            let got = timeout(day, client.get("queues")).await.unwrap().map(drop);
-            let passed = timeout(day, client.forward(request)).await.unwrap().map(drop);
-            for error in [got.unwrap_err(), passed.unwrap_err()] {
-                let expected = format!("no answer from {}: nothing came in 70s\n", client.way());
-                assert!(error.to_string().starts_with(&expected), "{error}");
-                assert_eq!(error.is_not_there(), leads_on, "{error}");
+        for (way, leads_on) in [(pod(), true), (AnswersWay::ApiServer, false)] {
+            let silent = service_fn(|_| pending::<Result<Answered, BoxError>>());
+            let stopped = service_fn(|_| async { Ok(slow(2, false)) });
+            let expected = format!("no answer from {way}: nothing came in 70s\n");
+            for client in [client(way.clone(), silent), client(way, stopped)] {
+                for error in failures(&client).await {
+                    assert!(error.to_string().starts_with(&expected), "{error}");
+                    assert_eq!(error.is_not_there(), leads_on, "{error}");
+                }
             }
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_88_a_long_answer_may_come_slowly() {
+        let service = service_fn(|_| async { Ok(slow(5, true)) });
+        let client = client(pod(), service);
+        assert_eq!(timeout(DAY, client.get("queues")).await.unwrap().unwrap(), "xxxxx");
     }
 }

@@ -49,6 +49,11 @@ impl AnswersToken {
         Ok(token)
     }
 
+    /// True if this is the token of whoever asks with the rights of this ServiceAccount where he has no token.
+    pub(crate) fn is_for(&self, account: &(String, String)) -> bool {
+        self.account.as_ref().is_none_or(|of| of == account)
+    }
+
     /// Returns the value of the header.
     ///
     /// # Errors

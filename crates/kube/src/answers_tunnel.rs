@@ -30,13 +30,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Host in the URL of every request. The tunnel leads to the pod whatever the name is.
 const HOST: &str = "answers";
 
-/// Returns a client whose connections are tunnels to the pod, with TLS inside. The certificate is not verified, as
+/// Returns a client whose connections are tunnels that `api` opens to the pod, with TLS inside. The certificate is not verified, as
 /// the API server does not verify that of a Service: a scheduler makes it itself. The credentials of the
 /// kubeconfig go to the API server alone.
 ///
 /// # Errors
-/// The kubeconfig cannot be used.
-pub(crate) fn tunnel_client(config: Config, pod: &AnswersPod) -> Result<Client, kube::Error> {
+/// TLS cannot be set up.
+pub(crate) fn tunnel_client(
+    api: Client,
+    namespace: &str,
+    pod: &AnswersPod,
+) -> Result<Client, kube::Error> {
     let address = format!("https://{HOST}:{}", pod.port);
     let mut inside = Config::new(
         address
@@ -46,8 +50,7 @@ pub(crate) fn tunnel_client(config: Config, pod: &AnswersPod) -> Result<Client, 
     inside.accept_invalid_certs = true;
     // Nothing is verified, so the certificates of the system need not be there.
     inside.root_cert = Some(Vec::new());
-    let namespace = config.default_namespace.clone();
-    let pods = Api::namespaced(Client::try_from(config)?, &pod.namespace);
+    let pods = Api::namespaced(api, &pod.namespace);
     let connector = TunnelConnector { pods, pod: pod.clone() };
     let connector = with_tls(&inside, connector, pod.port)?;
     let client: legacy::Client<_, Body> =

@@ -5,14 +5,12 @@ use std::fmt;
 
 use http::Request;
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::api::ListParams;
 use kube::core::Status;
-use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::answers_client::{
-    AnswersAccess, AnswersError, BASE, INSTALLED, chain, in_words, kubeconfig,
-};
+use crate::answers_client::{AnswersAccess, AnswersError, BASE, INSTALLED, chain, in_words};
 
 /// The Service of the chart, where its release has the default name: namespace and name.
 pub(crate) const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-scheduler-answers");
@@ -114,20 +112,13 @@ fn words_about_service(message: &str) -> Option<WayProblem> {
     }
 }
 
-/// Returns a client of the API server with the credentials of the kubeconfig.
-async fn api_client(access: &AnswersAccess) -> Result<Client, AnswersError> {
-    let mut config = kubeconfig(access).await?;
-    config.default_retry = false;
-    Client::try_from(config).map_err(AnswersError::Build)
-}
-
 /// Returns true if the API server has the group of the answers, and somebody behind it serves its discovery. Returns
 /// `false` if it does not know the group, or does not let this user ask.
 ///
 /// # Errors
 /// The kubeconfig cannot be used, the API server does not answer, or it says why the group cannot be asked now.
 pub async fn has_answers_group(access: &AnswersAccess) -> Result<bool, AnswersError> {
-    let client = api_client(access).await?;
+    let client = access.api_client().await?;
     let request = Request::get(BASE).body(Vec::new());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
     match client.request_text(request).await {
@@ -158,7 +149,7 @@ pub async fn find_answers_services(
     access: &AnswersAccess,
     namespace: &str,
 ) -> Result<Vec<(String, String)>, AnswersError> {
-    let client = api_client(access).await?;
+    let client = access.api_client().await?;
     let path = format!("/api/v1/namespaces/{namespace}/services?labelSelector={SERVICE_LABEL}");
     let request = Request::get(path).body(Vec::new());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
@@ -183,7 +174,7 @@ pub async fn find_answers_pods(
     access: &AnswersAccess,
     namespace: &str,
 ) -> Result<Vec<AnswersPod>, AnswersError> {
-    let client = api_client(access).await?;
+    let client = access.api_client().await?;
     let closed = |error| {
         let place = format!("pods of namespace {namespace}");
         AnswersError::NotThere { place, error, hint: INSTALLED }

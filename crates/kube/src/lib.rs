@@ -2,6 +2,7 @@
 //! request. Specification: core.md 1.9, 4, 7; rust-ecosystem.md 3-6.
 
 mod answers_client;
+mod answers_session;
 mod answers_token;
 mod answers_tunnel;
 mod answers_way;
@@ -65,6 +66,7 @@ mod write_queue;
 mod writer;
 
 pub use answers_client::{AnswersAccess, AnswersClient, AnswersError};
+pub use answers_session::AnswersSession;
 pub use answers_way::{
     AnswersPod, AnswersWay, find_answers_pods, find_answers_services, has_answers_group,
 };

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::core::Request as PageRequest;
 use serde_json::Value;
 
-use crate::answers_client::{AnswersAccess, AnswersError, in_words, kubeconfig};
+use crate::answers_client::{AnswersAccess, AnswersError, in_words};
 use crate::kinds::{KindSet, collections};
 
 /// Objects of one answer of a list.
@@ -36,7 +36,7 @@ impl ListedObjects {
         access: &AnswersAccess,
         places: &[(String, String)],
     ) -> Result<(Self, Result<Value, String>), AnswersError> {
-        let config = kubeconfig(access).await?;
+        let config = access.config().await?;
         let mut listed = Self { namespace: config.default_namespace.clone(), ..Self::default() };
         let client = Client::try_from(config).map_err(AnswersError::Build)?;
         for (set, name, path) in collections() {

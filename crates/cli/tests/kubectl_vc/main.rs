@@ -160,6 +160,18 @@ fn kubeconfig_of_user(folder: &Path, name: &str, user: &serde_json::Value) -> Pa
     path
 }
 
+/// Writes a plugin that gives the token `secret`, and adds a line to the file `runs` of this folder whenever it runs.
+/// Returns its entry in a kubeconfig.
+fn plugin(folder: &Path) -> serde_json::Value {
+    let (path, runs) = (folder.join("log-in"), folder.join("runs"));
+    let credential = r#"{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "secret"}}"#;
+    let script = format!("#!/bin/sh\necho run >> {}\necho '{credential}'\n", runs.display());
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    serde_json::json!({"apiVersion": "client.authentication.k8s.io/v1", "command": path,
+        "interactiveMode": "Never"})
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ans_89_the_token_is_that_of_a_file_or_of_a_plugin() {
     let url = serve(explanation()).await;
@@ -169,12 +181,7 @@ async fn ans_89_the_token_is_that_of_a_file_or_of_a_plugin() {
         std::fs::write(&path, text).unwrap();
         path
     });
-    let plugin = folder.path().join("log-in");
-    let credential = r#"{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "secret"}}"#;
-    std::fs::write(&plugin, format!("#!/bin/sh\necho '{credential}'\n")).unwrap();
-    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let exec = serde_json::json!({"apiVersion": "client.authentication.k8s.io/v1",
-        "command": plugin, "interactiveMode": "Never"});
+    let exec = plugin(folder.path());
     let users = [
         ("file", serde_json::json!({"tokenFile": tokens[0]})),
         ("line", serde_json::json!({"tokenFile": tokens[1]})),

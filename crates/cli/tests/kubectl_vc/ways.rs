@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 
 use crate::front::{FixedAnswer, Front, serve, status};
 use crate::servers::{self_made, serve_plain, serve_tls};
-use crate::{call, explanation, kubeconfig_of, scheduler, text, what_ifs};
+use crate::{call, explanation, kubeconfig_of, plugin, scheduler, text, what_ifs};
 
 use Outcome::{Answered, Unanswered};
 
@@ -356,4 +356,37 @@ async fn ans_88_a_job_is_watched_through_a_tunnel() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(first.starts_with("ml/train (job, "), "{first}");
+}
+
+/// Asks with a kubeconfig that has a plugin. Returns the ways that were asked, and how often the plugin has run.
+async fn runs_of_plugin(front: Front, words: &[&str]) -> (Vec<String>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let asked = front.asked.clone();
+    let config = serve(folder.path(), front).await;
+    let mut of_plugin: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    of_plugin["users"][0]["user"] = serde_json::json!({"exec": plugin(folder.path())});
+    std::fs::write(&config, of_plugin.to_string()).unwrap();
+    call(words, &config);
+    let runs = std::fs::read_to_string(folder.path().join("runs")).unwrap();
+    (asked.take(), runs.lines().count())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_89_a_plugin_runs_as_often_for_many_ways_as_for_one() {
+    let one = Front { default: answers(), ..Front::default() };
+    let (asked, runs_of_one) = runs_of_plugin(one, &["why", "job/train"]).await;
+    assert_eq!(asked, [SERVICE]);
+    let many = Front {
+        group: Some(status(401, "a bearer token is needed")),
+        labelled: vec![("volcano-system", "ask")],
+        other: forbidden(),
+        default: forbidden(),
+        pods: vec![POD, POD_1],
+        tunnels: Some(nobody()),
+        ..Front::default()
+    };
+    let (asked, runs_of_many) = runs_of_plugin(many, &["cycles"]).await;
+    assert_eq!(asked, ["group", SERVICE, ASK, TUNNEL, TUNNEL_1]);
+    assert_eq!(runs_of_many, runs_of_one);
 }
