@@ -4,7 +4,7 @@
 
 use vc_conf::Config;
 use vc_engine::Effect;
-use vc_model::{ClusterEvent, ReadAfter};
+use vc_model::{ClusterEvent, ReadAfter, fixture};
 
 use crate::support::*;
 
@@ -348,4 +348,26 @@ fn queues_that_must_exist_are_made_again() {
     world.delete_queue("default");
     let created = |effect: &Effect| matches!(effect, Effect::CreateQueue { reclaimable: true, .. });
     assert!(world.cycle().effects.iter().any(created));
+}
+
+/// Nobody deletes them before the eyes of a process that begins after a restore.
+#[test]
+fn queues_that_the_first_lists_lack_are_made_again() {
+    let missing = |text: &str| -> Vec<String> {
+        let world = World::new(&config(), text);
+        let mut engine = world.engine;
+        engine.apply(fixture::events_of(text));
+        let made = engine.create_missing_queues();
+        made.iter().map(|effect| format!("{effect:?}")).collect()
+    };
+    let made = |name: &str, reclaimable: bool| {
+        format!("CreateQueue {{ queue: {name:?}, reclaimable: {reclaimable} }}")
+    };
+    assert_eq!(missing("queue q"), [made("root", false), made("default", true)]);
+    assert_eq!(
+        missing("queue root\n job j queue=default"),
+        [made("default", true)],
+        "only a job names it"
+    );
+    assert_eq!(missing("queue root\n queue default"), [""; 0]);
 }

@@ -99,6 +99,10 @@ fn running() -> Running {
     for message in objects().into_iter().chain([EngineMessage::Synced(Kind::Pod)]) {
         sender.blocking_send(message).unwrap();
     }
+    // The lists have no queue `root`: a restore may have taken it while nobody led.
+    let missing = decisions.blocking_recv().unwrap().effects;
+    let root = Effect::CreateQueue { queue: "root".into(), reclaimable: false };
+    assert_eq!(missing, [root]);
     let first = decisions.blocking_recv().unwrap().effects;
     let is_pre_bind = |effect: &Effect| matches!(effect, Effect::PreBind { .. });
     let pre_binds: Vec<Effect> =
