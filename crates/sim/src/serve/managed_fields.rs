@@ -51,8 +51,10 @@ impl FieldManager {
 
     /// Takes the note out of an object; its entries are those of the object before.
     pub(super) fn taken_from(object: &mut Value, before: Option<&Value>) -> Self {
-        let of_note =
-            |name: &str| text(object, &format!("/metadata/managedFields/0/{name}")).to_owned();
+        let of_note = |name: &str| {
+            let note = object["metadata"]["managedFields"].get(0);
+            note.and_then(|note| note[name].as_str()).unwrap_or_default().to_owned()
+        };
         let (noted, subresource) = (of_note("noted"), of_note("subresource"));
         if let Some(metadata) = object["metadata"].as_object_mut() {
             match before.and_then(|before| before["metadata"].get("managedFields")) {
