@@ -226,7 +226,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// With one subscriber tracing asks only the thread that reaches a line first who wants it, and other tests have none.
+    /// A second subscriber, which takes nothing. With one alone, tracing decides for good by the thread that reaches a line
+    /// first, and that may be a test without a subscriber.
     static SECOND: LazyLock<Dispatch> =
         LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
 

@@ -56,7 +56,7 @@ pub(crate) struct FrontProxyFollower {
 }
 
 impl FrontProxyFollower {
-    /// Returns the follower with what it keeps up to date.
+    /// Returns a follower, and the front proxy that it keeps up to date.
     pub(crate) fn new() -> (Self, FrontProxy) {
         let (trust, believed) = watch::channel(None);
         (Self { trust, logged: String::new() }, FrontProxy(believed))

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{clock, object::text};
+use super::{clock, object::text, revise::SERVER_OWNED};
 
 /// Who sends a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,19 +16,8 @@ pub(super) struct FieldManager {
 
 /// Who writes without a request: kubelets, controllers and users of the simulation.
 const WITHOUT_REQUEST: &str = "vcsim";
-/// Fields of `metadata` that belong to the server.
-const OF_SERVER: [&str; 10] = [
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "managedFields",
-];
+/// Fields of `metadata` that nobody manages, beside those of the server.
+const UNMANAGED: [&str; 2] = ["generateName", "managedFields"];
 
 impl FieldManager {
     /// The name that a request gives itself, else the program of its user agent.
@@ -136,7 +125,10 @@ fn compare(
         }
         let is_metadata = is_top && name == "metadata";
         for fields in [&mut set, &mut lost].into_iter().filter(|_| is_metadata) {
-            OF_SERVER.iter().for_each(|name| drop(fields.remove(&field(name))));
+            SERVER_OWNED
+                .iter()
+                .chain(&UNMANAGED)
+                .for_each(|name| drop(fields.remove(&field(name))));
         }
         let is_leaf = !matches!(value, Value::Object(fields) if !fields.is_empty());
         if is_leaf || !set.is_empty() {

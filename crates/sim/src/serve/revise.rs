@@ -15,6 +15,18 @@ use super::{
     validate,
 };
 
+/// Fields of `metadata` that an update leaves as they are.
+pub(super) const SERVER_OWNED: [&str; 8] = [
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
 /// Which part of an object a request writes.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ObjectPart {
@@ -137,7 +149,7 @@ fn check_identity(kind: &'static ServedKind, value: &Value, wanted: &Value) -> R
 /// Built-in kinds take labels, annotations and finalizers from a status write too.
 fn write_status(kind: &ServedKind, value: &mut Value, wanted: &Value) {
     copy(value, wanted, "status");
-    // Who writes it.
+    // The note says who writes it.
     copy(&mut value["metadata"], &wanted["metadata"], "managedFields");
     if !kind.is_custom() {
         for field in ["labels", "annotations", "finalizers"] {
@@ -151,16 +163,6 @@ fn write_main(
     value: &mut Value,
     mut wanted: Value,
 ) -> Result<(), Refused> {
-    const SERVER_OWNED: [&str; 8] = [
-        "name",
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ];
     if *kind == PODS && text(&wanted, "/spec/nodeName") != text(value, "/spec/nodeName") {
         let why = "field is immutable; a pod is bound through its binding".to_owned();
         let (name, field) = (name(value).to_owned(), "spec.nodeName".to_owned());

@@ -47,7 +47,7 @@ pub struct Listing {
 /// An update, with who made it.
 #[derive(Clone, Debug)]
 pub struct TrackedWrite {
-    /// As in `metadata.managedFields`.
+    /// Name of who made it, as in `metadata.managedFields`.
     pub manager: String,
     /// Kind of the object.
     pub kind: &'static ServedKind,
