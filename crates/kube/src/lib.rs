@@ -62,6 +62,7 @@ mod unreadable;
 mod usage_store;
 mod version;
 mod wall_clock;
+mod watch_event;
 mod write_queue;
 mod writer;
 

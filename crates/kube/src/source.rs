@@ -1,14 +1,12 @@
 //! Lists a kind and watches it: what came, in batches, as the network delivers it. Streaming lists
-//! where the server has them, else pages; a watch goes on from the last version that was seen. What
-//! comes in bulk is decoded by several tasks, and handed on in its order all the same.
-//! Specification: core.md 4.1; rust-ecosystem.md 3 (K-06 to K-09, K-13, K-14, K-18).
+//! where the server has them, else pages; a watch goes on from the last version that was seen, and a list
+//! at the page that has failed. Specification: core.md 4.1; rust-ecosystem.md 3 (K-06 to K-09, K-13, K-14, K-18).
 
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures::{FutureExt, Stream, StreamExt, TryStreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use kube::Client;
@@ -17,12 +15,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::task::JoinError;
 use tokio::time::{Instant, timeout};
 
-use crate::lines::{LineBuffer, LineChunk};
 use crate::restored::{RestoreNotice, RestoreNotices, SeenObject, is_restored};
 use crate::slim::{DecodedObject, Slim, collection};
+use crate::watch_event::{WatchEvent, WatchLine, decoded};
 
 /// The server ends a watch after so many seconds.
 const WATCH_SECONDS: u64 = 290;
@@ -35,16 +32,12 @@ const SHORT: Duration = Duration::from_secs(1);
 pub(crate) const START: Duration = Duration::from_secs(70);
 /// Objects of a page of a list.
 const PAGE: usize = 500;
+/// A page that has failed so many times in a row is not asked for again: the list begins anew.
+const ATTEMPTS: u32 = 5;
 /// Objects after which a batch is handed on, although more have arrived.
 const BATCH: usize = 256;
-/// Chunks that are decoded at once at most.
-const AT_ONCE: usize = 4;
-/// Bytes of a chunk that is worth a task of its own.
-const BULK: usize = 16 * 1024;
 /// First parameter of every watch, streaming lists included.
 const WATCH: &str = "watch=true";
-/// In the bookmark that ends a streaming list.
-const INITIAL_END: &str = "k8s.io/initial-events-end";
 
 /// Something that happened to the objects of a kind.
 #[derive(Debug)]
@@ -123,18 +116,27 @@ pub(crate) struct ObjectSource<S> {
 enum WatchState {
     /// Nothing is listed.
     Start,
-    /// The list goes on behind this token.
-    Page(String),
+    /// The list goes on here.
+    Page(ListPosition),
     /// Everything up to this version was seen.
     Resume(SeenVersion),
     Open(Box<OpenWatch>),
+}
+
+/// Where a list goes on.
+struct ListPosition {
+    token: String,
+    /// How many times in a row the page behind the token has failed.
+    n_failures: u32,
+    /// A page of the list has failed: the server may have been restored from a backup meanwhile.
+    is_suspect: bool,
 }
 
 /// Where a watch goes on.
 #[derive(Clone)]
 struct SeenVersion {
     version: String,
-    /// The watch before has ended before its time: the server may have been restored from a backup.
+    /// The watch or the list before was cut: the server may have been restored from a backup.
     is_suspect: bool,
     /// The object that was seen last, if a watch has shown one.
     last: Option<SeenObject>,
@@ -212,7 +214,7 @@ impl<S: Slim> ObjectSource<S> {
                 changes.push(self.begun());
                 self.page(None, changes).await?;
             }
-            WatchState::Page(token) => self.page(Some(token), changes).await?,
+            WatchState::Page(position) => self.page(Some(position), changes).await?,
             WatchState::Resume(seen) => {
                 // An answer that does not come is asked for again.
                 self.state = WatchState::Resume(seen.clone());
@@ -251,32 +253,48 @@ impl<S: Slim> ObjectSource<S> {
         ObjectChange::Begun { is_restored: self.restore.take() }
     }
 
-    /// One page of the list.
+    /// One page of the list. After an error the same page is asked for again: a list that began anew each time
+    /// would never come to its end where one page of it is likely to fail.
     async fn page(
         &mut self,
-        token: Option<String>,
+        position: Option<ListPosition>,
         changes: &mut Vec<ObjectChange>,
     ) -> Result<(), SourceError> {
         let mut query = format!("limit={PAGE}");
-        if let Some(token) = &token {
+        if let Some(ListPosition { token, .. }) = &position {
             query.push_str("&continue=");
             query.push_str(&escaped(token));
         }
-        let page: ListPage<S> = list::<S, _>(&self.client, &query).await?;
+        let is_suspect = position.as_ref().is_some_and(|position| position.is_suspect);
+        let page: Result<ListPage<S>, _> = list::<S, _>(&self.client, &query).await;
+        if page.is_err() {
+            self.state =
+                position.and_then(ListPosition::after_failure).unwrap_or(WatchState::Start);
+        }
+        let page = page?;
         let objects = page.items.into_iter().flatten().map(DecodedObject::of);
         changes.extend(objects.map(ObjectChange::Applied));
         let ListMetadata { resource_version, token } = page.metadata;
         self.state = match token.filter(|token| !token.is_empty()) {
-            Some(token) => WatchState::Page(token),
+            Some(token) => WatchState::Page(ListPosition { token, n_failures: 0, is_suspect }),
             None => {
                 let seen = resource_version.filter(|version| !version.is_empty());
                 let missing = || serde::de::Error::custom("a list without resourceVersion");
                 let seen = seen.ok_or_else(|| SourceError::Unreadable(missing()))?;
                 changes.push(ObjectChange::Listed);
-                WatchState::Resume(SeenVersion { version: seen, is_suspect: false, last: None })
+                WatchState::Resume(SeenVersion { version: seen, is_suspect, last: None })
             }
         };
         Ok(())
+    }
+}
+
+impl ListPosition {
+    /// Where the list goes on after another failure of its page. `None`: it begins anew.
+    fn after_failure(self) -> Option<WatchState> {
+        let n_failures = self.n_failures + 1;
+        let position = Self { n_failures, is_suspect: true, ..self };
+        (n_failures < ATTEMPTS).then_some(WatchState::Page(position))
     }
 }
 
@@ -315,40 +333,6 @@ async fn watch<S: Slim>(
         silent: true,
         last: None,
     }))
-}
-
-/// The lines of a body as they come, decoded.
-fn decoded<S: Slim>(
-    pieces: impl Stream<Item = Result<Bytes, kube::Error>>,
-    bulk: Handle,
-) -> impl Stream<Item = Result<Vec<WatchLine>, SourceError>> {
-    let mut lines = LineBuffer::default();
-    let chunks = pieces.map_ok(move |piece| lines.split(piece));
-    let decode = move |chunk: Result<LineChunk, kube::Error>| {
-        let bulk = bulk.clone();
-        async move { read_chunk::<S>(chunk?, &bulk).await }
-    };
-    chunks.map(decode).buffered(AT_ONCE)
-}
-
-async fn read_chunk<S: Slim>(
-    chunk: LineChunk,
-    bulk: &Handle,
-) -> Result<Vec<WatchLine>, SourceError> {
-    if chunk.len() < BULK {
-        return Ok(read_all::<S>(&chunk));
-    }
-    let task = bulk.spawn(async move { read_all::<S>(&chunk) });
-    match task.await.map_err(JoinError::try_into_panic) {
-        Ok(lines) => Ok(lines),
-        Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // The process ends.
-        Err(Err(_)) => std::future::pending().await,
-    }
-}
-
-fn read_all<S: Slim>(chunk: &LineChunk) -> Vec<WatchLine> {
-    chunk.lines().map(read::<S>).collect()
 }
 
 async fn get<S: Slim>(client: &Client, query: &str) -> Result<Body, SourceError> {
@@ -484,51 +468,6 @@ impl OpenWatch {
     }
 }
 
-type WatchLine = Result<WatchEvent, SourceError>;
-
-/// A line of a watch.
-enum WatchEvent {
-    Applied(DecodedObject),
-    Deleted(DecodedObject),
-    Bookmark { seen: String, ends_list: bool },
-    Error { code: u16, message: String },
-}
-
-fn read<S: Slim>(line: &[u8]) -> WatchLine {
-    if let Ok(text) = std::str::from_utf8(line)
-        && let Some((label @ ("ADDED" | "MODIFIED" | "DELETED"), object)) = parts(text)
-        && let Some(slim) = S::read(object)
-    {
-        return Ok(event(label, DecodedObject::with_text(slim, object)));
-    }
-    let whole: Value = serde_json::from_slice(line)?;
-    let object = &whole["object"];
-    match whole["type"].as_str() {
-        Some("ERROR") => Ok(WatchEvent::Error {
-            code: object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0),
-            message: object["message"].as_str().unwrap_or_default().to_owned(),
-        }),
-        Some("BOOKMARK") => {
-            let metadata = &object["metadata"];
-            Ok(WatchEvent::Bookmark {
-                seen: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
-                ends_list: metadata["annotations"][INITIAL_END].is_string(),
-            })
-        }
-        label => Ok(event(label.unwrap_or(""), DecodedObject::of(S::deserialize(object)?))),
-    }
-}
-
-fn event(label: &str, object: DecodedObject) -> WatchEvent {
-    if label == "DELETED" { WatchEvent::Deleted(object) } else { WatchEvent::Applied(object) }
-}
-
-/// Label and object of a line as API servers write it; `None`: it is written otherwise.
-fn parts(line: &str) -> Option<(&str, &str)> {
-    let (label, rest) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
-    Some((label, rest.strip_prefix(r#","object":"#)?.strip_suffix('}')?))
-}
-
 /// A token of a list as it may stand in a query.
 pub(crate) fn escaped(token: &str) -> String {
     let mut text = String::with_capacity(token.len());
@@ -541,56 +480,4 @@ pub(crate) fn escaped(token: &str) -> String {
         }
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use vc_wire::SlimPod;
-
-    use super::*;
-
-    fn text(lines: impl IntoIterator<Item = WatchLine>) -> Vec<String> {
-        let text = |line: WatchLine| match line {
-            Ok(WatchEvent::Applied(object)) => {
-                format!("+ {:?} {:?}", object.identity, object.version)
-            }
-            Ok(WatchEvent::Deleted(object)) => {
-                format!("- {:?} {:?}", object.identity, object.version)
-            }
-            Ok(WatchEvent::Bookmark { seen, ends_list }) => format!("{seen} {ends_list}"),
-            Ok(WatchEvent::Error { code, message }) => format!("{code} {message}"),
-            Err(error) => error.to_string(),
-        };
-        lines.into_iter().map(text).collect()
-    }
-
-    /// The tasks end in no order.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn what_comes_in_bulk_is_handed_on_in_order() {
-        let mut body = String::new();
-        for number in 0..2000 {
-            let label = ["ADDED", "DELETED"][number % 5 / 4];
-            let padding = "x".repeat(number * 31 % 1500);
-            body.push_str(&match number % 97 {
-                13 => "{\"type\":\"ADDED\",\"object\":\n".to_owned(),
-                14 => format!(r#"{{"type":"ERROR","object":{{"code":{number}}}}}"#) + "\n",
-                _ => {
-                    format!(r#"{{"type":"{label}","object":{{"metadata":{{"name":"p{number}","#)
-                        + &format!(r#""uid":"{padding}","resourceVersion":"{number}"}}}}}}"#)
-                        + "\n"
-                }
-            });
-        }
-        let whole = LineBuffer::default().split(body.clone().into());
-        let wanted = text(read_all::<SlimPod>(&whole));
-        assert_eq!(wanted.len(), 2000);
-        for size in [1000, BULK, 70_000] {
-            let pieces: Vec<Bytes> =
-                body.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
-            let pieces = futures::stream::iter(pieces.into_iter().map(Ok));
-            let chunks: Vec<Vec<WatchLine>> =
-                decoded::<SlimPod>(pieces, Handle::current()).try_collect().await.unwrap();
-            assert_eq!(text(chunks.into_iter().flatten()), wanted, "pieces of {size}");
-        }
-    }
 }

@@ -188,6 +188,53 @@ async fn a_list_that_is_cut_off_again_and_again_is_asked_for_less_and_less() {
     assert_eq!(asked_at(5, failing).await, [0, 250, 750, 1750, 3750]);
 }
 
+/// A page of the list of pods, behind which another one is named so.
+fn page(name: &str, next: &str) -> Option<Answer> {
+    let metadata = json!({"resourceVersion": "10", "continue": next});
+    let list = json!({"kind": "List", "apiVersion": "v1", "metadata": metadata,
+        "items": [pod(name)]});
+    fake::json_answer(200, list)
+}
+
+/// Asks for pages of pods, the second of which fails so many times. Returns the messages, and what was asked for
+/// as `first`, `second` and `watch`.
+async fn of_pages(n_failures: usize, wanted: usize) -> (Vec<String>, Vec<&'static str>) {
+    let (texts, log) = messages(wanted, move |seen| {
+        let answer = match () {
+            () if !is_pods(seen) => return None,
+            () if seen.is_streaming_list() => refusal(422, "Invalid", "sendInitialEvents"),
+            () if seen.is_watch() => watch(vec![event("MODIFIED", pod("c"))]),
+            () if !seen.query.contains("continue=") => page("a", "token/2"),
+            // The streaming list and the first page came before.
+            () if seen.before < 2 + n_failures => refusal(500, "InternalError", "etcd"),
+            () => page("b", ""),
+        };
+        Some(answer)
+    })
+    .await;
+    let asked = |seen: Seen| match () {
+        () if seen.is_watch() => "watch",
+        () if seen.query.ends_with("&continue=token%2F2") => "second",
+        () => "first",
+    };
+    (texts, log.of(PODS).into_iter().skip(1).map(asked).collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_fails_is_asked_for_again_and_not_the_whole_list() {
+    let (texts, asked) = of_pages(4, 4).await;
+    assert_eq!(texts, ["pod a", "pod b", "synced", "pod c"]);
+    assert_eq!(asked, ["first", "second", "second", "second", "second", "second", "watch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_begins_anew_when_one_of_its_pages_has_failed_five_times() {
+    let (texts, asked) = of_pages(5, 5).await;
+    assert_eq!(texts, ["pod a", "pod a", "pod b", "synced", "pod c"]);
+    let failed = ["first", "second", "second", "second", "second", "second"];
+    assert_eq!(asked, [&failed[..], &["first", "second", "watch"]].concat());
+}
+
 #[tokio::test(start_paused = true)]
 async fn watches_that_somebody_ends_at_once_are_not_begun_without_a_pause() {
     let lists = |seen: &Seen| match seen.before {
