@@ -40,11 +40,13 @@ pub(crate) async fn feed<S: Slim>(
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
     loop {
         let outcome = source.next(&mut changes).await;
-        // A list that fails midway again and again is no progress.
+        // A list that begins again and again is no progress.
         let is_progress = |change: &ObjectChange| match change {
             ObjectChange::Listed => true,
             ObjectChange::Begun { .. } => false,
-            ObjectChange::Applied(_) | ObjectChange::Deleted(_) => !source.is_listing(),
+            ObjectChange::Applied(_) | ObjectChange::Deleted(_) => {
+                !source.is_listing() || source.has_further_page()
+            }
         };
         if changes.iter().any(is_progress) {
             pauses.reset();

@@ -126,6 +126,8 @@ enum WatchState {
 /// Where a list goes on.
 struct ListPosition {
     token: String,
+    /// Pages that have come.
+    n_pages: usize,
     /// How many times in a row the page behind the token has failed.
     n_failures: u32,
     /// A page of the list has failed: the server may have been restored from a backup meanwhile.
@@ -188,6 +190,14 @@ impl<S: Slim> ObjectSource<S> {
             WatchState::Start | WatchState::Page(_) => true,
             WatchState::Open(watch) => watch.listing,
             WatchState::Resume(_) => false,
+        }
+    }
+
+    /// True if what came last is a page of a list behind its first one, and the list goes on.
+    pub(crate) fn has_further_page(&self) -> bool {
+        match &self.state {
+            WatchState::Page(position) => 1 < position.n_pages && position.n_failures == 0,
+            _ => false,
         }
     }
 
@@ -266,6 +276,7 @@ impl<S: Slim> ObjectSource<S> {
             query.push_str(&escaped(token));
         }
         let is_suspect = position.as_ref().is_some_and(|position| position.is_suspect);
+        let n_pages = position.as_ref().map_or(0, |position| position.n_pages) + 1;
         let page: Result<ListPage<S>, _> = list::<S, _>(&self.client, &query).await;
         if page.is_err() {
             self.state =
@@ -276,7 +287,9 @@ impl<S: Slim> ObjectSource<S> {
         changes.extend(objects.map(ObjectChange::Applied));
         let ListMetadata { resource_version, token } = page.metadata;
         self.state = match token.filter(|token| !token.is_empty()) {
-            Some(token) => WatchState::Page(ListPosition { token, n_failures: 0, is_suspect }),
+            Some(token) => {
+                WatchState::Page(ListPosition { token, n_pages, n_failures: 0, is_suspect })
+            }
             None => {
                 let seen = resource_version.filter(|version| !version.is_empty());
                 let missing = || serde::de::Error::custom("a list without resourceVersion");

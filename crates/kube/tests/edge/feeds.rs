@@ -235,6 +235,19 @@ async fn a_list_begins_anew_when_one_of_its_pages_has_failed_five_times() {
     assert_eq!(asked, [&failed[..], &["first", "second", "watch"]].concat());
 }
 
+/// Otherwise a long list would take the longest pause at each page that fails.
+#[tokio::test(start_paused = true)]
+async fn a_page_behind_the_first_one_is_progress() {
+    let pages = |seen: &Seen| match seen.before {
+        0 => refusal(422, "Invalid", "sendInitialEvents"),
+        // Each page fails twice.
+        before if before % 3 == 0 => page("a", &format!("{before}")),
+        _ => refusal(503, "ServiceUnavailable", "busy"),
+    };
+    let asked = asked_at(13, pages).await;
+    assert_eq!(asked, [0, 0, 250, 750, 750, 1750, 3750, 3750, 4000, 4500, 4500, 4750, 5250]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn watches_that_somebody_ends_at_once_are_not_begun_without_a_pause() {
     let lists = |seen: &Seen| match seen.before {

@@ -80,6 +80,11 @@ async fn pass(crash: &PlannedCrash, sent: &SentWrite, point: CrashPoint) {
     }
 }
 
+/// True for a question about a restore: a list of one object, which may be the one that was seen last.
+fn asks_for_newest(query: &str) -> bool {
+    query.split('&').any(|part| part == "limit=1")
+}
+
 type Answer = Result<Response<Body>, BoxError>;
 
 impl Refused {
@@ -178,6 +183,11 @@ impl Network {
         self.state().witness.take_late_binds()
     }
 
+    /// True if who leads does not know of all pods, because its list of them has not come to its end.
+    pub(super) fn leader_lists_pods(&self) -> bool {
+        self.state().witness.leader_lists_pods()
+    }
+
     /// Returns the PodGroups of which the scheduler has evicted pods.
     pub(super) fn evicted_groups(&self) -> BTreeSet<String> {
         self.state().witness.evicted.clone()
@@ -233,6 +243,7 @@ impl Network {
         parts.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(MANAGER));
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
+        let lists = kind.lists() && !asks_for_newest(query);
         let faults = {
             let mut state = self.state();
             let NetworkState { rng, faults, slow_until, .. } = &mut *state;
@@ -258,6 +269,9 @@ impl Network {
         let bytes = body.collect().await?.to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         let mut sent = SentWrite { process, method, path, body, pod_group: String::new() };
+        if lists {
+            self.state().witness.lists(&sent.process, &sent.path);
+        }
         if kind == RequestKind::Write {
             sent.find_pod_group(&self.0.store);
             self.state().witness.sent(&sent, &self.0.store);
@@ -356,8 +370,7 @@ impl Network {
     fn passing(&self, process: &Arc<str>, uri: &Uri, faults: &RequestFaults) -> Passing {
         let (network, process, path) = (self.clone(), process.clone(), uri.path().to_owned());
         let mut cuts = self.0.cuts.subscribe();
-        // A list of the one object that was seen last is a question about a restore.
-        let is_of_one = uri.query().is_some_and(|query| query.contains("fieldSelector"));
+        let is_of_one = uri.query().is_some_and(asks_for_newest);
         let mut end = answer::EndOfList::default();
         Passing {
             cut_after: faults.cut_after,

@@ -43,6 +43,11 @@ impl RequestKind {
             () => Self::Get,
         }
     }
+
+    /// True if all objects of a kind are asked for, or a page of them.
+    pub(super) fn lists(self) -> bool {
+        matches!(self, Self::List { .. } | Self::Watch { lists: true })
+    }
 }
 
 /// The delays and the fault of one request, and of the watch that it opens.
@@ -84,7 +89,6 @@ impl RequestFaults {
         let [no_streaming, expired, short] = [rng.happens(250), rng.happens(60), rng.happens(60)];
         let most_bytes = usize::try_from(rng.below(4_000)).unwrap_or_default();
         let cuts_lists = faults.contains(&FaultKind::ListCut);
-        let lists = matches!(kind, RequestKind::List { .. } | RequestKind::Watch { lists: true });
         Self {
             before: Duration::from_millis(before),
             after: Duration::from_millis(after),
@@ -92,7 +96,7 @@ impl RequestFaults {
             fault: fault.filter(|_| !is_watch || !may(FaultKind::WatchCut)),
             cut_after: is_cut.then(|| Duration::from_millis(cut)),
             most_lines: None,
-            most_bytes: (cuts_lists && lists && short).then_some(most_bytes),
+            most_bytes: (cuts_lists && kind.lists() && short).then_some(most_bytes),
             lag: Duration::from_millis(if lags { lag } else { 0 }),
             retry_after,
             has_no_streaming: cuts_lists

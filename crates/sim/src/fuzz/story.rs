@@ -29,7 +29,8 @@ const DOWN: Duration = Duration::from_secs(3);
 /// How long a process may take to see that the server has begun anew from a backup. Until then it
 /// decides on objects that are gone.
 const UNSEEN: Duration = Duration::from_secs(600);
-/// How long a leader may take to see a bind of the leader before, or of another scheduler.
+/// How long a leader may take to see a bind of the leader before, or of another scheduler. It begins when the leader
+/// has a list of all pods.
 const LATE_BIND_UNSEEN: Duration = Duration::from_secs(60);
 /// How long a pod stays whose node does not exist.
 const ORPHANED: Duration = Duration::from_secs(40);
@@ -309,6 +310,10 @@ impl Story {
         let now = Instant::now();
         let late = self.network.take_late_binds();
         self.late_binds.extend(late.into_iter().map(|node| (node, now + LATE_BIND_UNSEEN)));
+        if self.network.leader_lists_pods() {
+            let seen = now + LATE_BIND_UNSEEN;
+            self.late_binds.values_mut().for_each(|until| *until = seen);
+        }
         self.late_binds.retain(|_, until| now < *until);
         let late = self.late_binds.keys().filter(|node| found.contains_key(*node));
         self.overfull.extend(late.cloned());

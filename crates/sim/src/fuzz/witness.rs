@@ -19,10 +19,12 @@ const NOTICED: Duration = Duration::from_secs(12);
 const LEASE: Duration = Duration::from_secs(15);
 /// How long the list after a restore may take to come into effect, with what was decided before.
 const UNSURE: Duration = Duration::from_secs(45);
+/// Path of the list of pods.
+const POD_LIST: &str = "/api/v1/pods";
 /// Lists without which nothing may be decided.
 const NEEDED: [&str; 5] = [
     "/api/v1/nodes",
-    "/api/v1/pods",
+    POD_LIST,
     "/apis/scheduling.volcano.sh/v1beta1/podgroups",
     "/apis/scheduling.volcano.sh/v1beta1/queues",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -79,6 +81,8 @@ struct KnownToLife {
     written: BTreeMap<String, String>,
     /// Collections that it has not listed since the server began anew.
     unlisted: BTreeSet<&'static str>,
+    /// True if it lists the pods, and does not know of all of them that they are there.
+    lists_pods: bool,
     /// End of the time in which the process may decide by a list that is older than its writes.
     unsure_until: Option<Instant>,
 }
@@ -206,9 +210,22 @@ impl Witness {
         }
     }
 
+    /// A process asks for the collection of this path, or for a further page of it.
+    pub(super) fn lists(&mut self, process: &Arc<str>, path: &str) {
+        if path == POD_LIST {
+            self.lives.entry(process.clone()).or_default().lists_pods = true;
+        }
+    }
+
+    /// True if who leads does not know of all pods, because its list of them has not come to its end.
+    pub(super) fn leader_lists_pods(&self) -> bool {
+        self.lives.get(self.holder.0.as_str()).is_some_and(|life| life.lists_pods)
+    }
+
     /// A process has read the collection of this path to its end.
     pub(super) fn listed(&mut self, process: &Arc<str>, path: &str) {
         let life = self.lives.entry(process.clone()).or_default();
+        life.lists_pods &= path != POD_LIST;
         life.listed.insert(path.to_owned());
         if life.unlisted.remove(path) {
             life.unsure_until = Some(Instant::now() + UNSURE);
