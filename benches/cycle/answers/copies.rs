@@ -22,6 +22,9 @@ const CYCLES: u64 = 3_600;
 const ARRIVING: u64 = 28;
 const RUNNING_CYCLES: u64 = 600;
 
+/// Number of a cycle in which nothing is remembered any more of what the first one wrote.
+const SETTLED: u64 = 200;
+
 /// A cluster of 10,000 nodes with 200,000 pods.
 fn large() -> anyhow::Result<Engine> {
     let mut engine = engine(vc_conf::CHART)?;
@@ -29,6 +32,7 @@ fn large() -> anyhow::Result<Engine> {
     case.n_running = 200_000;
     load_idle(&case, &mut engine);
     drop(engine.cycle(Vec::new(), time(1)));
+    drop(engine.cycle(Vec::new(), time(SETTLED)));
     Ok(engine)
 }
 
@@ -57,7 +61,7 @@ pub(crate) fn copy() -> anyhow::Result<Vec<Figure>> {
 pub(crate) fn checkpoint() -> anyhow::Result<Vec<Figure>> {
     let copy = large()?.copy();
     let (encoded, cost) = cost_of(|| {
-        let checkpoint = copy.into_checkpoint(time(2).unix_micros)?;
+        let checkpoint = copy.into_checkpoint(time(SETTLED + 1).unix_micros)?;
         encode_checkpoint(&checkpoint).map_err(anyhow::Error::msg)
     })?;
     let size = encoded?.size() as f64 / MIB;
@@ -85,13 +89,14 @@ pub(crate) fn twin() -> anyhow::Result<Vec<Figure>> {
 pub(crate) fn memory() -> anyhow::Result<Vec<Figure>> {
     let mut engine = large()?;
     let mut twin = engine.twin().context("the configuration asks services")?;
-    drop(twin.cycle(Vec::new(), time(2)));
-    let (_effects, report) = engine.cycle(Vec::new(), time(2));
+    let now = time(SETTLED + 1);
+    drop(twin.cycle(Vec::new(), now));
+    let (_effects, report) = engine.cycle(Vec::new(), now);
     let alone = peak_rss_kib()?;
     let mut history = History::new(32 << 20);
-    let segment = history.begin(twin.n_cycles(), time(2).unix_micros);
+    let segment = history.begin(twin.n_cycles(), now.unix_micros);
     twin.share();
-    let checkpoint = twin.copy().into_checkpoint(time(2).unix_micros)?;
+    let checkpoint = twin.copy().into_checkpoint(now.unix_micros)?;
     let encoded = encode_checkpoint(&checkpoint).map_err(anyhow::Error::msg)?;
     drop(checkpoint);
     history.put_checkpoint(segment, encoded);

@@ -85,7 +85,7 @@ impl Contents {
     fn reader(&self) -> Box<dyn Read + '_> {
         match self {
             Self::Plain(bytes) => Box::new(&**bytes),
-            Self::State(checkpoint) => Box::new(GzDecoder::new(&*checkpoint.0)),
+            Self::State(checkpoint) => Box::new(GzDecoder::new(&**checkpoint.0)),
             Self::Inputs(segment) => {
                 let blocks: Box<dyn Read> = Box::new(std::io::empty());
                 let decoders = segment.blocks.iter().map(|block| GzDecoder::new(&**block));

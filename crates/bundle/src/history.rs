@@ -31,7 +31,7 @@ pub struct SegmentId(u64);
 
 /// A checkpoint as it is kept: compressed CBOR.
 #[derive(Clone, Debug)]
-pub struct EncodedCheckpoint(pub(crate) Arc<[u8]>);
+pub struct EncodedCheckpoint(pub(crate) Arc<Vec<u8>>);
 
 impl EncodedCheckpoint {
     /// Returns its bytes in memory.
@@ -230,7 +230,9 @@ pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<EncodedCheckpoint, S
     ciborium::into_writer(checkpoint, &mut buffered).map_err(|error| error.to_string())?;
     buffered.flush().map_err(|error| error.to_string())?;
     drop(buffered);
-    let bytes = encoder.finish().map_err(|error| error.to_string())?;
+    let mut bytes = encoder.finish().map_err(|error| error.to_string())?;
+    // In place: a copy would take as much memory again.
+    bytes.shrink_to_fit();
     Ok(EncodedCheckpoint(bytes.into()))
 }
 

@@ -47,7 +47,7 @@ enum ConditionOwner {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum ConditionContent {
     Pod(Arc<PodCondition>),
-    PodGroup(Vec<PodGroupCondition>),
+    PodGroup(Box<[PodGroupCondition]>),
 }
 
 /// The last write of the conditions of an object.
@@ -296,7 +296,7 @@ fn of_group(group: &PodGroupRecord) -> Option<ConditionContent> {
     Some(ConditionContent::PodGroup(owned(&group.status.conditions)))
 }
 
-fn owned(conditions: &[PodGroupCondition]) -> Vec<PodGroupCondition> {
+fn owned(conditions: &[PodGroupCondition]) -> Box<[PodGroupCondition]> {
     let is_own = |condition: &&PodGroupCondition| OWN_KINDS.contains(&&*condition.kind);
     conditions.iter().filter(is_own).cloned().collect()
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use vc_resource::Resource;
 
 use crate::cluster::{SubJobRows, SubJobTally};
+use crate::counts_by_role::CountsByRole;
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
@@ -47,7 +48,7 @@ pub struct Job {
     /// Task counts over all tasks.
     pub counts: Counts,
     /// Task counts per role. A role without tasks has no entry.
-    pub roles: BTreeMap<Arc<str>, Counts>,
+    pub roles: CountsByRole,
     /// Σ requests over allocated statuses.
     pub allocated: Resource,
     /// Σ requests over Pending tasks.

@@ -7,6 +7,7 @@ mod budget;
 mod change_log;
 mod class;
 mod cluster;
+mod counts_by_role;
 mod default_spread;
 mod device;
 mod device_share;
@@ -52,6 +53,7 @@ pub use budget::{Budget, BudgetRecord, Budgets, Covers};
 pub use change_log::{ChangeLog, ChangeReader, ChangedRows, Revision};
 pub use class::{Class, Classes, NonZero, NonZeroSum, PodLimits, Shape};
 pub use cluster::{Cluster, Settings, Sharding, ShardingMode};
+pub use counts_by_role::CountsByRole;
 pub use default_spread::{Controller, SelectorKind, SelectorObject};
 pub use device::{
     Allocation, AllocationMode, Attribute, ClaimPromise, ClaimSource, Consumer, Device,

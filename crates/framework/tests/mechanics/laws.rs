@@ -75,7 +75,7 @@ impl RandomState {
         let job = |id: JobId| {
             let job = &session.jobs[id];
             let subs = job.sub_jobs.iter().map(|sub| sub.counts.clone());
-            let roles = job.roles.values().cloned();
+            let roles = job.roles.iter().map(|(_, counts)| counts.clone());
             let counts = std::iter::once(job.counts.clone()).chain(subs).chain(roles).collect();
             let total = job.total_request();
             let sums = [&job.allocated, &job.pending_request, &total, &job.gated];

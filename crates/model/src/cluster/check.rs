@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use vc_resource::{Dim, Resource};
 
 use crate::class::Class;
 use crate::cluster::{Cluster, Total, groups};
+use crate::counts_by_role::CountsByRole;
 use crate::ids::{ClassId, Id, ImageId, JobId, NodeId, QueueId, Table, TaskId};
 use crate::job::Job;
 use crate::node::{Node, NodeView};
@@ -104,12 +104,12 @@ impl Cluster {
 
     fn check_job(&self, job: &Job, tasks: &[TaskId]) -> Result<(), String> {
         let mut counts = Counts::default();
-        let mut roles: BTreeMap<Arc<str>, Counts> = BTreeMap::new();
+        let mut roles = CountsByRole::default();
         let [mut total, mut allocated, mut pending, mut gated] =
             [(); 4].map(|()| Resource::default());
         for &task in tasks {
             let (row, request) = (&self.tasks[task], self.request(task));
-            let role = roles.entry(row.role.clone()).or_default();
+            let role = roles.entry(&row.role);
             for counter in [&mut counts, role] {
                 counter.add(row.status, row.best_effort, row.node.is_some());
             }
@@ -127,7 +127,7 @@ impl Cluster {
         let key = &job.key;
         same(key, "tasks", &job.tasks, &self.in_order(tasks))?;
         same(key, "counts", &job.counts, &counts)?;
-        same(key, "roles", &job.roles, &roles.into_iter().collect())?;
+        same(key, "roles", &job.roles, &roles)?;
         same(key, "total request", &job.total_request(), &total)?;
         same(key, "allocated", &job.allocated, &allocated)?;
         same(key, "pending request", &*job.pending_request, &pending)?;

@@ -169,7 +169,7 @@ fn count(job: &mut Job, task: &Task, change: impl Fn(&mut Counts, TaskStatus, bo
     let on_node = task.node.is_some();
     let change = |counts: &mut Counts| change(counts, task.status, task.best_effort, on_node);
     change(&mut job.counts);
-    change(job.roles.entry(task.role.clone()).or_default());
+    change(job.roles.entry(&task.role));
     job.change_sub_job(task.sub_job, |sub_job| change(&mut sub_job.counts));
 }
 

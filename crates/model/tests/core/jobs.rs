@@ -212,7 +212,7 @@ fn a_role_without_tasks_has_no_counters() {
     let mut cluster = fixture::cluster("job j role.a=1\n  task x role=a\n  task y role=b");
     fixture::apply(&mut cluster, "job j role.a=1\n  task x role=c");
     let row = job(&cluster, "j");
-    let roles: Vec<&str> = row.roles.keys().map(|role| &**role).collect();
+    let roles: Vec<&str> = row.roles.iter().map(|(role, _)| &**role).collect();
     assert_eq!(roles, ["b", "c"]);
-    assert!(row.roles.values().all(|counts| *counts != Counts::default()));
+    assert!(row.roles.iter().all(|(_, counts)| *counts != Counts::default()));
 }

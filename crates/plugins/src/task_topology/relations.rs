@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use vc_model::{Job, TaskTopology};
+use vc_model::{Counts, Job, TaskTopology};
 
 /// Numbers of tasks by role.
 pub(super) type RoleCounts = BTreeMap<Arc<str>, i64>;
@@ -109,8 +109,8 @@ fn group(
         |text: String| TopologyProblem { annotation: annotation.into(), text: text.into() };
     let mut group: Vec<Arc<str>> = Vec::new();
     for name in text.split(',').filter(|name| !name.is_empty()) {
-        let Some((role, _)) = job.roles.get_key_value(name).filter(|(_, tasks)| 0 < tasks.total())
-        else {
+        let is_it = |(role, counts): &(&Arc<str>, &Counts)| ***role == *name && 0 < counts.total();
+        let Some((role, _)) = job.roles.iter().find(is_it) else {
             return Err(problem(format!("task {name} do not exist in job <{}>", job.key)));
         };
         if group.contains(role) {

@@ -20,7 +20,7 @@ use vc_objects::input::{InputObject, Source};
 /// Returns the nodes that hold more than they have (I1), with a text each.
 pub(super) fn room(store: &Store) -> BTreeMap<String, String> {
     let mut faults = BTreeMap::new();
-    for (node, (cpu, pods)) in held(store) {
+    for (node, (cpu, pods)) in HeldRoom::of(store).0 {
         // Pods of a node that has gone are on their way.
         let Some(object) = store.get(&NODES, "", &node) else { continue };
         let (cpus, places) = allocatable(&object);
@@ -34,22 +34,30 @@ pub(super) fn room(store: &Store) -> BTreeMap<String, String> {
     faults
 }
 
-/// True if the node has room for the pod.
-pub(super) fn has_room(store: &Store, node: &Object, pod: &Value) -> bool {
-    let (cpu, pods) = held(store).get(node.name()).copied().unwrap_or_default();
-    let (cpus, places) = allocatable(node);
-    cpu + cpu_milli(pod) <= cpus && pods < places
-}
+/// What the pods of each node hold: milli cpu, and places.
+pub(super) struct HeldRoom(BTreeMap<String, (i128, i128)>);
 
-/// Returns what the pods of each node hold: milli cpu, and places.
-fn held(store: &Store) -> BTreeMap<String, (i128, i128)> {
-    let mut held: BTreeMap<String, (i128, i128)> = BTreeMap::new();
-    for pod in store.list(&PODS, None).objects.iter().filter(|pod| is_held(&pod.value)) {
-        let node = pod.value["spec"]["nodeName"].as_str().unwrap_or_default();
-        let sum = held.entry(node.to_owned()).or_default();
-        *sum = (sum.0 + cpu_milli(&pod.value), sum.1 + 1);
+impl HeldRoom {
+    pub(super) fn of(store: &Store) -> Self {
+        let mut held = Self(BTreeMap::new());
+        for pod in store.list(&PODS, None).objects.iter().filter(|pod| is_held(&pod.value)) {
+            held.add(pod.value["spec"]["nodeName"].as_str().unwrap_or_default(), &pod.value);
+        }
+        held
     }
-    held
+
+    /// Adds a pod on a node.
+    pub(super) fn add(&mut self, node: &str, pod: &Value) {
+        let sum = self.0.entry(node.to_owned()).or_default();
+        *sum = (sum.0 + cpu_milli(pod), sum.1 + 1);
+    }
+
+    /// True if there is room left on the node for the pod.
+    pub(super) fn leaves_room(&self, node: &Object, pod: &Value) -> bool {
+        let (cpu, pods) = self.0.get(node.name()).copied().unwrap_or_default();
+        let (cpus, places) = allocatable(node);
+        cpu + cpu_milli(pod) <= cpus && pods < places
+    }
 }
 
 /// Returns what a node has: milli cpu, and places.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::check;
+use super::check::HeldRoom;
 use super::script::JobSpec;
 use super::world::{GROUP, NAMESPACE, found, group_of, has_ended, is_leaving, pod};
 use crate::serve::{Key, NODES, Object, POD_GROUPS, PODS, QUEUES, Refused, Store};
@@ -125,12 +125,11 @@ fn bind_others(store: &Store) -> Result<Vec<String>, Refused> {
             && pod.value["spec"]["nodeName"].is_null()
             && !is_leaving(&pod.value)
     };
-    let mut bound = Vec::new();
+    let nodes = store.list(&NODES, None).objects;
+    let (mut bound, mut held) = (Vec::new(), HeldRoom::of(store));
     for pod in pods.iter().filter(waits) {
-        let nodes = store.list(&NODES, None).objects;
-        let takes_it = |node: &&Arc<Object>| {
-            takes_pods(&node.value) && check::has_room(store, node, &pod.value)
-        };
+        let takes_it =
+            |node: &&Arc<Object>| takes_pods(&node.value) && held.leaves_room(node, &pod.value);
         let Some(node) = nodes.iter().find(takes_it) else { continue };
         let placed = store.update(&PODS, &Key::of(&pod.value), |pod| {
             pod["spec"]["nodeName"] = node.name().into();
@@ -138,6 +137,7 @@ fn bind_others(store: &Store) -> Result<Vec<String>, Refused> {
             Ok(())
         });
         found(placed.map(drop))?;
+        held.add(node.name(), &pod.value);
         bound.push(node.name().to_owned());
     }
     Ok(bound)

@@ -105,15 +105,15 @@ impl Script {
             }
             steps.push((at, OutsideEvent::drawn(&mut rng, number)));
         }
-        if BUSY_MINUTES < minutes {
-            steps.extend(deletions_of_jobs(seed, &steps));
-        }
         let is_chosen = |(n_stories, remainder)| seed % n_stories == remainder;
         let has_controllers = is_chosen(CONTROLLERS);
         if is_chosen(CRASH_POINTS) {
             steps.extend(crash_points(seed, end));
         } else if has_controllers {
             steps.extend(lone_pods(seed, end));
+        }
+        if BUSY_MINUTES < minutes {
+            steps.extend(deletions_of_jobs(seed, &steps));
         }
         steps.sort_by_key(|(at, _)| *at);
         let steps = steps.into_iter().filter_map(|(at, event)| {
@@ -139,12 +139,14 @@ fn pause_factor(minutes: u64, at_millis: u64) -> u64 {
     if is_calm { CALM_FACTOR } else { 1 }
 }
 
-/// Returns the deletion of each job of these steps, with its time in milliseconds. A job may still wait then, run, or
+/// Returns the deletion of each job and lone pod of these steps, with its time in milliseconds. A job may still wait then, run, or
 /// be gone.
 fn deletions_of_jobs(seed: u64, steps: &[(u64, OutsideEvent)]) -> Vec<(u64, OutsideEvent)> {
     let mut rng = Rng::new(seed.rotate_left(32));
     let mut deletion = |(at, event): &(u64, OutsideEvent)| {
-        let OutsideEvent::Job(job) = event else { return None };
+        let (OutsideEvent::Job(job) | OutsideEvent::LonePod { pod: job, .. }) = event else {
+            return None;
+        };
         let name = job.name.clone();
         let after = rng.between(*JOB_MILLIS.start(), *JOB_MILLIS.end());
         Some((at + after, OutsideEvent::DeleteJobNamed { name }))
@@ -237,8 +239,8 @@ impl fmt::Display for JobSpec {
 mod tests {
     use super::*;
 
-    fn script(minutes: u64) -> Script {
-        Script::of(7, minutes, &FaultKind::ALL.into_iter().collect())
+    fn script(seed: u64, minutes: u64) -> Script {
+        Script::of(seed, minutes, &FaultKind::ALL.into_iter().collect())
     }
 
     /// True if the event is of a busy time.
@@ -248,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_long_story_has_busy_and_calm_times() {
-        let script = script(60);
+        let script = script(7, 60);
         let n_busy = script.steps.iter().filter(is_busy).count();
         let n_calm = script.len() - n_busy;
         // Twice as many minutes are calm.
@@ -258,15 +260,19 @@ mod tests {
         );
     }
 
+    /// Pods without a PodGroup, too, which come in the stories with controllers.
     #[test]
     fn each_job_of_a_long_story_is_deleted_after_it_came() {
-        let script = script(60);
+        let script = script(10, 60);
         let at = |wanted: &dyn Fn(&OutsideEvent) -> bool| {
             script.steps.iter().find(|step| wanted(&step.event)).map(|step| step.at)
         };
         let mut n_jobs = 0;
         for step in &script.steps {
-            let OutsideEvent::Job(job) = &step.event else { continue };
+            let (OutsideEvent::Job(job) | OutsideEvent::LonePod { pod: job, .. }) = &step.event
+            else {
+                continue;
+            };
             let is_deletion = |event: &OutsideEvent| matches!(event, OutsideEvent::DeleteJobNamed { name } if *name == job.name);
             assert!(step.at + Duration::from_secs(30) <= at(&is_deletion).unwrap(), "{job}");
             n_jobs += 1;
@@ -276,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_short_story_is_busy_and_its_jobs_stay() {
-        let script = script(10);
+        let script = script(7, 10);
         let deletes = |step: &Step| matches!(step.event, OutsideEvent::DeleteJobNamed { .. });
         assert!(!script.steps.iter().any(deletes));
         let n_late = script.steps.iter().filter(|step| !is_busy(step)).count();

@@ -71,8 +71,16 @@ impl World {
                 self.pick(&POD_GROUPS, *nth).map_or(Ok(()), |group| self.delete_job(&group))
             }
             OutsideEvent::DeleteJobNamed { name } => {
-                let group = self.store.get(&POD_GROUPS, NAMESPACE, name);
-                group.map_or(Ok(()), |group| self.delete_job(&group))
+                // A pod without a PodGroup is alone.
+                let (group, pod) = (
+                    self.store.get(&POD_GROUPS, NAMESPACE, name),
+                    self.store.get(&PODS, NAMESPACE, &format!("{name}-0")),
+                );
+                match (group, pod) {
+                    (Some(group), _) => self.delete_job(&group),
+                    (None, Some(pod)) => self.delete_pod(&pod),
+                    (None, None) => Ok(()),
+                }
             }
             OutsideEvent::DeletePod { nth } => {
                 self.pick(&PODS, *nth).map_or(Ok(()), |pod| self.delete_pod(&pod))
