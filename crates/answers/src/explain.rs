@@ -138,8 +138,10 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
     let record = recorded.in_session(&session, &mut known.lines);
     let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
     let (mut explanation, question) = explain_in(&mut asked, &record, subject, Scope::Alone(depth));
-    session.finish();
+    let ended = session.finish();
+    fork.keep(ended);
     if let Some(question) = question {
+        fork.share();
         let of_job = std::mem::take(&mut explanation.unblock);
         explanation.unblock = change_cluster(fork, &question, of_job);
     }
@@ -159,7 +161,8 @@ pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool
     let is_named = |atom: &&Atom| atoms.contains(&atom.text(&trials.session().dims));
     let lifted: AtomSet = present.iter().filter(is_named).cloned().collect();
     let succeeds = trials.run(&lifted).succeeds();
-    session.finish();
+    let ended = session.finish();
+    fork.keep(ended);
     succeeds
 }
 
@@ -178,7 +181,8 @@ pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
     let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
     let explanations = subjects.into_iter().map(explain).collect();
-    session.finish();
+    let ended = session.finish();
+    fork.keep(ended);
     explanations
 }
 
@@ -191,7 +195,8 @@ pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Exp
     let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
     let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
     let explanations = subjects.map(explain).collect();
-    session.finish();
+    let ended = session.finish();
+    fork.keep(ended);
     explanations
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_engine::Fork;
 use vc_framework::Session;
-use vc_model::{ClusterEvent, Labels, NodeId, NodeRecord, Taint};
+use vc_model::{ClusterEvent, NodeId, NodeRecord, Taint};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
@@ -34,7 +34,7 @@ pub(crate) struct NodeShape {
 /// enough; the most frequent ones first.
 pub(crate) fn shapes(session: &Session<'_>, refusals: &NodeRefusals) -> Vec<NodeShape> {
     let request = session.request(refusals.task);
-    let mut by_content: BTreeMap<NodeContent, (usize, NodeId)> = BTreeMap::new();
+    let mut by_content: BTreeMap<NodeContent<'_>, (usize, NodeId)> = BTreeMap::new();
     for &node in &refusals.eligible() {
         let row = &session.nodes[node];
         if !row.unschedulable && request.fits(&row.allocatable) {
@@ -61,22 +61,22 @@ fn whole_pods(request: &Resource, allocatable: &Resource) -> usize {
 
 /// What equal nodes have in common.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct NodeContent {
+struct NodeContent<'a> {
     allocatable: Vec<(Dim, i128)>,
-    labels: Labels,
-    taints: Vec<Taint>,
+    labels: Vec<(&'a str, &'a str)>,
+    taints: &'a [Taint],
 }
 
-impl NodeContent {
-    fn of(row: &vc_model::Node) -> Self {
+impl<'a> NodeContent<'a> {
+    fn of(row: &'a vc_model::Node) -> Self {
         let is_common =
             |(key, value): &(&Arc<str>, &Arc<str>)| ***key != *HOSTNAME && ***value != *row.name;
         let amounts = row.allocatable.dims();
         let labels = row.labels.iter().filter(is_common);
         Self {
             allocatable: amounts.map(|dim| (dim, row.allocatable.exact(dim))).collect(),
-            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
-            taints: row.taints.clone(),
+            labels: labels.map(|(key, value)| (&**key, &**value)).collect(),
+            taints: &row.taints,
         }
     }
 }

@@ -338,6 +338,7 @@ pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
     let mut session = copy.session();
     let mut trials = JobTrials::new(&mut session, question.job, question.held.clone());
     let is_placed = trials.run(&AtomSet::new()).succeeds();
-    session.finish();
+    let ended = session.finish();
+    copy.keep(ended);
     is_placed
 }

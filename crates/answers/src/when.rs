@@ -352,7 +352,8 @@ fn keep_needed(state: &AnswerState, job: JobId, groups: &mut Vec<(ObjectKey, Awa
         let mut session = fork.session();
         let mut trials = JobTrials::new(&mut session, job, HeldByOrder::default());
         let is_placed = trials.run(&AtomSet::from([Atom::Order])).succeeds();
-        session.finish();
+        let ended = session.finish();
+        fork.keep(ended);
         is_placed
     };
     if !is_placed(&mut fork) {

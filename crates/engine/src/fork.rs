@@ -2,7 +2,10 @@
 //! Specification: answers.md 1, 10.2.
 
 use vc_conf::{ActionSettings, Config};
-use vc_framework::{Evaluator, EvictionHolds, PluginEntry, PluginSet, Session};
+use vc_framework::{
+    ActiveJobs, Caches, EndedSession, Evaluator, EvictionHolds, Opening, PluginEntry, PluginSet,
+    Session,
+};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::engine::CycleTime;
@@ -17,6 +20,9 @@ pub struct Fork {
     evaluator: Evaluator,
     n_cycles: u64,
     now_micros: i64,
+    /// What the last session has read, for the next one.
+    caches: Caches,
+    active_jobs: ActiveJobs,
 }
 
 /// What the plugins and actions of a copy are built from.
@@ -46,7 +52,23 @@ impl Fork {
         let plugin_set = configuration.build(memory);
         let mut cluster = cluster.clone();
         cluster.share();
-        Self { cluster, plugin_set, eviction_holds, configuration, evaluator, n_cycles, now_micros }
+        let is_fast = evaluator == Evaluator::Fast;
+        Self {
+            cluster,
+            plugin_set,
+            eviction_holds,
+            configuration,
+            evaluator,
+            n_cycles,
+            now_micros,
+            caches: Caches::default(),
+            active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
+        }
+    }
+
+    /// Lets copies made from now on share the tables with this one, until either side writes to them.
+    pub fn share(&mut self) {
+        self.cluster.share();
     }
 
     /// Returns a copy, to be changed.
@@ -55,7 +77,11 @@ impl Fork {
         let (configuration, eviction_holds) =
             (self.configuration.clone(), self.eviction_holds.clone());
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
-        Self::new(configuration, state, (self.evaluator, self.n_cycles, self.now_micros))
+        Self {
+            caches: self.caches.copy_for_trials(),
+            active_jobs: self.active_jobs.clone().for_new_plugins(),
+            ..Self::new(configuration, state, (self.evaluator, self.n_cycles, self.now_micros))
+        }
     }
 
     /// Returns the cluster.
@@ -90,15 +116,26 @@ impl Fork {
 
     /// Opens a session on the copy; the service of the plugin extender is not asked. Its plugins see the
     /// state as at the start of the next cycle, at the time of the last one. Trials are cached if the engine
-    /// has the fast evaluator.
+    /// has the fast evaluator. [`Fork::keep`] may follow when it has ended.
     pub fn session(&mut self) -> Session<'_> {
         let mut eviction_holds = self.eviction_holds.clone();
         eviction_holds.expire(&self.cluster);
         let now = CycleTime { unix_micros: self.now_micros };
-        let opening = opening_of_copy(&self.configuration.config, eviction_holds, now);
+        let opening = Opening {
+            caches: std::mem::take(&mut self.caches),
+            active_jobs: std::mem::take(&mut self.active_jobs),
+            ..opening_of_copy(&self.configuration.config, eviction_holds, now)
+        };
         let settings = &self.configuration.settings;
         let mut session = Session::open(&mut self.cluster, &mut self.plugin_set, settings, opening);
         session.cache_trials(self.evaluator == Evaluator::Fast);
         session
+    }
+
+    /// Keeps what a session has read, for the next one.
+    pub fn keep(&mut self, ended: EndedSession) {
+        let (_decisions, _holds, caches, active_jobs) = ended;
+        // The plugins of a copy are not closed.
+        (self.caches, self.active_jobs) = (caches, active_jobs.for_new_plugins());
     }
 }

@@ -46,6 +46,8 @@ struct JobRow {
 pub struct ActiveJobs {
     /// True if kept across sessions. Otherwise all jobs are checked anew, and none is idle.
     is_kept: bool,
+    /// True if the plugins of the next session know nothing of the last one.
+    has_new_plugins: bool,
     changed_jobs: ChangeReader<JobId>,
     rows: Vec<Option<JobRow>>,
     /// Active jobs by key.
@@ -68,6 +70,13 @@ impl ActiveJobs {
     /// Creates an instance that is kept across sessions and finds idle jobs.
     pub fn kept() -> Self {
         Self { is_kept: true, ..Self::default() }
+    }
+
+    /// Tells the plugins of the next session that all jobs may have changed, because they know nothing of the last
+    /// one.
+    #[must_use]
+    pub fn for_new_plugins(self) -> Self {
+        Self { has_new_plugins: true, ..self }
     }
 
     /// Returns the number of rows, with empty ones. A row is used again once its job is gone.
@@ -155,7 +164,7 @@ impl ActiveJobs {
             Some(mut changed) => {
                 changed.sort_unstable();
                 self.check_changed(&check, &changed);
-                self.changed = Some(changed);
+                self.changed = (!std::mem::take(&mut self.has_new_plugins)).then_some(changed);
             }
             None => {
                 self.changed = None;

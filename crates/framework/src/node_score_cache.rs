@@ -31,7 +31,7 @@ use crate::victim_node_index::VictimNodeIndex;
 use budget::CacheBudget;
 use class_scores::{ClassScores, EvaluationContext, Staleness};
 use column_cache::{ColumnCache, UsedColumn};
-use node_rows::NodeRows;
+pub(crate) use node_rows::NodeRows;
 
 pub use column_cache::{ClassField, NodeColumnRule};
 pub use columns::{DimColumns, NodeColumns};
@@ -119,6 +119,16 @@ impl SessionState<'_> {
 }
 
 impl NodeScoreCache {
+    /// Returns an empty cache with these rows of the nodes.
+    pub(crate) fn with_rows(rows: NodeRows) -> Self {
+        Self { rows, ..Self::default() }
+    }
+
+    /// Returns the rows of the nodes.
+    pub(crate) fn into_rows(self) -> NodeRows {
+        self.rows
+    }
+
     /// Returns the bytes of the parts.
     pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
         [

@@ -5,7 +5,8 @@
 //!
 //! With [`Session::cache_trials`] each trial has filter results and scores of its own, so that equal
 //! members of a gang are compared with the nodes once. A trial that lifts filters has none: those of
-//! the lens are found by the plain evaluator alone.
+//! the lens are found by the plain evaluator alone. The rows of the nodes are read once for all trials:
+//! the change log names what one of them has placed and taken away again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub struct LiftedRows {
     queue: Option<(QueueId, QueueState)>,
     nodes: Vec<(NodeId, SavedAmounts)>,
     score_cache: Option<NodeScoreCache>,
+    /// True if the trial reads the nodes as they are. False if rooms are lifted, which the change log does not show.
+    has_true_nodes: bool,
 }
 
 /// The amounts of a node.
@@ -105,7 +108,11 @@ impl Session<'_> {
         self.state.journal.touch();
         let lifts_filters = self.state.plugins.lens.as_ref().is_some_and(Lens::lifts_filters);
         let is_cached = self.state.is_trial_cached && !lifts_filters;
-        let score_cache = is_cached.then(NodeScoreCache::default);
+        rows.has_true_nodes = rooms.is_empty();
+        let score_cache = is_cached.then(|| match rows.has_true_nodes {
+            true => NodeScoreCache::with_rows(std::mem::take(&mut self.caches.trial_rows)),
+            false => NodeScoreCache::default(),
+        });
         rows.score_cache = std::mem::replace(&mut self.caches.score_cache, score_cache);
         rows
     }
@@ -129,7 +136,10 @@ impl Session<'_> {
         }
         self.state.plugins.lens = None;
         self.state.journal.touch();
-        self.caches.score_cache = rows.score_cache;
+        let of_trial = std::mem::replace(&mut self.caches.score_cache, rows.score_cache);
+        if let Some(score_cache) = of_trial.filter(|_| rows.has_true_nodes) {
+            self.caches.trial_rows = score_cache.into_rows();
+        }
     }
 
     fn lift_job(

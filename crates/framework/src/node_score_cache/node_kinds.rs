@@ -17,7 +17,7 @@ use super::columns::{NodeColumns, Shard};
 const NO_KIND: u32 = u32::MAX;
 
 /// The kinds, with the kind of each node.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct NodeKinds {
     /// One row of amounts per kind. The row of an unused kind is stale.
     pub(super) columns: NodeColumns,

@@ -15,8 +15,8 @@ use super::node_kinds::NodeKinds;
 use crate::session::SessionState;
 
 /// The rows of all nodes of the session.
-#[derive(Debug, Default)]
-pub(super) struct NodeRows {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeRows {
     pub(super) kinds: NodeKinds,
     /// Buffer of one row for the node that is being read. Amounts of all nodes in columns would
     /// spread one node over many places in memory.

@@ -4,7 +4,7 @@ use vc_model::Cluster;
 
 use crate::enqueue_refusals::EnqueueRefusals;
 use crate::failed_preemption_cache::FailedPreemptionCache;
-use crate::node_score_cache::{Evaluator, NodeScoreCache};
+use crate::node_score_cache::{Evaluator, NodeRows, NodeScoreCache};
 use crate::unschedulable_cache::UnschedulableCache;
 
 /// Cached answers about a [`SessionState`], which they borrow when they are asked. Between sessions
@@ -19,6 +19,8 @@ pub struct Caches {
     pub(crate) refusals: EnqueueRefusals,
     /// Victim searches that failed in earlier cycles.
     pub(crate) failed_preemptions: FailedPreemptionCache,
+    /// Rows of the nodes for the next trial. Empty if no trial has read them.
+    pub(crate) trial_rows: NodeRows,
     /// Counters of this session, for tests.
     pub stats: CacheStats,
 }
@@ -28,6 +30,11 @@ impl Caches {
     pub fn new(evaluator: Evaluator) -> Self {
         let is_fast = evaluator == Evaluator::Fast;
         Self { score_cache: is_fast.then(NodeScoreCache::default), ..Self::default() }
+    }
+
+    /// Returns caches for trials on a copy of the cluster.
+    pub fn copy_for_trials(&self) -> Self {
+        Self { trial_rows: self.trial_rows.clone(), ..Self::default() }
     }
 
     /// True if the fast evaluator is selected.
