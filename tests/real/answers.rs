@@ -55,7 +55,7 @@ impl Reader {
         Ok(serde_json::from_str(&answered).unwrap())
     }
 
-    /// Why there is no answer. Whoever has asked too often just now asks again.
+    /// Why there is no answer. A reader that has asked too often just now asks again.
     async fn refusal(&self, path: &str) -> String {
         let is_final = |refusal: &String| !refusal.starts_with("too many questions");
         until("a refusal", async || Some(self.get(path).await.unwrap_err()).filter(is_final)).await

@@ -22,10 +22,10 @@ const CYCLES: u64 = 3_600;
 const ARRIVING: u64 = 28;
 const RUNNING_CYCLES: u64 = 600;
 
-/// Number of a cycle in which nothing is remembered any more of what the first one wrote.
+/// Second of a cycle in which nothing is remembered any more of what the first one wrote.
 const SETTLED: u64 = 200;
 
-/// A cluster of 10,000 nodes with 200,000 pods.
+/// A cluster of 10,000 nodes with 200,000 pods, some minutes after the start.
 fn large() -> anyhow::Result<Engine> {
     let mut engine = engine(vc_conf::CHART)?;
     let mut case = case(10_000, 4);

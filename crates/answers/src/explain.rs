@@ -134,12 +134,11 @@ pub enum Depth {
 /// Explains why a job or pod waits.
 pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
     let AnswerState { fork, recorded, known } = state;
-    let mut session = fork.session();
-    let record = recorded.in_session(&session, &mut known.lines);
-    let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
-    let (mut explanation, question) = explain_in(&mut asked, &record, subject, Scope::Alone(depth));
-    let ended = session.finish();
-    fork.keep(ended);
+    let (mut explanation, question) = fork.with_session(|session| {
+        let record = recorded.in_session(session, &mut known.lines);
+        let mut asked = AskedSession { session, known: &mut known.trials };
+        explain_in(&mut asked, &record, subject, Scope::Alone(depth))
+    });
     if let Some(question) = question {
         fork.share();
         let of_job = std::mem::take(&mut explanation.unblock);
@@ -152,52 +151,46 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
 /// no effect. Returns true if the job gets its places.
 pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
     let AnswerState { fork, recorded, known } = state;
-    let mut session = fork.session();
-    let record = recorded.in_session(&session, &mut known.lines);
-    let held = held_before(&session, &record, job);
-    let mut trials = JobTrials::new(&mut session, job, held);
-    trials.limit(u64::MAX);
-    let present = find_present(&mut trials).map(|present| present.atoms).unwrap_or_default();
-    let is_named = |atom: &&Atom| atoms.contains(&atom.text(&trials.session().dims));
-    let lifted: AtomSet = present.iter().filter(is_named).cloned().collect();
-    let succeeds = trials.run(&lifted).succeeds();
-    let ended = session.finish();
-    fork.keep(ended);
-    succeeds
+    fork.with_session(|session| {
+        let record = recorded.in_session(session, &mut known.lines);
+        let held = held_before(session, &record, job);
+        let mut trials = JobTrials::new(session, job, held);
+        trials.limit(u64::MAX);
+        let present = find_present(&mut trials).map(|present| present.atoms).unwrap_or_default();
+        let is_named = |atom: &&Atom| atoms.contains(&atom.text(&trials.session().dims));
+        let lifted: AtomSet = present.iter().filter(is_named).cloned().collect();
+        trials.run(&lifted).succeeds()
+    })
 }
 
 /// Explains every job and pod of ours that waits, by namespace and name. Jobs ahead are not tried.
 pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
     let AnswerState { fork, recorded, known } = state;
-    let mut session = fork.session();
-    let record = recorded.in_session(&session, &mut known.lines);
-    let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
-    let jobs: Vec<JobId> = jobs.into_iter().filter(|&job| waits(&session, job)).collect();
-    let mut pods: Vec<TaskId> = session.view().cluster.ungrouped().collect();
-    pods.sort_by_key(|&task| &session.tasks[task].key);
-    let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
-    let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
-    let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
-    let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
-    let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
-    let explanations = subjects.into_iter().map(explain).collect();
-    let ended = session.finish();
-    fork.keep(ended);
-    explanations
+    fork.with_session(|session| {
+        let record = recorded.in_session(session, &mut known.lines);
+        let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
+        let jobs: Vec<JobId> = jobs.into_iter().filter(|&job| waits(session, job)).collect();
+        let mut pods: Vec<TaskId> = session.view().cluster.ungrouped().collect();
+        pods.sort_by_key(|&task| &session.tasks[task].key);
+        let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
+        let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
+        let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
+        let mut asked = AskedSession { session, known: &mut known.trials };
+        let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
+        subjects.into_iter().map(explain).collect()
+    })
 }
 
 /// Explains these jobs as [`explain_waiting`] does.
 pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
     let AnswerState { fork, recorded, known } = state;
-    let mut session = fork.session();
-    let record = recorded.in_session(&session, &mut known.lines);
     let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
-    let mut asked = AskedSession { session: &mut session, known: &mut known.trials };
-    let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
-    let explanations = subjects.map(explain).collect();
-    let ended = session.finish();
-    fork.keep(ended);
-    explanations
+    fork.with_session(|session| {
+        let record = recorded.in_session(session, &mut known.lines);
+        let mut asked = AskedSession { session, known: &mut known.trials };
+        let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
+        subjects.map(explain).collect()
+    })
 }
 
 /// Explains that another scheduler decides about a pod.

@@ -335,10 +335,8 @@ fn raise_quota(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
 
 /// True if the job gets its places in the changed copy.
 pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
-    let mut session = copy.session();
-    let mut trials = JobTrials::new(&mut session, question.job, question.held.clone());
-    let is_placed = trials.run(&AtomSet::new()).succeeds();
-    let ended = session.finish();
-    copy.keep(ended);
-    is_placed
+    copy.with_session(|session| {
+        let mut trials = JobTrials::new(session, question.job, question.held.clone());
+        trials.run(&AtomSet::new()).succeeds()
+    })
 }

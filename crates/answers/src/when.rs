@@ -349,12 +349,10 @@ fn keep_needed(state: &AnswerState, job: JobId, groups: &mut Vec<(ObjectKey, Awa
         group.tasks.iter().for_each(|&task| fork.cluster_mut().end_pod(task));
     }
     let is_placed = |fork: &mut vc_engine::Fork| {
-        let mut session = fork.session();
-        let mut trials = JobTrials::new(&mut session, job, HeldByOrder::default());
-        let is_placed = trials.run(&AtomSet::from([Atom::Order])).succeeds();
-        let ended = session.finish();
-        fork.keep(ended);
-        is_placed
+        fork.with_session(|session| {
+            let mut trials = JobTrials::new(session, job, HeldByOrder::default());
+            trials.run(&AtomSet::from([Atom::Order])).succeeds()
+        })
     };
     if !is_placed(&mut fork) {
         return;

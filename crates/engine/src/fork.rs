@@ -3,8 +3,7 @@
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    ActiveJobs, Caches, EndedSession, Evaluator, EvictionHolds, Opening, PluginEntry, PluginSet,
-    Session,
+    ActiveJobs, Caches, Evaluator, EvictionHolds, Opening, PluginEntry, PluginSet, Session,
 };
 use vc_model::{Cluster, ClusterEvent};
 
@@ -79,7 +78,7 @@ impl Fork {
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
         Self {
             caches: self.caches.copy_for_trials(),
-            active_jobs: self.active_jobs.clone().for_new_plugins(),
+            active_jobs: self.active_jobs.clone().reporting_all_changed(),
             ..Self::new(configuration, state, (self.evaluator, self.n_cycles, self.now_micros))
         }
     }
@@ -89,7 +88,8 @@ impl Fork {
         &self.cluster
     }
 
-    /// Returns the cluster, to be changed before the first session.
+    /// Returns the cluster, to be changed between two sessions. Changes of nodes and jobs must be logged, since
+    /// sessions keep what they have read of them.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
@@ -116,7 +116,7 @@ impl Fork {
 
     /// Opens a session on the copy; the service of the plugin extender is not asked. Its plugins see the
     /// state as at the start of the next cycle, at the time of the last one. Trials are cached if the engine
-    /// has the fast evaluator. [`Fork::keep`] may follow when it has ended.
+    /// has the fast evaluator.
     pub fn session(&mut self) -> Session<'_> {
         let mut eviction_holds = self.eviction_holds.clone();
         eviction_holds.expire(&self.cluster);
@@ -132,10 +132,13 @@ impl Fork {
         session
     }
 
-    /// Keeps what a session has read, for the next one.
-    pub fn keep(&mut self, ended: EndedSession) {
-        let (_decisions, _holds, caches, active_jobs) = ended;
-        // The plugins of a copy are not closed.
-        (self.caches, self.active_jobs) = (caches, active_jobs.for_new_plugins());
+    /// Asks a question in a session as [`Fork::session`] opens it, and keeps what it has read for the next one.
+    pub fn with_session<T>(&mut self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
+        let mut session = self.session();
+        let answer = question(&mut session);
+        let (_decisions, _holds, caches, active_jobs) = session.finish();
+        // The plugins were not closed: they are to read all jobs again.
+        (self.caches, self.active_jobs) = (caches, active_jobs.reporting_all_changed());
+        answer
     }
 }

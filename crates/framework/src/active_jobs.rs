@@ -46,8 +46,8 @@ struct JobRow {
 pub struct ActiveJobs {
     /// True if kept across sessions. Otherwise all jobs are checked anew, and none is idle.
     is_kept: bool,
-    /// True if the plugins of the next session know nothing of the last one.
-    has_new_plugins: bool,
+    /// True if the next session tells its plugins that all jobs may have changed.
+    reports_all_changed: bool,
     changed_jobs: ChangeReader<JobId>,
     rows: Vec<Option<JobRow>>,
     /// Active jobs by key.
@@ -72,11 +72,11 @@ impl ActiveJobs {
         Self { is_kept: true, ..Self::default() }
     }
 
-    /// Tells the plugins of the next session that all jobs may have changed, because they know nothing of the last
-    /// one.
+    /// Returns the same for plugins that keep nothing of the last session: the next one tells them that all jobs may
+    /// have changed.
     #[must_use]
-    pub fn for_new_plugins(self) -> Self {
-        Self { has_new_plugins: true, ..self }
+    pub fn reporting_all_changed(self) -> Self {
+        Self { reports_all_changed: true, ..self }
     }
 
     /// Returns the number of rows, with empty ones. A row is used again once its job is gone.
@@ -160,11 +160,12 @@ impl ActiveJobs {
         self.gone.clear();
         self.moved_queues.clear();
         let changed = self.changed_jobs.read(cluster.job_changes());
+        let reports_all = std::mem::take(&mut self.reports_all_changed);
         match changed.filter(|_| self.is_kept).map(Iterator::collect::<Vec<JobId>>) {
             Some(mut changed) => {
                 changed.sort_unstable();
                 self.check_changed(&check, &changed);
-                self.changed = (!std::mem::take(&mut self.has_new_plugins)).then_some(changed);
+                self.changed = (!reports_all).then_some(changed);
             }
             None => {
                 self.changed = None;

@@ -130,9 +130,6 @@ impl Deref for SessionState<'_> {
     }
 }
 
-/// What is left of a session: its decisions, the eviction holds, the caches and the active jobs.
-pub type EndedSession = (Outbox, EvictionHolds, Caches, ActiveJobs);
-
 /// Input of the engine to a new session.
 pub struct Opening {
     /// Microseconds since 1970.
@@ -446,7 +443,7 @@ impl<'c> Session<'c> {
 
     /// Undoes everything uncommitted. Returns the decisions, the remaining eviction holds, the
     /// caches and the active jobs.
-    pub fn finish(self) -> EndedSession {
+    pub fn finish(self) -> (Outbox, EvictionHolds, Caches, ActiveJobs) {
         let Self { mut state, mut caches, outcome } = self;
         for op in std::mem::take(&mut state.held).into_iter().rev() {
             state.undo(op);

@@ -5,8 +5,12 @@
 //!
 //! With [`Session::cache_trials`] each trial has filter results and scores of its own, so that equal
 //! members of a gang are compared with the nodes once. A trial that lifts filters has none: those of
-//! the lens are found by the plain evaluator alone. The rows of the nodes are read once for all trials:
-//! the change log names what one of them has placed and taken away again.
+//! the lens are found by the plain evaluator alone.
+//!
+//! The rows of the nodes are read once for all trials. Exact because:
+//! - the change log names each node on which a trial has placed something, or whose room it has lifted, and
+//!   again when that is undone;
+//! - `ans_21_both_evaluators_suppose_the_same` compares with the plain evaluator, which keeps no rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,8 +49,6 @@ pub struct LiftedRows {
     queue: Option<(QueueId, QueueState)>,
     nodes: Vec<(NodeId, SavedAmounts)>,
     score_cache: Option<NodeScoreCache>,
-    /// True if the trial reads the nodes as they are. False if rooms are lifted, which the change log does not show.
-    has_true_nodes: bool,
 }
 
 /// The amounts of a node.
@@ -108,11 +110,8 @@ impl Session<'_> {
         self.state.journal.touch();
         let lifts_filters = self.state.plugins.lens.as_ref().is_some_and(Lens::lifts_filters);
         let is_cached = self.state.is_trial_cached && !lifts_filters;
-        rows.has_true_nodes = rooms.is_empty();
-        let score_cache = is_cached.then(|| match rows.has_true_nodes {
-            true => NodeScoreCache::with_rows(std::mem::take(&mut self.caches.trial_rows)),
-            false => NodeScoreCache::default(),
-        });
+        let trial_rows = &mut self.caches.trial_rows;
+        let score_cache = is_cached.then(|| NodeScoreCache::with_rows(std::mem::take(trial_rows)));
         rows.score_cache = std::mem::replace(&mut self.caches.score_cache, score_cache);
         rows
     }
@@ -125,6 +124,7 @@ impl Session<'_> {
             let row = &mut cluster.nodes[node];
             (row.used, row.releasing, row.pipelined, row.idle) = (used, releasing, pipelined, idle);
             row.view.n_pods = n_pods;
+            cluster.touch_node(node);
         }
         rows.classes.into_iter().for_each(|(task, own)| cluster.restore_class(task, own));
         rows.gates.into_iter().for_each(|(task, gates)| cluster.tasks[task].gates = gates);
@@ -137,7 +137,7 @@ impl Session<'_> {
         self.state.plugins.lens = None;
         self.state.journal.touch();
         let of_trial = std::mem::replace(&mut self.caches.score_cache, rows.score_cache);
-        if let Some(score_cache) = of_trial.filter(|_| rows.has_true_nodes) {
+        if let Some(score_cache) = of_trial {
             self.caches.trial_rows = score_cache.into_rows();
         }
     }
@@ -236,6 +236,7 @@ impl Session<'_> {
                 row.releasing.remove(dim);
                 row.pipelined.remove(dim);
             }
+            cluster.touch_node(node);
         }
     }
 }

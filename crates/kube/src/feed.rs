@@ -38,17 +38,10 @@ pub(crate) async fn feed<S: Slim>(
     let client = source.client();
     let (mut rows, mut pauses) = (KnownObjects::new(observer, failures), RestartBackoff::default());
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
+    let mut progress = ListProgress::default();
     loop {
         let outcome = source.next(&mut changes).await;
-        // A list that begins again and again is no progress.
-        let is_progress = |change: &ObjectChange| match change {
-            ObjectChange::Listed => true,
-            ObjectChange::Begun { .. } => false,
-            ObjectChange::Applied(_) | ObjectChange::Deleted(_) => {
-                !source.is_listing() || source.has_further_page()
-            }
-        };
-        if changes.iter().any(is_progress) {
+        if progress.is_made(&changes, &source) {
             pauses.reset();
         }
         pod_group_cache.iter().for_each(|pod_group_cache| {
@@ -75,6 +68,29 @@ pub(crate) async fn feed<S: Slim>(
         if let Some(pause) = pause {
             tokio::time::sleep(pause).await;
         }
+    }
+}
+
+/// How far the lists since the last complete one have come.
+#[derive(Debug, Default)]
+struct ListProgress {
+    most_pages: usize,
+}
+
+impl ListProgress {
+    /// True if something new has come: what a watch shows, the end of a list, or a page behind the first one that no
+    /// list has reached since the last complete one. A list that begins again and again is no progress.
+    fn is_made<S: Slim>(&mut self, changes: &[ObjectChange], source: &ObjectSource<S>) -> bool {
+        let n_pages = source.n_pages();
+        let comes_further = self.most_pages.max(1) < n_pages;
+        self.most_pages = self.most_pages.max(n_pages);
+        let is_listed = changes.iter().any(|change| matches!(change, ObjectChange::Listed));
+        if is_listed {
+            self.most_pages = 0;
+        }
+        let is_object =
+            |change| matches!(change, &ObjectChange::Applied(_) | &ObjectChange::Deleted(_));
+        is_listed || comes_further || (!source.is_listing() && changes.iter().any(is_object))
     }
 }
 

@@ -193,11 +193,11 @@ impl<S: Slim> ObjectSource<S> {
         }
     }
 
-    /// True if what came last is a page of a list behind its first one, and the list goes on.
-    pub(crate) fn has_further_page(&self) -> bool {
+    /// Number of pages that have come of the list that goes on. 0 if none goes on.
+    pub(crate) fn n_pages(&self) -> usize {
         match &self.state {
-            WatchState::Page(position) => 1 < position.n_pages && position.n_failures == 0,
-            _ => false,
+            WatchState::Page(position) => position.n_pages,
+            _ => 0,
         }
     }
 

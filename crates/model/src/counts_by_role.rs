@@ -16,24 +16,24 @@ pub struct CountsByRole(Vec<(Arc<str>, Counts)>);
 impl CountsByRole {
     /// Returns the counts of a role. Returns `None` if it has none.
     pub fn get(&self, role: &str) -> Option<&Counts> {
-        let place = self.place(role).ok()?;
-        Some(&self.0[place].1)
+        let position = self.position(role).ok()?;
+        Some(&self.0[position].1)
     }
 
     /// Returns the counts of a role for writing. They are created if the role has none.
     pub fn entry(&mut self, role: &Arc<str>) -> &mut Counts {
-        let place = self.place(role).unwrap_or_else(|place| {
+        let position = self.position(role).unwrap_or_else(|position| {
             self.0.reserve_exact(1);
-            self.0.insert(place, (role.clone(), Counts::default()));
-            place
+            self.0.insert(position, (role.clone(), Counts::default()));
+            position
         });
-        &mut self.0[place].1
+        &mut self.0[position].1
     }
 
     /// Removes the counts of a role.
     pub fn remove(&mut self, role: &str) {
-        if let Ok(place) = self.place(role) {
-            self.0.remove(place);
+        if let Ok(position) = self.position(role) {
+            self.0.remove(position);
         }
     }
 
@@ -42,8 +42,8 @@ impl CountsByRole {
         self.0.iter().map(|(role, counts)| (role, counts))
     }
 
-    /// Returns the place of a role in the list, or that at which it would be inserted.
-    fn place(&self, role: &str) -> Result<usize, usize> {
+    /// Returns the position of a role in the list, or that at which it would be inserted.
+    fn position(&self, role: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(name, _)| (**name).cmp(role))
     }
 }

@@ -101,6 +101,10 @@ fn ans_25_a_hard_topology() {
     let tiers = "gang predicates network-topology-aware";
     let it = Asked::new(&conf("allocate", tiers), text);
     assert_eq!(it.sets("j"), ["topology", "room/nvidia.com/gpu"]);
+    // With minResources the plugin compares them with the sums of whole HyperNodes.
+    let with_minimum = text.replace("topology=hard:1", "topology=hard:1 minres.gpu=16");
+    let it = Asked::new(&conf("allocate", tiers), &with_minimum);
+    assert_eq!(it.sets("j"), ["topology", "room/nvidia.com/gpu"]);
 }
 
 #[test]

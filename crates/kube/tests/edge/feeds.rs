@@ -248,6 +248,23 @@ async fn a_page_behind_the_first_one_is_progress() {
     assert_eq!(asked, [0, 0, 250, 750, 750, 1750, 3750, 3750, 4000, 4500, 4500, 4750, 5250]);
 }
 
+/// The pages before it come again and again, which is no progress.
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_third_page_never_comes_is_asked_for_less_and_less() {
+    let pages = |seen: &Seen| match seen.query.rsplit_once("continue=") {
+        _ if seen.is_streaming_list() => refusal(422, "Invalid", "sendInitialEvents"),
+        None => page("a", "2"),
+        Some((_, "2")) => page("b", "3"),
+        Some(_) => refusal(503, "ServiceUnavailable", "busy"),
+    };
+    let asked = asked_at(18, pages).await;
+    // The third page, five times; then the first, the second, and the third once more.
+    assert_eq!(asked[..8], [0, 0, 0, 0, 250, 750, 1750, 3750]);
+    assert_eq!(asked[8..11], [7750; 3]);
+    assert_eq!(asked[11..15], [15_750, 25_750, 35_750, 45_750]);
+    assert_eq!(asked[15..], [55_750; 3]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn watches_that_somebody_ends_at_once_are_not_begun_without_a_pause() {
     let lists = |seen: &Seen| match seen.before {

@@ -64,6 +64,11 @@ impl Cluster {
         &self.job_changes
     }
 
+    /// Records that a node changed.
+    pub fn touch_node(&mut self, node: NodeId) {
+        self.node_changes.push(node);
+    }
+
     /// Records that a job changed.
     pub fn touch_job(&mut self, job: JobId) {
         self.job_changes.push(job);

@@ -81,7 +81,7 @@ async fn pass(crash: &PlannedCrash, sent: &SentWrite, point: CrashPoint) {
 }
 
 /// True for a question about a restore: a list of one object, which may be the one that was seen last.
-fn asks_for_newest(query: &str) -> bool {
+fn asks_about_restore(query: &str) -> bool {
     query.split('&').any(|part| part == "limit=1")
 }
 
@@ -183,7 +183,7 @@ impl Network {
         self.state().witness.take_late_binds()
     }
 
-    /// True if who leads does not know of all pods, because its list of them has not come to its end.
+    /// True if who leads has not read its list of pods to its end, and may still be about it.
     pub(super) fn leader_lists_pods(&self) -> bool {
         self.state().witness.leader_lists_pods()
     }
@@ -243,7 +243,7 @@ impl Network {
         parts.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(MANAGER));
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
-        let lists = kind.lists() && !asks_for_newest(query);
+        let lists = kind.lists() && !asks_about_restore(query);
         let faults = {
             let mut state = self.state();
             let NetworkState { rng, faults, slow_until, .. } = &mut *state;
@@ -370,7 +370,7 @@ impl Network {
     fn passing(&self, process: &Arc<str>, uri: &Uri, faults: &RequestFaults) -> Passing {
         let (network, process, path) = (self.clone(), process.clone(), uri.path().to_owned());
         let mut cuts = self.0.cuts.subscribe();
-        let is_of_one = uri.query().is_some_and(asks_for_newest);
+        let is_of_one = uri.query().is_some_and(asks_about_restore);
         let mut end = answer::EndOfList::default();
         Passing {
             cut_after: faults.cut_after,

@@ -139,8 +139,8 @@ fn pause_factor(minutes: u64, at_millis: u64) -> u64 {
     if is_calm { CALM_FACTOR } else { 1 }
 }
 
-/// Returns the deletion of each job and lone pod of these steps, with its time in milliseconds. A job may still wait then, run, or
-/// be gone.
+/// Returns the deletion of each job and lone pod of these steps, with its time in milliseconds. What is deleted
+/// may still wait then, run, or be gone.
 fn deletions_of_jobs(seed: u64, steps: &[(u64, OutsideEvent)]) -> Vec<(u64, OutsideEvent)> {
     let mut rng = Rng::new(seed.rotate_left(32));
     let mut deletion = |(at, event): &(u64, OutsideEvent)| {
@@ -267,7 +267,7 @@ mod tests {
         let at = |wanted: &dyn Fn(&OutsideEvent) -> bool| {
             script.steps.iter().find(|step| wanted(&step.event)).map(|step| step.at)
         };
-        let mut n_jobs = 0;
+        let (mut n_jobs, mut n_lone_pods) = (0, 0);
         for step in &script.steps {
             let (OutsideEvent::Job(job) | OutsideEvent::LonePod { pod: job, .. }) = &step.event
             else {
@@ -276,8 +276,9 @@ mod tests {
             let is_deletion = |event: &OutsideEvent| matches!(event, OutsideEvent::DeleteJobNamed { name } if *name == job.name);
             assert!(step.at + Duration::from_secs(30) <= at(&is_deletion).unwrap(), "{job}");
             n_jobs += 1;
+            n_lone_pods += usize::from(matches!(step.event, OutsideEvent::LonePod { .. }));
         }
-        assert!(50 < n_jobs, "{n_jobs} jobs");
+        assert!(50 < n_lone_pods && 50 < n_jobs - n_lone_pods, "{n_lone_pods} of {n_jobs}");
     }
 
     #[test]

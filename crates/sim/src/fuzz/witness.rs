@@ -21,6 +21,8 @@ const LEASE: Duration = Duration::from_secs(15);
 const UNSURE: Duration = Duration::from_secs(45);
 /// Path of the list of pods.
 const POD_LIST: &str = "/api/v1/pods";
+/// How long a list of pods may take, with requests that fail.
+const LONGEST_LIST: Duration = Duration::from_secs(300);
 /// Lists without which nothing may be decided.
 const NEEDED: [&str; 5] = [
     "/api/v1/nodes",
@@ -81,8 +83,8 @@ struct KnownToLife {
     written: BTreeMap<String, String>,
     /// Collections that it has not listed since the server began anew.
     unlisted: BTreeSet<&'static str>,
-    /// True if it lists the pods, and does not know of all of them that they are there.
-    lists_pods: bool,
+    /// Since when it lists the pods. `None`: it has read the last list to its end.
+    lists_pods_since: Option<Instant>,
     /// End of the time in which the process may decide by a list that is older than its writes.
     unsure_until: Option<Instant>,
 }
@@ -213,19 +215,22 @@ impl Witness {
     /// A process asks for the collection of this path, or for a further page of it.
     pub(super) fn lists(&mut self, process: &Arc<str>, path: &str) {
         if path == POD_LIST {
-            self.lives.entry(process.clone()).or_default().lists_pods = true;
+            let life = self.lives.entry(process.clone()).or_default();
+            life.lists_pods_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// True if who leads does not know of all pods, because its list of them has not come to its end.
+    /// True if who leads has not read its list of pods to its end, and may still be about it.
     pub(super) fn leader_lists_pods(&self) -> bool {
-        self.lives.get(self.holder.0.as_str()).is_some_and(|life| life.lists_pods)
+        let life = self.lives.get(self.holder.0.as_str());
+        let since = life.and_then(|life| life.lists_pods_since);
+        since.is_some_and(|since| since.elapsed() < LONGEST_LIST)
     }
 
     /// A process has read the collection of this path to its end.
     pub(super) fn listed(&mut self, process: &Arc<str>, path: &str) {
         let life = self.lives.entry(process.clone()).or_default();
-        life.lists_pods &= path != POD_LIST;
+        life.lists_pods_since = life.lists_pods_since.filter(|_| path != POD_LIST);
         life.listed.insert(path.to_owned());
         if life.unlisted.remove(path) {
             life.unsure_until = Some(Instant::now() + UNSURE);

@@ -71,7 +71,7 @@ impl World {
                 self.pick(&POD_GROUPS, *nth).map_or(Ok(()), |group| self.delete_job(&group))
             }
             OutsideEvent::DeleteJobNamed { name } => {
-                // A pod without a PodGroup is alone.
+                // A lone pod gets its PodGroup from the controllers, under another name.
                 let (group, pod) = (
                     self.store.get(&POD_GROUPS, NAMESPACE, name),
                     self.store.get(&PODS, NAMESPACE, &format!("{name}-0")),
