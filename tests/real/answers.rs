@@ -55,7 +55,7 @@ impl Reader {
         Ok(serde_json::from_str(&answered).unwrap())
     }
 
-    /// Why there is no answer. A reader that has asked too often just now asks again.
+    /// Returns the refusal of a question. After too many questions it is asked again.
     async fn refusal(&self, path: &str) -> String {
         let is_final = |refusal: &String| !refusal.starts_with("too many questions");
         until("a refusal", async || Some(self.get(path).await.unwrap_err()).filter(is_final)).await

@@ -231,7 +231,7 @@ pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<EncodedCheckpoint, S
     buffered.flush().map_err(|error| error.to_string())?;
     drop(buffered);
     let mut bytes = encoder.finish().map_err(|error| error.to_string())?;
-    // In place: a copy would take as much memory again.
+    // The bytes shrink in place. A copy of them would take as much memory again.
     bytes.shrink_to_fit();
     Ok(EncodedCheckpoint(bytes.into()))
 }

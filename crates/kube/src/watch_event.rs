@@ -11,9 +11,9 @@ use crate::lines::{LineBuffer, LineChunk};
 use crate::slim::{DecodedObject, Slim};
 use crate::source::SourceError;
 
-/// Chunks that are decoded at once at most.
+/// Number of chunks that are decoded at once, at most.
 const AT_ONCE: usize = 4;
-/// Bytes of a chunk that is worth a task of its own.
+/// Number of bytes from which a chunk is decoded in a task of its own.
 const BULK: usize = 16 * 1024;
 /// In the bookmark that ends a streaming list.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
@@ -57,7 +57,8 @@ fn event(label: &str, object: DecodedObject) -> WatchEvent {
     if label == "DELETED" { WatchEvent::Deleted(object) } else { WatchEvent::Applied(object) }
 }
 
-/// Label and object of a line as API servers write it; `None`: it is written otherwise.
+/// Returns the label and the object of a line in the form in which API servers write it. Returns `None` for another
+/// form.
 fn parts(line: &str) -> Option<(&str, &str)> {
     let (label, rest) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
     Some((label, rest.strip_prefix(r#","object":"#)?.strip_suffix('}')?))

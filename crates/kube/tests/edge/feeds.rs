@@ -235,7 +235,7 @@ async fn a_list_begins_anew_when_one_of_its_pages_has_failed_five_times() {
     assert_eq!(asked, [&failed[..], &["first", "second", "watch"]].concat());
 }
 
-/// Otherwise a long list would take the longest pause at each page that fails.
+/// A page of a long list that fails is asked for again after a short pause, because the pages before it have come.
 #[tokio::test(start_paused = true)]
 async fn a_page_behind_the_first_one_is_progress() {
     let pages = |seen: &Seen| match seen.before {
@@ -248,7 +248,7 @@ async fn a_page_behind_the_first_one_is_progress() {
     assert_eq!(asked, [0, 0, 250, 750, 750, 1750, 3750, 3750, 4000, 4500, 4500, 4750, 5250]);
 }
 
-/// The pages before it come again and again, which is no progress.
+/// The first two pages are listed again and again, which is no progress: the pauses become longer.
 #[tokio::test(start_paused = true)]
 async fn a_list_whose_third_page_never_comes_is_asked_for_less_and_less() {
     let pages = |seen: &Seen| match seen.query.rsplit_once("continue=") {

@@ -19,7 +19,7 @@ mod polling;
 mod rights;
 mod served;
 #[path = "../page/support.rs"]
-#[allow(dead_code)] // other tests need the rest
+#[allow(dead_code)] // The other test program of this crate needs the rest of the file.
 mod support;
 mod tab;
 mod views;

@@ -183,7 +183,7 @@ impl Network {
         self.state().witness.take_late_binds()
     }
 
-    /// True if who leads has not read its list of pods to its end, and may still be about it.
+    /// True if the leader's list of pods has not come to its end, unless it takes very long.
     pub(super) fn leader_lists_pods(&self) -> bool {
         self.state().witness.leader_lists_pods()
     }

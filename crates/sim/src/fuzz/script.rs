@@ -260,7 +260,7 @@ mod tests {
         );
     }
 
-    /// Pods without a PodGroup, too, which come in the stories with controllers.
+    /// Lone pods are deleted, too. Seed 10 has some, because its story has controllers.
     #[test]
     fn each_job_of_a_long_story_is_deleted_after_it_came() {
         let script = script(10, 60);

@@ -21,7 +21,7 @@ const LEASE: Duration = Duration::from_secs(15);
 const UNSURE: Duration = Duration::from_secs(45);
 /// Path of the list of pods.
 const POD_LIST: &str = "/api/v1/pods";
-/// How long a list of pods may take, with requests that fail.
+/// Time after which a list of pods that has not come to its end is no excuse any more for what the leader has not seen.
 const LONGEST_LIST: Duration = Duration::from_secs(300);
 /// Lists without which nothing may be decided.
 const NEEDED: [&str; 5] = [
@@ -83,7 +83,7 @@ struct KnownToLife {
     written: BTreeMap<String, String>,
     /// Collections that it has not listed since the server began anew.
     unlisted: BTreeSet<&'static str>,
-    /// Since when it lists the pods. `None`: it has read the last list to its end.
+    /// Begin of its list of pods that has not come to its end. `None`: the last list has.
     lists_pods_since: Option<Instant>,
     /// End of the time in which the process may decide by a list that is older than its writes.
     unsure_until: Option<Instant>,
@@ -220,7 +220,7 @@ impl Witness {
         }
     }
 
-    /// True if who leads has not read its list of pods to its end, and may still be about it.
+    /// True if the leader's list of pods has not come to its end, unless it takes longer than [`LONGEST_LIST`].
     pub(super) fn leader_lists_pods(&self) -> bool {
         let life = self.lives.get(self.holder.0.as_str());
         let since = life.and_then(|life| life.lists_pods_since);
