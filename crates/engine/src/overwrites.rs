@@ -84,12 +84,20 @@ pub(crate) struct ConditionOverwrites {
 impl ConditionOverwrites {
     /// Records the conditions in effects that are sent.
     pub(crate) fn sent(&mut self, effects: &[Effect], now_micros: i64) {
+        // Pods of a gang mostly have one text, and share the condition in memory.
+        let mut last: Option<Arc<PodCondition>> = None;
         for effect in effects {
             match effect {
                 Effect::PodCondition { uid, reason, message, .. } => {
-                    let (reason, message) = (reason.clone(), message.clone());
-                    let condition = PodCondition { status: "False".into(), reason, message };
-                    let content = ConditionContent::Pod(Arc::new(condition));
+                    let is_it = |last: &Arc<PodCondition>| {
+                        Arc::ptr_eq(&last.reason, reason) && Arc::ptr_eq(&last.message, message)
+                    };
+                    let condition = last.take().filter(is_it).unwrap_or_else(|| {
+                        let (reason, message) = (reason.clone(), message.clone());
+                        Arc::new(PodCondition { status: "False".into(), reason, message })
+                    });
+                    last = Some(condition.clone());
+                    let content = ConditionContent::Pod(condition);
                     self.note(ConditionOwner::Pod(uid.clone()), content, now_micros);
                 }
                 Effect::PodGroupStatus { pod_group, status, .. } => {
@@ -132,7 +140,9 @@ impl ConditionOverwrites {
 
     fn forget(&mut self, key: &ConditionOwner) -> Option<WrittenConditions> {
         let row = self.written.remove(key)?;
-        self.ends.remove(&(row.sent_micros.saturating_add(REWRITE_MICROS), key.clone()));
+        if !self.ends.is_empty() {
+            self.ends.remove(&(row.sent_micros.saturating_add(REWRITE_MICROS), key.clone()));
+        }
         Some(row)
     }
 

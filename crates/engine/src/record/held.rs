@@ -24,9 +24,10 @@ pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
             due_micros = Some(due_micros.unwrap_or(i64::MAX).min(reported_micros));
             continue;
         }
+        let mut last = None;
         for task in tasks {
             let text = text(session, task);
-            pods::report_condition(session, task, (REASON, &text), Nomination::Keep);
+            pods::report_condition(session, task, (REASON, &text), Nomination::Keep, &mut last);
         }
     }
     memory.outside_due_micros = due_micros;

@@ -14,6 +14,7 @@ const GRACE_MICROS: i64 = 2_000_000;
 /// Writes a condition to each such pod that says why it waits.
 pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let mut due_micros = None;
+    let mut last = None;
     for task in waiting(session) {
         let row = &session.tasks[task];
         let Some(cause) = outside_cause(session, row) else { continue };
@@ -26,7 +27,13 @@ pub(super) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
             continue;
         }
         let text = outside_text(session, cause, row);
-        pods::report_condition(session, task, ("Unschedulable", &text), Nomination::Keep);
+        pods::report_condition(
+            session,
+            task,
+            ("Unschedulable", &text),
+            Nomination::Keep,
+            &mut last,
+        );
     }
     memory.outside_due_micros = due_micros;
 }

@@ -31,6 +31,7 @@ pub(super) fn record(
     }
     let whole = OnceCell::new();
     let hold = session.eviction_holds.of(session, job).cloned();
+    let mut last = None;
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
@@ -50,7 +51,8 @@ pub(super) fn record(
                     true => message.clone(),
                     false => sentences.full_text(session, job, task, message),
                 };
-                write(session, task, &reported, (message, nomination));
+                let condition = (reported.reason, &*message);
+                report_condition(session, task, condition, nomination, &mut last);
             }
         }
     }
@@ -79,42 +81,39 @@ fn stands(row: &Task, reported: &TaskMessage, volcano: &str) -> bool {
     })
 }
 
-fn write(
-    session: &mut Session<'_>,
-    task: TaskId,
-    reported: &TaskMessage,
-    (message, nomination): (String, Nomination),
-) {
-    report_condition(session, task, (reported.reason, &message), nomination);
-}
-
-/// Writes the condition of a pod and its nomination, if one of them changed.
+/// Writes the condition of a pod and its nomination, if one of them changed. `last` is the condition
+/// that was written before: pods of a gang mostly have equal ones, and share it in memory.
 pub(super) fn report_condition(
     session: &mut Session<'_>,
     task: TaskId,
     (reason, message): (&str, &str),
     nomination: Nomination,
+    last: &mut Option<Arc<PodCondition>>,
 ) {
-    let row = &session.tasks[task];
-    let same = row.condition.as_ref().is_some_and(|condition| {
+    let is_it = |condition: &Arc<PodCondition>| {
         &*condition.status == "False"
             && &*condition.reason == reason
             && &*condition.message == message
-    });
-    if same && nomination == Nomination::Keep {
+    };
+    let row = &session.tasks[task];
+    if row.condition.as_ref().is_some_and(is_it) && nomination == Nomination::Keep {
         return;
     }
-    let (reason, text): (Arc<str>, Arc<str>) = (reason.into(), message.into());
+    let new = || {
+        let (reason, message) = (reason.into(), message.into());
+        Arc::new(PodCondition { status: "False".into(), reason, message })
+    };
+    let condition = last.take().filter(is_it).unwrap_or_else(new);
+    *last = Some(condition.clone());
     session.outcome.out.effects.push(Effect::PodCondition {
         pod: row.key.clone(),
         uid: row.uid.clone(),
-        reason: reason.clone(),
-        message: text.clone(),
+        reason: condition.reason.clone(),
+        message: condition.message.clone(),
         nomination: nomination.clone(),
     });
     let row = &mut session.cluster_mut().tasks[task];
-    let condition = PodCondition { status: "False".into(), reason, message: text };
-    row.condition = Some(Arc::new(condition));
+    row.condition = Some(condition);
     match nomination {
         Nomination::Keep => {}
         Nomination::Set(node) => row.nominated_node = Some(node),
