@@ -152,16 +152,29 @@ pub(crate) fn vote(
     found: &[TaskId],
 ) -> EvictableSet {
     if found.is_empty() {
+        return voted(session, question, found, &VictimSelection::default());
+    }
+    let selection = session.plugins().select_victims(session.view(), question, found);
+    voted(session, question, found, &selection)
+}
+
+/// Returns the sums of a vote on these candidates, and what ends the answer.
+pub(crate) fn voted(
+    session: &SessionState<'_>,
+    question: Question,
+    found: &[TaskId],
+    selection: &VictimSelection,
+) -> EvictableSet {
+    if found.is_empty() {
         return EvictableSet {
             depends_on: DependsOn::Rows,
             is_shared: true,
             ..EvictableSet::default()
         };
     }
-    let selection = session.plugins().select_victims(session.view(), question, found);
-    let depends_on = session.votes_depend_on(question, found, &selection);
+    let depends_on = session.votes_depend_on(question, found, selection);
     let is_shared = depends_on == DependsOn::Rows || session.votes_are_shared(question);
-    EvictableSet { depends_on, is_shared, ..evictable_set_of(session, found, &selection) }
+    EvictableSet { depends_on, is_shared, ..evictable_set_of(session, found, selection) }
 }
 
 /// Returns why the victims of a node are not enough, with the count of each cause.

@@ -293,11 +293,23 @@ impl Inputs {
         self.is_within(VOTE_BY_JOB)
     }
 
-    /// True if votes on victims follow from the candidates, their jobs, the preemptor's request and
-    /// queue usage. Queue usage is allowed with `has_keys` only: the plugin then says what it reads
-    /// of it.
+    /// True if votes on victims follow from the candidates, their jobs, the preemptor's request, its
+    /// job and queue usage. Queue usage, and the job with it, are allowed with `has_keys` only: the
+    /// plugin then says what it reads of them.
     pub(crate) fn votes_by_queue(self, has_keys: bool) -> bool {
-        self.is_within(VOTE_BY_QUEUE) && (has_keys || !self.has_any(QUEUE_USAGE))
+        match has_keys && self.has(Inputs::OWN_QUEUE_USAGE) {
+            true => self.is_within(VOTE_BY_QUEUE.and(JOB)),
+            false => self.is_within(VOTE_BY_QUEUE) && (has_keys || !self.has_any(QUEUE_USAGE)),
+        }
+    }
+
+    /// True if votes on victims read nothing of the preemptor but its request, and what the plugin
+    /// states of its job and queue, for which it needs `has_keys`.
+    pub(crate) fn votes_by_request(self, has_keys: bool) -> bool {
+        let own = JOB.and(Inputs::JOB_REQUEST).and(Inputs::OWN_QUEUE_USAGE);
+        let is_stated = !self.has_any(own) || self.votes_by_queue(has_keys);
+        let row = Inputs::POD_ROW.and(Inputs::POD_LABELS).and(Inputs::OWN_QUEUE);
+        is_stated && !self.has_any(row.and(Inputs::IDENTITY).and(Inputs::JOB_TOPOLOGY))
     }
 
     /// True if votes on victims do not depend on the preemptor's class or identity.

@@ -10,8 +10,9 @@
 //!   them. A change of a queue object or of budget coverage drops everything;
 //! - the usage of the queues of pods on the node ([`QueueUsageStamp`]), for votes that read it. The
 //!   stamps are compared;
-//! - room in the task's queue, and what votes read of that queue. Both are read at each search, and
-//!   a difference drops the search key's results;
+//! - what votes read of the task's job and queue, which is part of the search key;
+//! - room in the task's queue. It is read at each search, and a difference drops the search key's
+//!   results;
 //! - votes that declare to read more ([`crate::Depends`]), if a candidate is named by
 //!   [`crate::CacheKeys::concerns`]. They are asked at each search, once per state if they do not
 //!   read the request;
@@ -36,7 +37,7 @@ use crate::session::{Session, SessionState};
 use crate::victim_selection::{Question, VictimSelection};
 use changed_nodes::ChangedNodes;
 use evictable_sets::EvictableSets;
-use failed_preemption::{FailedPreemption, FailureSummary};
+use failed_preemption::{FailedPreemption, FailureSummary, NodeVotes};
 use queue_usage::QueueUsageStamps;
 
 pub use evictable_sets::{DependsOn, EvictableSet};
@@ -96,9 +97,70 @@ pub trait NodeProbe {
     ) -> Option<NodeFailure>;
 }
 
-/// Key of a search: what it reads of its task, its kind, and whether allocate has tried the task.
-/// Without that attempt no node is known to be unresolvable.
-type SearchKey = (PodSignature, PreemptionKind, bool);
+/// Key of a search: what it reads of its task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SearchKey {
+    signature: PodSignature,
+    kind: PreemptionKind,
+    /// True if allocate has tried the task. Without that attempt no node is known to be
+    /// unresolvable.
+    was_tried: bool,
+    /// What votes read of the task's job and of the queues above it, by plugin. An entry is `None`
+    /// if the plugin cannot state it; then results hold in this state only.
+    own_usage: Vec<Option<QueueUsageStamp>>,
+}
+
+/// Key of votes on victims: what they read of the preemptor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum VoterKey {
+    /// The part of the signature that [`PodSignature::for_vote`] leaves.
+    Signature(PodSignature, PreemptionKind),
+    /// Reclaim where no vote reads more (`PluginSet::reclaim_votes_by_request`). Tasks of different
+    /// queues share such votes, but for nodes with pods of their own queue.
+    Request {
+        /// The class. `Shape(0)` if no vote reads it.
+        class: ClassSignature,
+        own_usage: Vec<Option<QueueUsageStamp>>,
+    },
+}
+
+impl VoterKey {
+    fn by_signature(key: &SearchKey) -> Self {
+        Self::Signature(key.signature.clone().for_vote(), key.kind)
+    }
+
+    /// Returns the key of votes that tasks of different queues share. `None` if there are none.
+    fn by_request(session: &SessionState<'_>, task: TaskId, key: &SearchKey) -> Option<Self> {
+        let is_shared = key.kind == PreemptionKind::Reclaim
+            && key.has_own_usage()
+            && session.plugins().reclaim_votes_by_request();
+        let class = match session.votes_are_shared(Question::Reclaim(task)) {
+            true => ClassSignature::Shape(0),
+            false => key.signature.class(),
+        };
+        is_shared.then(|| Self::Request { class, own_usage: key.own_usage.clone() })
+    }
+}
+
+impl SearchKey {
+    /// True if every plugin states what it reads of the task's job and queue.
+    fn has_own_usage(&self) -> bool {
+        self.own_usage.iter().all(Option::is_some)
+    }
+
+    /// True if each placement of the job may give another key.
+    fn moves_with_job(&self) -> bool {
+        self.own_usage.iter().any(|stamp| matches!(stamp, Some(QueueUsageStamp::Numbers(_))))
+    }
+
+    fn n_bytes(&self) -> usize {
+        let of_stamp = |stamp: &Option<QueueUsageStamp>| match stamp {
+            Some(QueueUsageStamp::Numbers(numbers)) => size_of_val(&**numbers),
+            _ => 0,
+        };
+        size_of_val(&*self.own_usage) + self.own_usage.iter().map(of_stamp).sum::<usize>()
+    }
+}
 
 /// All failed searches, with the victim votes that they share.
 #[derive(Debug, Default)]
@@ -106,8 +168,7 @@ pub(crate) struct FailedPreemptionCache {
     /// Number of sessions so far.
     session: u64,
     by_key: ByteLruCache<SearchKey, FailedPreemption>,
-    /// Votes by the part of the signature that [`PodSignature::for_vote`] leaves.
-    by_voter: ByteLruCache<(PodSignature, PreemptionKind), EvictableSets>,
+    by_voter: ByteLruCache<VoterKey, EvictableSets>,
     /// All results hold until this time, in microseconds since 1970.
     until_micros: i64,
     /// Version of the queues, and [`vc_model::Budgets::coverage`].
@@ -174,14 +235,15 @@ impl FailedPreemptionCache {
     fn knows(
         &self,
         key: &SearchKey,
-        voter: &(PodSignature, PreemptionKind),
+        voters: [Option<&VoterKey>; 2],
         (caching, most): (FailureCaching, usize),
     ) -> bool {
         if self.by_key.contains(key) {
             return true;
         }
         // With cached votes, checking all nodes costs less than the search.
-        let is_asked = caching == FailureCaching::Yes || self.by_voter.contains(voter);
+        let is_voter = |voter: &VoterKey| self.by_voter.contains(voter);
+        let is_asked = caching == FailureCaching::Yes || voters.into_iter().flatten().any(is_voter);
         let n_bytes = self.by_key.n_bytes() + self.by_voter.n_bytes();
         is_asked && n_bytes + FailedPreemption::bytes_for(self.changed.n_nodes()) <= most
     }
@@ -206,24 +268,48 @@ impl FailedPreemptionCache {
             return None;
         }
         self.follow(session);
-        let was_tried = session.records.fit_errors.contains_key(&task);
-        let (key, voter) = (
-            (signature.clone(), preemption_kind, was_tried),
-            (signature.for_vote(), preemption_kind),
-        );
-        if !self.knows(&key, &voter, (caching, session.victim_index_bytes)) {
+        let key = SearchKey {
+            signature,
+            kind: preemption_kind,
+            was_tried: session.records.fit_errors.contains_key(&task),
+            own_usage: plugins.own_queue_usages(view, (task, preemption_kind)).collect(),
+        };
+        let voter = VoterKey::by_signature(&key);
+        let by_request = VoterKey::by_request(session, task, &key);
+        let voters = [Some(&voter), by_request.as_ref()];
+        if !self.knows(&key, voters, (caching, session.victim_index_bytes)) {
             return None;
         }
-        let mut failed_preemption = self.by_key.take(&key).unwrap_or_default();
-        let mut evictable_sets = self.by_voter.take(&voter).unwrap_or_default();
+        let stored = self.by_key.take(&key);
+        // What has only begun to be checked is not worth its bytes, if the next task of the job has
+        // another key.
+        let is_stored = stored.is_some() || caching == FailureCaching::Yes || !key.moves_with_job();
+        let mut failed_preemption = stored.unwrap_or_default();
+        let mut votes = NodeVotes {
+            by_signature: self.by_voter.take(&voter).unwrap_or_default(),
+            by_request: by_request
+                .as_ref()
+                .map(|voter| self.by_voter.take(voter).unwrap_or_default()),
+        };
         let now = (self.session, session.version());
-        let around = (&mut self.changed, &mut evictable_sets);
-        let summary = failed_preemption.query(session, (task, preemption_kind), around, now, probe);
-        (failed_preemption.last_use, evictable_sets.last_use) = (self.session, self.session);
-        let n_bytes = (failed_preemption.n_bytes(), evictable_sets.n_bytes());
-        self.by_key.put(key, failed_preemption, n_bytes.0);
-        self.by_voter.put(voter, evictable_sets, n_bytes.1);
+        let around = (&mut self.changed, &mut votes);
+        let summary = failed_preemption.query(session, (task, &key), around, now, probe);
+        failed_preemption.last_use = self.session;
+        if is_stored || summary.is_some() {
+            let n_bytes = failed_preemption.n_bytes() + key.n_bytes();
+            self.by_key.put(key, failed_preemption, n_bytes);
+        }
+        self.put_votes(voter, votes.by_signature);
+        if let Some((voter, sets)) = by_request.zip(votes.by_request) {
+            self.put_votes(voter, sets);
+        }
         summary
+    }
+
+    fn put_votes(&mut self, voter: VoterKey, mut sets: EvictableSets) {
+        sets.last_use = self.session;
+        let n_bytes = sets.n_bytes();
+        self.by_voter.put(voter, sets, n_bytes);
     }
 }
 

@@ -53,6 +53,11 @@ impl PodSignature {
         Self { unresolvable: NodeSet::default(), ..self }
     }
 
+    /// Returns the part of the class that filters and scorers read.
+    pub(crate) fn class(&self) -> ClassSignature {
+        self.class
+    }
+
     /// Returns only the part that determines the candidates and that lasting victim votes read
     /// ([`crate::Inputs::POD_ROW`]).
     pub(crate) fn for_vote(self) -> Self {

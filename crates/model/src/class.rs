@@ -230,6 +230,18 @@ impl Classes {
         self.rows[id].shape_id
     }
 
+    /// Returns the largest amount of each dimension that a pod of any class requests.
+    pub fn largest_request(&self) -> Resource {
+        let mut largest = Resource::default();
+        // The order of the shapes has no effect on a maximum.
+        for request in self.shapes.keys().map(|shape| &shape.request) {
+            for dim in request.dims() {
+                largest.set(dim, largest.get(dim).max(request.get(dim)));
+            }
+        }
+        largest
+    }
+
     pub(crate) fn recycle(&mut self) {
         self.rows.recycle();
     }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use vc_conf::{QueueRule, Switch};
 use vc_framework::{
-    Depends, GangEviction, Inputs, Outbox, Plugin, PluginEntry, Points, Records, ReportLog, Sample,
-    SessionView, VictimVote,
+    CacheKeys, Depends, GangEviction, Inputs, Outbox, Plugin, PluginEntry, Points, QueueUsageStamp,
+    Records, ReportLog, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, TaskId};
@@ -71,14 +71,15 @@ const FLAT_READS: &[(Points, Inputs)] = &[
 /// Additional reads with `enableHierarchy`.
 const TREE_READS: &[(Points, Inputs)] = &[
     (Points::QUEUE_ORDER, TREE.and(Inputs::QUEUE_OBJECT).and(Inputs::CLUSTER_TOTAL)),
-    (Points::RECLAIMABLE, Inputs::POD_SIGNATURE.and(Inputs::JOB_ROW).and(TREE).and(VICTIMS)),
+    (Points::RECLAIMABLE, Inputs::POD_SHAPE.and(Inputs::JOB_ROW).and(BRANCHES).and(VICTIMS)),
     (Points::UNIFIED_EVICTABLE, Inputs::JOB_ROW.and(TREE).and(VICTIMS)),
 ];
+/// The parts of the tree above the reclaimer and above a candidate. What the whole cluster has left is
+/// part of [`CacheKeys::own_queue_usage`].
+const BRANCHES: Inputs =
+    Inputs::JOB_COUNTS.and(Inputs::OWN_QUEUE_USAGE).and(Inputs::CANDIDATE_QUEUE_USAGE);
 const VICTIMS: Inputs = Inputs::CANDIDATE_ROW.and(Inputs::QUEUE_OBJECT).and(Inputs::CLUSTER_TOTAL);
-const TREE: Inputs = Inputs::JOB_COUNTS
-    .and(Inputs::OWN_QUEUE_USAGE)
-    .and(Inputs::CANDIDATE_QUEUE_USAGE)
-    .and(Inputs::OTHER_QUEUE_USAGE);
+const TREE: Inputs = BRANCHES.and(Inputs::OTHER_QUEUE_USAGE);
 
 impl Plugin for Drf {
     fn points(&self) -> Points {
@@ -90,6 +91,10 @@ impl Plugin for Drf {
             true => Depends::of(&[FLAT_READS, TREE_READS].concat()),
             false => Depends::of(FLAT_READS),
         }
+    }
+
+    fn as_cache_keys(&self) -> Option<&dyn CacheKeys> {
+        self.tree.is_some().then_some(self as &dyn CacheKeys)
     }
 
     /// Keeps shares across sessions. Only jobs that changed are recomputed, unless the size of the
@@ -106,7 +111,9 @@ impl Plugin for Drf {
             }
         }
         if let Some(tree) = &mut self.tree {
-            *tree = Mutex::new(Tree::of_session(view));
+            // A poisoned lock is safe to use: the tree is built anew.
+            let tree = tree.get_mut().unwrap_or_else(PoisonError::into_inner);
+            *tree = Tree::of_session(view, tree);
         }
     }
 
@@ -176,7 +183,7 @@ impl Plugin for Drf {
         reclaimer: TaskId,
         candidates: &[TaskId],
     ) -> VictimVote {
-        let Some(mut tree) = self.tree() else {
+        let Some(mut tree) = self.branches() else {
             return VictimVote::Abstain;
         };
         let Some((job, _)) = session_job(view.cluster, reclaimer) else {
@@ -206,9 +213,29 @@ impl Plugin for Drf {
     }
 }
 
+impl CacheKeys for Drf {
+    fn queue_usage(&self, _view: SessionView<'_>, queue: QueueId) -> Option<QueueUsageStamp> {
+        Some(self.branches()?.queue_usage(queue))
+    }
+
+    fn queues_that_move(&self, queue: QueueId) -> Vec<QueueId> {
+        self.branches().map_or_else(Vec::new, |tree| tree.queues_beside(queue).to_vec())
+    }
+
+    fn own_queue_usage(&self, view: SessionView<'_>, task: TaskId) -> Option<QueueUsageStamp> {
+        let (job, of) = session_job(view.cluster, task)?;
+        self.branches()?.own_usage((job, of.queue, view.cluster.request(task)))
+    }
+}
+
 impl Drf {
     fn tree(&self) -> Option<MutexGuard<'_, Tree>> {
         reads::note(Read::QueueUsages);
+        self.branches()
+    }
+
+    /// The tree for questions about the queue of a pod and about those of candidates.
+    fn branches(&self) -> Option<MutexGuard<'_, Tree>> {
         // A poisoned lock is safe to use: the next session rebuilds the tree.
         Some(self.tree.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -256,7 +283,7 @@ impl Drf {
         change.apply(Arc::make_mut(&mut job.allocated), request);
         job.share = dominant_share(&job.allocated, &self.total);
         if let Some(mut tree) = self.tree() {
-            tree.change(id, request, change);
+            tree.follow(id, request, change);
         }
     }
 }

@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use vc_framework::{
     Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe, PreemptionBound,
     PreemptionKind, SessionState, Statement, VictimNodeIndex, VictimNodeIndexCache,
+    VictimSelection,
 };
 use vc_model::{Cluster, NodeId, ShardingMode, TaskId, TaskStatus};
 
@@ -26,6 +27,7 @@ use super::{
 };
 use crate::victims::{
     candidates, lacking_without, log_considered, log_too_few, preemption_bound, too_few, vote,
+    voted,
 };
 
 /// The caches of one action for its victim searches.
@@ -61,24 +63,30 @@ impl SearchCaches {
     }
 }
 
+/// The candidates of the nodes that a search has passed over for too few victims, with the votes on
+/// them. They hold as long as nothing is placed.
+type Votes = FxHashMap<NodeId, (Vec<TaskId>, VictimSelection)>;
+
 /// Tries the failures of earlier cycles, then the index of nodes, then the plain search.
 fn search_unless_known(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
     victim_indexes: &mut VictimNodeIndexCache,
 ) -> SearchOutcome {
-    if let Some(failed) = known_failure(statement, preemptor, FailureCaching::No) {
+    let no_votes = Votes::default();
+    if let Some(failed) = known_failure(statement, preemptor, FailureCaching::No, &no_votes) {
         return failed;
     }
     let n_attempts = statement.outcome().out.n_preemption_attempts;
-    if search_index(statement, preemptor, victim_indexes) {
+    let mut votes = Votes::default();
+    if search_index(statement, preemptor, victim_indexes, &mut votes) {
         statement.stats().n_resumed += 1;
         return Ok(true);
     }
     // The plain search notes the causes and counts the attempts again.
     statement.outcome().causes.drop_task();
     statement.outcome().out.n_preemption_attempts = n_attempts;
-    known_failure(statement, preemptor, FailureCaching::Yes)
+    known_failure(statement, preemptor, FailureCaching::Yes, &votes)
         .unwrap_or_else(|| search(statement, preemptor))
 }
 
@@ -88,19 +96,21 @@ fn known_failure(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
     caching: FailureCaching,
+    votes: &Votes,
 ) -> Option<SearchOutcome> {
-    let probe = Probe { preemptor, logs: caching == FailureCaching::Yes };
+    let probe = Probe { preemptor, logs: caching == FailureCaching::Yes, votes };
     let InfeasibleSearch { nowhere } =
         statement.known_infeasible(preemptor.task, preemptor.kind, caching, &probe)?;
     Some(if nowhere { Err(NO_NODES.into()) } else { Ok(false) })
 }
 
 /// Searches the nodes that the index does not rule out. Returns true if the task was placed.
-/// Otherwise the plain search has to run.
+/// Otherwise the plain search has to run; `votes` has those of the nodes that were tried.
 fn search_index(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
     victim_indexes: &mut VictimNodeIndexCache,
+    votes: &mut Votes,
 ) -> bool {
     statement.stats().n_forgotten += victim_indexes.take_forgotten();
     let row = &statement.tasks[preemptor.task];
@@ -119,8 +129,8 @@ fn search_index(
         return false;
     };
     match preemptor.is_preempt() {
-        true => search_by_score(statement, preemptor, victim_index),
-        false => search_by_name(statement, preemptor, victim_index),
+        true => search_by_score(statement, preemptor, (victim_index, votes)),
+        false => search_by_name(statement, preemptor, (victim_index, votes)),
     }
 }
 
@@ -138,13 +148,13 @@ fn bound(session: &SessionState<'_>, preemptor: &Preemptor<'_>, node: NodeId) ->
 fn search_by_score(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
-    victim_index: &mut VictimNodeIndex,
+    (victim_index, votes): (&mut VictimNodeIndex, &mut Votes),
 ) -> bool {
     if victim_index.next_promising(0).is_none() {
         return false;
     }
     if statement.rank_cached(preemptor.task, victim_index) {
-        return place_on_next(statement, preemptor, victim_index, |_, victim_index| {
+        return place_on_next(statement, preemptor, (victim_index, votes), |_, victim_index| {
             victim_index.take_best()
         });
     }
@@ -157,7 +167,7 @@ fn search_by_score(
         let nodes: Vec<NodeId> = open.iter().map(|&at| all[at]).collect();
         let best_first = by_score(statement, preemptor.task, &nodes);
         let mut places = best_first.into_iter().map(|index| open[index]);
-        place_on_next(statement, preemptor, victim_index, |_, victim_index| {
+        place_on_next(statement, preemptor, (victim_index, votes), |_, victim_index| {
             places.find(|&place| victim_index.preemption_bound(place).may_suffice)
         })
     })
@@ -166,7 +176,7 @@ fn search_by_score(
 fn search_by_name(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
-    victim_index: &mut VictimNodeIndex,
+    (victim_index, votes): (&mut VictimNodeIndex, &mut Votes),
 ) -> bool {
     for shard in shards(statement) {
         let session: &SessionState<'_> = statement;
@@ -181,7 +191,7 @@ fn search_by_name(
         }
         let mut from = 0;
         let is_placed =
-            place_on_next(statement, preemptor, victim_index, |session, victim_index| {
+            place_on_next(statement, preemptor, (victim_index, votes), |session, victim_index| {
                 loop {
                     let place = victim_index.next_promising(from)?;
                     from = place + 1;
@@ -202,7 +212,7 @@ fn search_by_name(
 fn place_on_next(
     statement: &mut Statement<'_, '_>,
     preemptor: &Preemptor<'_>,
-    victim_index: &mut VictimNodeIndex,
+    (victim_index, votes): (&mut VictimNodeIndex, &mut Votes),
     mut next: impl FnMut(&SessionState<'_>, &mut VictimNodeIndex) -> Option<usize>,
 ) -> bool {
     while let Some(place) = next(statement, victim_index) {
@@ -214,13 +224,9 @@ fn place_on_next(
         match place_on(statement, preemptor, node) {
             NodeOutcome::Placed => return true,
             NodeOutcome::TooFew(Offer { candidates, selection, .. }) => {
-                victim_index.reject(
-                    statement,
-                    place,
-                    preemptor.question(),
-                    &candidates,
-                    &selection,
-                );
+                let question = preemptor.question();
+                victim_index.reject(statement, place, question, &candidates, &selection);
+                votes.insert(node, (candidates, selection));
             }
             NodeOutcome::InTheWay => {}
         }
@@ -247,13 +253,17 @@ struct Probe<'a> {
     preemptor: &'a Preemptor<'a>,
     /// True if the log lines of the plain search are written. Cached failures are not logged again.
     logs: bool,
+    votes: &'a Votes,
 }
 
 impl NodeProbe for Probe<'_> {
     fn vote(&self, session: &SessionState<'_>, node: NodeId) -> EvictableSet {
-        let Preemptor { task, .. } = *self.preemptor;
+        let (task, question) = (self.preemptor.task, self.preemptor.question());
+        if let Some((candidates, selection)) = self.votes.get(&node) {
+            return voted(session, question, candidates, selection);
+        }
         let may_go = |victim| self.preemptor.may_evict(session, victim);
-        vote(session, self.preemptor.question(), &candidates(session, task, node, may_go))
+        vote(session, question, &candidates(session, task, node, may_go))
     }
 
     fn node_failure(

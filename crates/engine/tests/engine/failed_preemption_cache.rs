@@ -297,7 +297,7 @@ fn fast__failed_preemption_ends_with_the_share_of_a_queue() {
         assert_eq!(after(|world| world.add("queue rich deserved.cpu=2 cap.cpu=2")), "r-w-1");
     }
     // Another queue, and the cluster.
-    let more = FAIR.to_owned() + "\n job b queue=poor min=1\n task w cpu=2";
+    let more = FAIR.to_owned() + "\n job b queue=poor min=1\n task w cpu=2 x3";
     let heavy = |world: &mut World| world.add("queue poor weight=9 deserved.cpu=4");
     assert_eq!(evicted_after(&by_proportion, &more, heavy), "r-w-1");
     let less = |world: &mut World| world.add("node n3 cpu=1 taint=x:NoSchedule");
@@ -417,7 +417,7 @@ fn fast__failed_preemption_asks_budgets_of_whom_they_cover() {
 }
 
 #[test]
-fn fast__failed_preemption_in_a_tree_of_queues_is_of_one_job() {
+fn fast__failed_preemption_in_a_tree_of_queues_stands_while_their_branches_do() {
     // A pod of `rich` less, and one of `mine` more: both queues had as much.
     let note = |name: &str| {
         format!(
@@ -441,7 +441,7 @@ fn fast__failed_preemption_in_a_tree_of_queues_is_of_one_job() {
     let tiers = "gang{jobStarving jobPipelined jobReady jobOrder} | drf{* hierarchy} predicates";
     let config = conf("allocate, reclaim", tiers);
     let mut world = World::new(&config, &text);
-    assert_eq!(settle(&mut world), (2, 2), "votes read the tree: n1 for either job");
+    assert_eq!(settle(&mut world), (2, 0), "neither branch has changed");
     assert_eq!(
         world.engine.cache_stats().n_repeated,
         3,
@@ -449,6 +449,56 @@ fn fast__failed_preemption_in_a_tree_of_queues_is_of_one_job() {
     );
     world.add("job more queue=rich min=0 running\n task w cpu=2 @n2 running");
     assert_eq!(world.cycle().only(&["evict"]), "evict r-w-1 reclaim", "n1 has not changed");
+}
+
+/// Votes are shared by queues that stand alike. On n3 is a pod of `one`, which only the others may
+/// evict, and `x` and `y` part from each other below `team`. Each world has the plain evaluator
+/// beside it.
+#[test]
+fn fast__failed_preemption_shares_votes_between_queues() {
+    let queues = ["rich", "one", "two", "team/x", "team/y"].map(|path| {
+        let name = path.trim_start_matches("team/");
+        format!(
+            "queue {name} note.volcano.sh/hierarchy=root/{path} \
+             note.volcano.sh/hierarchy-weights=1/1/1"
+        )
+    });
+    let text = format!(
+        "node n1 cpu=4
+        node n2 cpu=4
+        node n3 cpu=4
+        {}
+        job r queue=rich min=0 running
+          task w cpu=2 x2 @n1 running
+          task v cpu=2 x2 @n2 running
+        job t queue=rich min=0 running
+          task w cpu=2 @n3 running
+        job o queue=one min=0 running
+          task w cpu=2 @n3 running
+        job b queue=two min=3
+          task w cpu=2 x3
+        job c queue=x min=3
+          task w cpu=2 x3
+        job d queue=y min=3
+          task w cpu=2 x3
+        job a queue=one min=3
+          task w cpu=2 x3",
+        queues.join("\n")
+    );
+    let tiers = "gang{jobStarving jobPipelined jobReady jobOrder} | drf{* hierarchy} predicates";
+    let mut world = World::new(&conf("allocate, reclaim", tiers), &text);
+    let evicted = world.cycle().only(&["evict"]);
+    assert_eq!(evicted.lines().count(), 3, "one gang of the four gets its room: {evicted}");
+    let (n_searches, n_nodes) = settle(&mut world);
+    assert!(0 < n_searches && n_nodes < 3 * n_searches, "{n_searches} {n_nodes}");
+    for (group, queue) in [("a", "one"), ("c", "x"), ("d", "y"), ("b", "two")] {
+        world.delete_group(group);
+        world.add(&format!("job {group}1 queue={queue} min=2\n task w cpu=2 x4"));
+        world.cycle();
+        nudge(&mut world);
+        world.cycle();
+        world.delete_group("nudge");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The evictable set of each node, for all tasks with equal vote signatures, whatever they request.
+//! The evictable set of each node, for all tasks for which votes read the same.
 //! Only sums are kept per node, so the pods of a node are visited once for all search keys.
 //! Specification: actions.md 12.2 S8.
 
@@ -21,6 +21,13 @@ pub struct EvictableSet {
     pub depends_on: DependsOn,
     /// True if the votes depend only on the candidates and the state, whatever the task requests.
     pub is_shared: bool,
+}
+
+impl EvictableSet {
+    /// True if the votes hold in other states, too, as long as what they read stays the same.
+    pub(super) fn is_lasting(&self) -> bool {
+        self.depends_on != DependsOn::State
+    }
 }
 
 /// What ends a cached answer about a node.
@@ -104,8 +111,14 @@ impl EvictableSets {
         }
     }
 
-    /// Returns the evictable set of a node. Calls `vote` if it is not cached.
-    pub(super) fn of(&mut self, node: NodeId, vote: impl FnOnce() -> EvictableSet) -> EvictableSet {
+    /// Returns the evictable set of a node. Calls `vote` if it is not cached, and caches the result if
+    /// `may_cache` says so.
+    pub(super) fn of(
+        &mut self,
+        node: NodeId,
+        may_cache: impl FnOnce(&EvictableSet) -> bool,
+        vote: impl FnOnce() -> EvictableSet,
+    ) -> EvictableSet {
         for of_node in [&self.of_node, &self.of_node_now] {
             let known = of_node.get(node.index()).filter(|&&known| known != UNKNOWN);
             if let Some(&known) = known {
@@ -113,7 +126,7 @@ impl EvictableSets {
             }
         }
         let evictable_set = vote();
-        if evictable_set.is_shared {
+        if may_cache(&evictable_set) {
             self.note(node, &evictable_set);
         }
         evictable_set

@@ -4,8 +4,7 @@
 use vc_model::{Code, FitErrors, Id, NodeId, NodeSet, QueueId, TaskId};
 
 use super::changed_nodes::{ChangedNodes, ChangedNodesReader};
-use super::evictable_sets::{DependsOn, EvictableSets};
-use super::queue_usage::QueueUsageStamp;
+use super::evictable_sets::{DependsOn, EvictableSet, EvictableSets};
 use super::{NodeFailure, NodeProbe, PreemptionKind, SearchKey};
 use crate::cause::{Cause, Tally};
 use crate::plugin_set::NodeRules;
@@ -62,9 +61,6 @@ struct SearchConditions {
     none_is_worth_it: bool,
     /// Nodes that allocate found unresolvable.
     unresolvable: NodeSet,
-    /// Usage stamps of the queue and its ancestors. An inner `None` means that a plugin has no
-    /// stamp.
-    queue_usages: Vec<Option<QueueUsageStamp>>,
 }
 
 impl SearchConditions {
@@ -78,8 +74,7 @@ impl SearchConditions {
         let none_is_worth_it =
             errors.is_some_and(|errors| nodes.iter().all(|&node| errors.is_unresolvable(node)));
         let has_quota = queue.is_some_and(allocatable);
-        let queue_usages = session.plugins().own_queue_usages(session.view(), task).collect();
-        Self { has_quota, none_is_worth_it, unresolvable, queue_usages }
+        Self { has_quota, none_is_worth_it, unresolvable }
     }
 }
 
@@ -96,26 +91,27 @@ impl FailedPreemption {
     pub(super) fn query(
         &mut self,
         session: &SessionState<'_>,
-        (task, preemption_kind): (TaskId, PreemptionKind),
-        (changed, evictable_sets): (&mut ChangedNodes, &mut EvictableSets),
+        (task, key): (TaskId, &SearchKey),
+        (changed, votes): (&mut ChangedNodes, &mut NodeVotes),
         now: (u64, u64),
         probe: &dyn NodeProbe,
     ) -> Option<FailureSummary> {
         let own = session.tasks[task].job.map(|job| session.jobs[job].queue);
         // True if candidates of this search may be in the queue.
-        let reads =
-            |queue: QueueId| (Some(queue) == own) == (preemption_kind != PreemptionKind::Reclaim);
-        self.catch_up(session, task, changed, reads);
-        evictable_sets.catch_up(changed, reads, now);
+        let reads = |queue: QueueId| (Some(queue) == own) == (key.kind != PreemptionKind::Reclaim);
+        self.catch_up(session, (task, key), changed, reads);
+        votes.by_signature.catch_up(changed, reads, now);
+        // Tasks of any queue share these.
+        votes.by_request.iter_mut().for_each(|sets| sets.catch_up(changed, |_| true, now));
         let rules = || session.plugins().node_rules(session.view(), task);
         let n_probed = self.to_probe.len() as u64;
         let check =
-            (!self.to_probe.is_empty()).then(|| NodeCheck { session, task, rules: rules() });
+            (!self.to_probe.is_empty()).then(|| NodeCheck { session, task, own, rules: rules() });
         while let Some((&node, check)) = self.to_probe.last().zip(check.as_ref()) {
             // The node is entered in any case, since its votes are cached.
             changed.places.enter(session, node);
             let found = match changed.has(node) {
-                true => check.see(node, &self.conditions, (evictable_sets, probe))?,
+                true => check.see(node, &self.conditions, (votes, probe))?,
                 false => None,
             };
             if MOST_KINDS <= self.kinds.len() {
@@ -131,7 +127,7 @@ impl FailedPreemption {
     fn catch_up(
         &mut self,
         session: &SessionState<'_>,
-        task: TaskId,
+        (task, key): (TaskId, &SearchKey),
         changed: &ChangedNodes,
         reads: impl Fn(QueueId) -> bool,
     ) {
@@ -139,8 +135,7 @@ impl FailedPreemption {
         let before = std::mem::replace(&mut self.conditions, conditions);
         let is_kept = before.has_quota == self.conditions.has_quota
             && before.none_is_worth_it == self.conditions.none_is_worth_it
-            && before.queue_usages == self.conditions.queue_usages
-            && self.conditions.queue_usages.iter().all(Option::is_some);
+            && key.has_own_usage();
         match changed.read(&mut self.reader).filter(|_| is_kept) {
             Some(news) => {
                 news.nodes.for_each(|node| self.outdate(node));
@@ -237,21 +232,37 @@ impl FailedPreemption {
     }
 }
 
+/// The votes on the candidates of nodes that a search shares with others.
+pub(super) struct NodeVotes {
+    pub(super) by_signature: EvictableSets,
+    /// Those that it shares with tasks of other queues, too. `None` if there are none.
+    pub(super) by_request: Option<EvictableSets>,
+}
+
 /// The inputs for checking a node.
 struct NodeCheck<'a, 'c> {
     session: &'a SessionState<'c>,
     task: TaskId,
+    /// The task's queue.
+    own: Option<QueueId>,
     rules: NodeRules<'a>,
 }
 
 impl NodeCheck<'_, '_> {
+    /// True if pods of the task's queue are on the node.
+    fn has_own_pods(&self, node: NodeId) -> bool {
+        let jobs = |&task: &TaskId| self.session.tasks[task].job;
+        let mut jobs = self.session.nodes[node].tasks.iter().filter_map(jobs);
+        jobs.any(|job| Some(self.session.jobs[job].queue) == self.own)
+    }
+
     /// Returns the failure of a node, and whether filters leave it open. An inner `None` means that
     /// the node does not count. Returns `None` if the task may be placed there.
     fn see(
         &self,
         node: NodeId,
         conditions: &SearchConditions,
-        (evictable_sets, probe): (&mut EvictableSets, &dyn NodeProbe),
+        (votes, probe): (&mut NodeVotes, &dyn NodeProbe),
     ) -> Option<Option<(NodeFailure, bool)>> {
         if conditions.unresolvable.contains(node) && !conditions.none_is_worth_it {
             return Some(None);
@@ -272,7 +283,14 @@ impl NodeCheck<'_, '_> {
         if conditions.none_is_worth_it {
             return Some(None);
         }
-        let evictable_set = evictable_sets.of(node, || probe.vote(self.session, node));
+        let NodeVotes { by_signature, by_request } = votes;
+        let vote = || probe.vote(self.session, node);
+        let mut vote = || by_signature.of(node, |found| found.is_shared, vote);
+        // Pods of the own queue are candidates for other queues.
+        let evictable_set = match by_request.as_mut().filter(|_| !self.has_own_pods(node)) {
+            Some(sets) => sets.of(node, EvictableSet::is_lasting, vote),
+            None => vote(),
+        };
         let lack = probe.node_failure(self.session, node, &evictable_set, conditions.has_quota)?;
         Some(Some((lack, true)))
     }

@@ -59,12 +59,21 @@ pub trait CacheKeys {
         true
     }
     /// Returns what votes on victims read of a candidate's queue. Within a session only placements
-    /// and removals of that queue's pods change it. `None` means that other queues change it too.
+    /// and removals of that queue's pods change it, and of those that
+    /// [`CacheKeys::queues_that_move`] names. `None` means that other queues change it too.
     fn queue_usage(&self, _view: SessionView<'_>, _queue: QueueId) -> Option<QueueUsageStamp> {
         None
     }
-    /// Returns what votes on victims read of the queues above the preemptor. `None` means that it
-    /// is not known. Called for plugins that declare [`crate::Inputs::OWN_QUEUE_USAGE`].
+    /// Returns the queues whose [`CacheKeys::queue_usage`] changes with a pod of this queue. Each of
+    /// them names the same queues. May be empty if it is the queue alone.
+    fn queues_that_move(&self, _queue: QueueId) -> Vec<QueueId> {
+        Vec::new()
+    }
+    /// Returns what votes on victims read of the preemptor's job and of the queues above it, together
+    /// with its request. `None` means that it is not known. Called for plugins that declare
+    /// [`crate::Inputs::OWN_QUEUE_USAGE`]. If the plugin does not declare to read the pod row,
+    /// reclaimers of different queues with equal requests and equal results get equal votes about
+    /// pods of third queues.
     fn own_queue_usage(&self, _view: SessionView<'_>, _task: TaskId) -> Option<QueueUsageStamp> {
         None
     }

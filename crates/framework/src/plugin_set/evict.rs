@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use vc_model::{JobId, QueueId, TaskId};
 
 use crate::depends::{Inputs, Signature};
-use crate::failed_preemption_cache::QueueUsageStamp;
+use crate::failed_preemption_cache::{PreemptionKind, QueueUsageStamp};
 use crate::plugin::{CacheKeys, GangEviction, Plugin, SessionView, VictimFilter, VictimVote};
 use crate::plugin_set::{PluginSet, protective};
 use crate::points::Points;
@@ -149,6 +149,13 @@ impl PluginSet {
             })
     }
 
+    /// True if no vote on victims of reclaim reads more of the reclaimer than its request and its
+    /// [`CacheKeys::own_queue_usage`].
+    pub(crate) fn reclaim_votes_by_request(&self) -> bool {
+        self.all_with_inputs(Points::RECLAIMABLE)
+            .all(|(plugin, reads)| reads.votes_by_request(plugin.as_cache_keys().is_some()))
+    }
+
     /// True if no vote on victims reads the class of the preemptor.
     pub(crate) fn vote_for_any_class(&self, question: Question) -> bool {
         let Some(point) = point_of(question) else { return false };
@@ -156,10 +163,12 @@ impl PluginSet {
     }
 
     /// Returns cache keys and inputs of the plugins whose votes on victims for one task read queue
-    /// usage.
-    fn queue_usage_readers(&self) -> impl Iterator<Item = (Option<&dyn CacheKeys>, Inputs)> {
-        let asked = [Points::PREEMPTABLE, Points::RECLAIMABLE];
-        let asked = asked.map(|point| self.all_with_inputs(point)).into_iter().flatten();
+    /// usage at these points.
+    fn queue_usage_readers<'a>(
+        &'a self,
+        points: &'a [Points],
+    ) -> impl Iterator<Item = (Option<&'a dyn CacheKeys>, Inputs)> {
+        let asked = points.iter().flat_map(|&point| self.all_with_inputs(point));
         let with_keys = asked.map(|(plugin, reads)| (plugin.as_cache_keys(), reads));
         with_keys
             .filter(|(keys, reads)| reads.votes_by_queue(keys.is_some()) && !reads.votes_by_job())
@@ -172,7 +181,7 @@ impl PluginSet {
         view: SessionView<'a>,
         queue: QueueId,
     ) -> impl Iterator<Item = Option<QueueUsageStamp>> + 'a {
-        self.queue_usage_readers().map(move |(keys, reads)| {
+        self.queue_usage_readers(VICTIM_POINTS).map(move |(keys, reads)| {
             match reads.has(Inputs::CANDIDATE_QUEUE_USAGE) {
                 true => keys?.queue_usage(view, queue),
                 false => Some(QueueUsageStamp::Within),
@@ -180,14 +189,27 @@ impl PluginSet {
         })
     }
 
-    /// Returns the usage of the queues above the preemptor that votes on victims read, by plugin.
-    /// An entry is `None` if it is not known.
+    /// Returns the queues whose usage changes with a pod of this queue, besides the queue itself.
+    pub(crate) fn queues_that_move_with(
+        &self,
+        queue: QueueId,
+    ) -> impl Iterator<Item = QueueId> + '_ {
+        let keys = self.queue_usage_readers(VICTIM_POINTS).filter_map(|(keys, _)| keys);
+        keys.flat_map(move |keys| keys.queues_that_move(queue))
+    }
+
+    /// Returns the usage of the queues above the preemptor that votes on victims of this kind read,
+    /// by plugin. An entry is `None` if it is not known.
     pub(crate) fn own_queue_usages<'a>(
         &'a self,
         view: SessionView<'a>,
-        task: TaskId,
+        (task, kind): (TaskId, PreemptionKind),
     ) -> impl Iterator<Item = Option<QueueUsageStamp>> + 'a {
-        self.queue_usage_readers().map(move |(keys, reads)| {
+        let points = match kind {
+            PreemptionKind::Reclaim => &[Points::RECLAIMABLE],
+            PreemptionKind::BetweenJobs | PreemptionKind::InsideJob => &[Points::PREEMPTABLE],
+        };
+        self.queue_usage_readers(points).map(move |(keys, reads)| {
             match reads.has(Inputs::OWN_QUEUE_USAGE) {
                 true => keys?.own_queue_usage(view, task),
                 false => Some(QueueUsageStamp::Within),
@@ -359,6 +381,9 @@ impl PluginSet {
         }
     }
 }
+
+/// The points at which plugins vote on victims for one task.
+const VICTIM_POINTS: &[Points] = &[Points::PREEMPTABLE, Points::RECLAIMABLE];
 
 /// Returns the point at which plugins vote on victims for one task. Returns `None` if the question
 /// is not for a single task.

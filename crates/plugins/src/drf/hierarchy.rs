@@ -3,6 +3,7 @@
 //! recomputation.
 //! Specification: plugins-jobs-queues.md 4.3, D9.
 
+mod revisions;
 mod votes;
 
 use std::cmp::Ordering;
@@ -16,6 +17,7 @@ use vc_resource::{Dim, Fractional, Resource};
 
 use super::ShareChange;
 use crate::rules::dominant_share;
+use revisions::BranchRevisions;
 use votes::KeptRanks;
 
 const PATH: &str = "volcano.sh/hierarchy";
@@ -27,13 +29,16 @@ pub(super) struct Tree {
     total: Fractional,
     /// Sum over all jobs.
     total_allocated: Resource,
+    /// Upper bound of what one pod requests, by dimension.
+    largest_request: Resource,
     nodes: Vec<TreeNode>,
     /// Node of each job. The map is only looked up, never iterated.
     leaves: FxHashMap<JobId, usize>,
     /// The nodes of each queue from root down. A component is `None` if no job is below it (D9:
-    /// such a node counts as empty). The map is only looked up, never iterated.
+    /// such a node counts as empty).
     paths: FxHashMap<QueueId, Vec<Option<usize>>>,
     kept: KeptRanks,
+    revisions: BranchRevisions,
 }
 
 /// Place of a node among its siblings.
@@ -53,6 +58,8 @@ type Candidate<'a> = (JobId, QueueId, &'a Resource);
 struct TreeNode {
     /// Index of the parent. The root is its own parent.
     parent: usize,
+    /// The component of the path; empty for the root and for jobs.
+    name: Arc<str>,
     weight: f64,
     children: Vec<usize>,
     /// Children that are not jobs, by their component of the path.
@@ -73,28 +80,31 @@ struct TreeValue {
 
 #[derive(Clone)]
 struct JobDemand {
+    job: JobId,
     allocated: Resource,
     /// Sum of the requests of all tasks, whatever their status.
     request: Resource,
 }
 
 impl Tree {
-    /// Builds the tree from all jobs of the session in order, and locates every queue.
-    pub(super) fn of_session(view: SessionView<'_>) -> Self {
+    /// Builds the tree from all jobs of the session in order, and locates every queue. `before` is
+    /// the tree of the last session.
+    pub(super) fn of_session(view: SessionView<'_>, before: &Tree) -> Self {
         let mut tree = Tree {
             total: view.total().clone(),
-            nodes: vec![TreeNode::new(1.0, None)],
+            largest_request: view.cluster.classes.largest_request(),
+            nodes: vec![TreeNode::inner("".into(), 1.0)],
             ..Tree::default()
         };
         let mut grown: FxHashMap<QueueId, usize> = FxHashMap::default();
         for id in view.all_jobs() {
             let job = &view.cluster.jobs[id];
-            let demand =
-                JobDemand { allocated: job.allocated.clone(), request: job.total_request() };
+            let (allocated, request) = (job.allocated.clone(), job.total_request());
+            let demand = JobDemand { job: id, allocated, request };
             tree.total_allocated.add(&demand.allocated);
             let grow = || tree.grow(&view.cluster.queues[job.queue]);
             let parent = *grown.entry(job.queue).or_insert_with(grow);
-            let leaf = tree.insert(parent, TreeNode::new(1.0, Some(demand)));
+            let leaf = tree.insert(parent, TreeNode::leaf(demand));
             tree.leaves.insert(id, leaf);
         }
         for &queue in &view.info.queues {
@@ -102,6 +112,8 @@ impl Tree {
             tree.paths.insert(queue, path);
         }
         tree.update();
+        tree.revise(&Tree::default());
+        tree.revise(before);
         tree
     }
 
@@ -112,8 +124,9 @@ impl Tree {
             at = match self.child(at, name) {
                 Some(child) => child,
                 None => {
-                    let child = self.insert(at, TreeNode::new(weight, None));
-                    self.nodes[at].by_name.insert(name.into(), child);
+                    let name: Arc<str> = name.into();
+                    let child = self.insert(at, TreeNode::inner(name.clone(), weight));
+                    self.nodes[at].by_name.insert(name, child);
                     child
                 }
             };
@@ -262,9 +275,13 @@ impl TreeRank {
 }
 
 impl TreeNode {
-    fn new(weight: f64, job: Option<JobDemand>) -> Self {
+    fn inner(name: Arc<str>, weight: f64) -> Self {
         let (children, by_name, value) = (Vec::new(), BTreeMap::new(), TreeValue::default());
-        TreeNode { parent: 0, weight, children, by_name, job, value }
+        TreeNode { parent: 0, name, weight, children, by_name, job: None, value }
+    }
+
+    fn leaf(job: JobDemand) -> Self {
+        TreeNode { job: Some(job), ..TreeNode::inner("".into(), 1.0) }
     }
 }
 
@@ -302,27 +319,28 @@ mod tests {
     use super::*;
 
     /// Numbers that look random (splitmix64).
-    fn next(state: &mut u64) -> u64 {
+    pub(super) fn next(state: &mut u64) -> u64 {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33
     }
 
-    fn amount(cpu: u64, memory: u64) -> Resource {
+    pub(super) fn amount(cpu: u64, memory: u64) -> Resource {
         let mut amount = Resource::default();
         amount.set(Dim::CPU, cpu as i64);
         amount.set(Dim::MEMORY, memory as i64);
         amount
     }
 
-    const N_JOBS: u64 = 40;
+    pub(super) const N_JOBS: u64 = 40;
 
     /// Jobs in queues of different depths, and some right under the root. Each has a queue of its
     /// own, by the number of the job.
-    fn tree(state: &mut u64) -> Tree {
+    pub(super) fn tree(state: &mut u64) -> Tree {
         let mut tree = Tree {
             total: amount(150, 300).to_fractional(),
-            nodes: vec![TreeNode::new(1.0, None)],
+            largest_request: amount(9, 9),
+            nodes: vec![TreeNode::inner("".into(), 1.0)],
             ..Tree::default()
         };
         for job in 0..N_JOBS {
@@ -331,19 +349,22 @@ mod tests {
             for _ in 0..next(state) % 4 {
                 let name = format!("q{}", next(state) % 3);
                 parent = tree.child(parent, &name).unwrap_or_else(|| {
-                    let child = tree.insert(parent, TreeNode::new(1.0 + job as f64 / 3.0, None));
+                    let node = TreeNode::inner((*name).into(), 1.0 + job as f64 / 3.0);
+                    let child = tree.insert(parent, node);
                     tree.nodes[parent].by_name.insert((*name).into(), child);
                     child
                 });
                 path.push(Some(parent));
             }
             let request = amount(next(state) % 30, next(state) % 30);
-            let demand = JobDemand { allocated: Resource::default(), request };
-            let leaf = tree.insert(parent, TreeNode::new(1.0, Some(demand)));
-            tree.leaves.insert(JobId::new(job as u32), leaf);
-            tree.paths.insert(QueueId::new(job as u32), path);
+            let (job, queue) = (JobId::new(job as u32), QueueId::new(job as u32));
+            let demand = JobDemand { job, allocated: Resource::default(), request };
+            let leaf = tree.insert(parent, TreeNode::leaf(demand));
+            tree.leaves.insert(job, leaf);
+            tree.paths.insert(queue, path);
         }
         tree.update();
+        tree.revise(&Tree::default());
         tree
     }
 
@@ -377,6 +398,7 @@ mod tests {
         }
         assert!(100 < n_used_up, "{n_used_up} times the cpus were used up");
     }
+
     #[test]
     fn kept_votes_are_those_of_changes_that_are_simulated() {
         let mut state = 11;

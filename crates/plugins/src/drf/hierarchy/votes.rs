@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 
 use rustc_hash::FxHashMap;
 use vc_framework::SessionView;
+use vc_model::reads::{self, Read};
 use vc_model::{ClassId, JobId, QueueId, TaskId};
 use vc_resource::Resource;
 
@@ -34,7 +35,7 @@ pub(super) struct KeptRanks {
 pub(super) struct ReclaimerRanks {
     job: JobId,
     request: Resource,
-    path: PathRanks,
+    pub(super) path: PathRanks,
     /// True if the reclaimer and a victim of this class together change what the cluster has left.
     turns: FxHashMap<ClassId, bool>,
 }
@@ -57,11 +58,13 @@ impl Tree {
         candidates: &[TaskId],
     ) -> Vec<TaskId> {
         let reclaimer = (reclaimer, view.cluster.jobs[reclaimer].queue, request);
+        reads::note(Read::QueueUsage(reclaimer.1));
         let mut own = self.own_ranks(reclaimer);
         let mut is_victim = |&task: &TaskId| {
             let Some((job, of)) = session_job(view.cluster, task) else {
                 return false;
             };
+            reads::note(Read::QueueUsage(of.queue));
             let candidate = (job, of.queue, view.cluster.request(task));
             self.is_victim(&mut own, reclaimer, candidate, view.cluster.tasks[task].class)
         };
