@@ -55,7 +55,8 @@ impl Reader {
         Ok(serde_json::from_str(&answered).unwrap())
     }
 
-    /// Returns the refusal of a question. After too many questions it is asked again.
+    /// Asks for the path and returns the refusal. If the answer is that there were too many questions,
+    /// the question is repeated.
     async fn refusal(&self, path: &str) -> String {
         let is_final = |refusal: &String| !refusal.starts_with("too many questions");
         until("a refusal", async || Some(self.get(path).await.unwrap_err()).filter(is_final)).await

@@ -193,7 +193,7 @@ impl<S: Slim> ObjectSource<S> {
         }
     }
 
-    /// Number of pages that have come of the list that goes on. 0 if none goes on.
+    /// Returns the number of pages that the unfinished list has brought, 0 if no list is unfinished.
     pub(crate) fn n_pages(&self) -> usize {
         match &self.state {
             WatchState::Page(position) => position.n_pages,

@@ -64,16 +64,17 @@ pub trait CacheKeys {
     fn queue_usage(&self, _view: SessionView<'_>, _queue: QueueId) -> Option<QueueUsageStamp> {
         None
     }
-    /// Returns the queues whose [`CacheKeys::queue_usage`] changes with a pod of this queue. Each of
-    /// them names the same queues. May be empty if it is the queue alone.
+    /// Returns the group of queues whose [`CacheKeys::queue_usage`] changes when a pod of this
+    /// queue is placed or removed. All queues of a group return the same group. An empty list
+    /// stands for this queue alone.
     fn queues_that_move(&self, _queue: QueueId) -> Vec<QueueId> {
         Vec::new()
     }
-    /// Returns what votes on victims read of the preemptor's job and of the queues above it, together
-    /// with its request. `None` means that it is not known. Called for plugins that declare
-    /// [`crate::Inputs::OWN_QUEUE_USAGE`]. If the plugin does not declare to read the pod row,
-    /// reclaimers of different queues with equal requests and equal results get equal votes about
-    /// pods of third queues.
+    /// Returns what votes on victims read of the preemptor's job and of the queues above it,
+    /// together with its request. `None` means that it is not known. Called for plugins that
+    /// declare [`crate::Inputs::OWN_QUEUE_USAGE`]. If the plugin does not declare to read the pod
+    /// row, reclaimers of different queues with equal requests and equal results get equal votes
+    /// about pods of third queues.
     fn own_queue_usage(&self, _view: SessionView<'_>, _task: TaskId) -> Option<QueueUsageStamp> {
         None
     }

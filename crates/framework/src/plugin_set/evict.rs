@@ -189,7 +189,8 @@ impl PluginSet {
         })
     }
 
-    /// Returns the queues whose usage changes with a pod of this queue, besides the queue itself.
+    /// Returns the queues whose usage changes when a pod of this queue is placed or removed. It may
+    /// name the queue itself.
     pub(crate) fn queues_that_move_with(
         &self,
         queue: QueueId,
@@ -382,7 +383,7 @@ impl PluginSet {
     }
 }
 
-/// The points at which plugins vote on victims for one task.
+/// Extension points at which plugins vote on victims for one task.
 const VICTIM_POINTS: &[Points] = &[Points::PREEMPTABLE, Points::RECLAIMABLE];
 
 /// Returns the point at which plugins vote on victims for one task. Returns `None` if the question

@@ -29,7 +29,7 @@ pub(super) struct Tree {
     total: Fractional,
     /// Sum over all jobs.
     total_allocated: Resource,
-    /// Upper bound of what one pod requests, by dimension.
+    /// The largest amount of each dimension that any pod of the cluster requests.
     largest_request: Resource,
     nodes: Vec<TreeNode>,
     /// Node of each job. The map is only looked up, never iterated.

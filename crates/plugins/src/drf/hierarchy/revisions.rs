@@ -4,7 +4,8 @@
 //! Exact because:
 //! - a vote reads of the candidate's side only the branch of its queue, and which resources the
 //!   cluster has left with the reclaimer and without the candidate: [`Tree::own_usage`] has what
-//!   is left now, and the amounts of which a pair may use up the rest, or leave some again;
+//!   is left now, and how much is allocated of the resources that a request may use up or a victim
+//!   may leave some of again;
 //! - a branch has a revision again only with the same content: as it was when the session began, or
 //!   as the last session left it;
 //! - of the reclaimer's side it reads the ranks on its path after its request is added, or the
@@ -46,7 +47,8 @@ impl BranchRevisions {
         self.last
     }
 
-    /// Follows a change of what a job of the branch holds.
+    /// Gives a branch another revision after one of its jobs has got or lost a pod. If every job
+    /// holds what it held when the session began, the branch has the revision of then.
     fn follow(&mut self, below_root: usize, job: JobId, (before, after): (Resource, &Resource)) {
         let next = self.next();
         let Some(branch) = self.branches.get_mut(&below_root) else {
@@ -86,7 +88,8 @@ impl Tree {
         self.revisions = revisions;
     }
 
-    /// Follows a placement or a removal of a pod of the job.
+    /// Adds the amounts of a placed pod to its job, or takes those of a removed pod from it, and
+    /// revises the branch of the job.
     pub(in crate::drf) fn follow(&mut self, job: JobId, by: &Resource, change: ShareChange) {
         let Some(&leaf) = self.leaves.get(&job) else {
             return;
@@ -138,14 +141,15 @@ impl Tree {
         }
     }
 
-    /// Returns the queues whose [`Tree::queue_usage`] changes with a pod of this queue.
+    /// Returns all queues in the branch of this queue: [`Tree::queue_usage`] of each changes when a
+    /// pod of any of them is placed or removed.
     pub(in crate::drf) fn queues_beside(&self, queue: QueueId) -> &[QueueId] {
         self.revisions.of_queue(queue).map_or(&[], |branch| &branch.queues)
     }
 
-    /// Returns what votes read of the reclaimer besides its request, and of what the cluster has left.
-    /// Equal results mean equal votes about pods of third queues. Returns `None` if the job is
-    /// not in the tree.
+    /// Returns what votes read of the reclaimer besides its request, and of what the cluster has
+    /// left. Two reclaimers with equal requests and equal results get equal votes about pods of
+    /// queues that are neither one's. Returns `None` if the job is not in the tree.
     pub(in crate::drf) fn own_usage(
         &mut self,
         reclaimer: Reclaimer<'_>,
@@ -169,8 +173,9 @@ impl Tree {
                 numbers.extend(own.path.iter().flat_map(of_rank));
                 self.kept.reclaimer = Some(own);
             }
-            // A pair that turns what is left changes the ranks of both: these follow from the whole
-            // branch of the job and from the amounts that turn.
+            // The request may use up a resource, or a victim may leave some of one again. Then the
+            // saturation of all jobs changes, and the ranks of the reclaimer follow from its whole
+            // branch and from how much of these resources is allocated.
             false => {
                 numbers.extend([branch.now, job.index() as u64]);
                 let amounts = turning.iter().map(|&dim| self.total_allocated.exact(dim));
@@ -180,8 +185,8 @@ impl Tree {
         Some(QueueUsageStamp::Numbers(numbers.into()))
     }
 
-    /// Returns the resources of which, with the request and without some pod of the cluster, some is
-    /// left although all is used up now, or the other way round.
+    /// Returns the resources of which, with the request and without some pod of the cluster, some
+    /// is left although all is used up now, or the other way round.
     fn may_turn(&self, request: &Resource) -> Vec<Dim> {
         let mut most = self.total_allocated.clone();
         most.add(request);
@@ -203,7 +208,8 @@ impl JobDemand {
     }
 }
 
-/// True if both sides have the same amounts. Changes that were undone leave scalars of 0 behind.
+/// True if both sides have the same amounts. A scalar of 0 counts as missing, since a placement
+/// that was undone leaves one.
 fn is_same(l: &Resource, r: &Resource) -> bool {
     l == r || l.clone().without_zero_scalars() == r.clone().without_zero_scalars()
 }
@@ -306,7 +312,8 @@ mod tests {
         QueueId::new(first.expect("the job itself") as u32)
     }
 
-    /// Reclaimers of different queues share votes, too.
+    /// A vote is compared with earlier ones for equal keys, which reclaimers of other queues may
+    /// have got.
     #[test]
     fn equal_revisions_and_equal_ranks_give_equal_votes() {
         let mut state = 17;
