@@ -63,13 +63,7 @@ impl Preemptor<'_> {
             PreemptionKind::InsideJob => {
                 own == other && theirs.status.is_preemptable() && !is_lighter
             }
-            PreemptionKind::Reclaim => {
-                let with_bound = session.settings.reclaim.reclaim_bound_tasks;
-                let runs = theirs.status == TaskStatus::Running
-                    || (with_bound && theirs.status == TaskStatus::Bound);
-                let row = &session.queues[queue];
-                runs && has_group && own_queue != queue && row.present && row.reclaimable
-            }
+            PreemptionKind::Reclaim => own_queue != queue && may_be_reclaimed(session, victim),
         }
     }
 
@@ -101,6 +95,16 @@ impl Preemptor<'_> {
     fn is_dry_run(&self, session: &SessionState<'_>) -> bool {
         self.is_preempt() && session.settings.preempt.topology_aware
     }
+}
+
+/// True if the pod is a candidate for tasks of other queues (actions.md 7.3 step 2).
+fn may_be_reclaimed(session: &SessionState<'_>, victim: TaskId) -> bool {
+    let row = &session.tasks[victim];
+    let Some(job) = row.job.map(|job| &session.jobs[job]) else { return false };
+    let with_bound = session.settings.reclaim.reclaim_bound_tasks;
+    let runs = row.status == TaskStatus::Running || (with_bound && row.status == TaskStatus::Bound);
+    let queue = &session.queues[job.queue];
+    row.can_be_evicted() && runs && job.pod_group.is_some() && queue.present && queue.reclaimable
 }
 
 /// The nodes on which a statement has evicted pods.

@@ -6,7 +6,9 @@
 //! - An unresolvable filter result, no candidate, or too little room even without all candidates.
 //!   All three follow from the node's row.
 //! - Votes that read only candidates and their jobs, which have not changed since those votes left
-//!   too few victims.
+//!   too few victims for a task of the same queue.
+//! - Tasks of different queues share an index if candidates are those of all queues (reclaim): then
+//!   a pod of the task's own queue counts as one, which only leaves more nodes to the search.
 //! - With a single filter plugin the open nodes are final. An unresolvable finding ([`Code`]) comes
 //!   from no placement, so it holds from before allocate to the end of the action.
 //! - With several filter plugins the first finding hides the others, so changed nodes are filtered
@@ -49,7 +51,8 @@ pub struct PreemptionBound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PreemptorSignature {
     shape_id: u64,
-    queue: QueueId,
+    /// The queue of the task, if filters or candidates depend on it.
+    queue: Option<QueueId>,
     best_effort: bool,
     /// The job of the task, if candidates depend on it.
     job: Option<JobId>,
@@ -60,13 +63,18 @@ struct PreemptorSignature {
 }
 
 impl PreemptorSignature {
-    fn of(session: &SessionState<'_>, task: TaskId, own: Option<JobId>) -> Option<Self> {
+    fn of(
+        session: &SessionState<'_>,
+        task: TaskId,
+        (queue, own): (Option<QueueId>, Option<JobId>),
+    ) -> Option<Self> {
         let row = &session.tasks[task];
         let job = &session.jobs[row.job?];
         let group = job.pod_group.as_ref()?;
+        let by_queue = session.plugins().scores_by_queue.then_some(job.queue);
         Some(Self {
             shape_id: session.classes.shape_id(row.class),
-            queue: job.queue,
+            queue: queue.or(by_queue),
             best_effort: row.best_effort,
             job: own,
             priorities: (row.priority, row.pod_priority, job.priority),
@@ -76,8 +84,14 @@ impl PreemptorSignature {
     }
 }
 
-/// Jobs of the candidates that the votes left too few of, with the counts they had then.
-type RejectedCandidates = Vec<(JobId, Counts)>;
+/// Candidates that the votes left too few of.
+#[derive(Clone, Debug)]
+struct RejectedCandidates {
+    /// The queue of the task that was searched for.
+    queue: QueueId,
+    /// The jobs of the candidates, with the counts they had then.
+    jobs: Vec<(JobId, Counts)>,
+}
 
 /// Upper bound of the bytes of all indexes of one action: enough for some dozen signatures on
 /// 20,000 nodes.
@@ -99,7 +113,9 @@ pub struct VictimNodeIndex {
     changed_nodes: ChangeReader<NodeId>,
     /// Bounds by position in name order.
     bounds: Vec<PreemptionBound>,
-    /// Per node: the jobs of the candidates that votes left too few of.
+    /// The queue of the task that is searched for.
+    queue: QueueId,
+    /// Per node: the candidates that votes left too few of.
     rejections: Vec<Option<RejectedCandidates>>,
     /// Number of jobs in `rejections`.
     n_rejecting: usize,
@@ -173,16 +189,16 @@ impl PositionSet {
 
 impl VictimNodeIndexCache {
     /// Returns the index for the task, brought up to date. Returns `None` if only the plain search
-    /// can decide. `own` is the job of the task if candidates depend on it. `probe` computes the
-    /// bound of an open node from its row.
+    /// can decide. `candidates_of` has the queue and the job of the task, each if candidates depend
+    /// on it. `probe` computes the bound of an open node from its row.
     pub fn of(
         &mut self,
         session: &SessionState<'_>,
         task: TaskId,
-        own: Option<JobId>,
+        candidates_of: (Option<QueueId>, Option<JobId>),
         probe: impl Fn(NodeId) -> PreemptionBound,
     ) -> Option<&mut VictimNodeIndex> {
-        let signature = PreemptorSignature::of(session, task, own)?;
+        let signature = PreemptorSignature::of(session, task, candidates_of)?;
         let (plugins, view) = (session.plugins(), session.view());
         if !session.is_fast || plugins.pre_predicate(view, task).is_err() {
             return None;
@@ -198,11 +214,13 @@ impl VictimNodeIndexCache {
             return None;
         }
         self.positions.follow(session);
-        let scan = IndexScan { session, task, probe };
+        let queue = session.jobs[session.tasks[task].job?].queue;
+        let scan = IndexScan { session, task, queue, probe };
         // The most recently used index may have grown since its bytes were counted.
         self.by_signature.recount_newest(VictimNodeIndex::n_bytes);
         let mut victim_index =
             self.by_signature.take(&signature).unwrap_or_else(|| VictimNodeIndex::new(&scan));
+        victim_index.queue = queue;
         victim_index.catch_up(&scan, &self.positions);
         let agrees = || victim_index.agrees(session, task, &self.positions);
         debug_assert!(!victim_index.is_final || agrees());
@@ -228,6 +246,7 @@ impl VictimNodeIndexCache {
 struct IndexScan<'a, 'c, F> {
     session: &'a SessionState<'c>,
     task: TaskId,
+    queue: QueueId,
     probe: F,
 }
 
@@ -254,6 +273,7 @@ impl VictimNodeIndex {
         let mut victim_index = Self {
             changed_nodes: ChangeReader::at_end(scan.session.node_changes()),
             bounds: vec![PreemptionBound::default(); nodes.len()],
+            queue: scan.queue,
             rejections: vec![None; nodes.len()],
             n_rejecting: 0,
             open: PositionSet(vec![0; n_words]),
@@ -364,12 +384,14 @@ impl VictimNodeIndex {
         jobs.sort_unstable();
         jobs.dedup();
         let stand = |job: JobId| (job, session.jobs[job].counts.clone());
-        self.set_rejection(place, Some(jobs.into_iter().map(stand).collect()));
+        let jobs = jobs.into_iter().map(stand).collect();
+        self.set_rejection(place, Some(RejectedCandidates { queue: self.queue, jobs }));
     }
 
     fn set_rejection(&mut self, place: usize, rejection: Option<RejectedCandidates>) {
-        let n_jobs =
-            |rejection: &Option<RejectedCandidates>| rejection.as_ref().map_or(0, Vec::len);
+        let n_jobs = |rejection: &Option<RejectedCandidates>| {
+            rejection.as_ref().map_or(0, |rejection| rejection.jobs.len())
+        };
         self.n_rejecting += n_jobs(&rejection);
         let before = std::mem::replace(&mut self.rejections[place], rejection);
         self.n_rejecting -= n_jobs(&before);
@@ -385,11 +407,13 @@ impl VictimNodeIndex {
             + self.ranking.n_bytes()
     }
 
-    /// True if the cached votes still leave too few candidates: neither the node's row nor the
-    /// candidates' jobs changed.
+    /// True if the cached votes still leave too few candidates: they were for a task of the same
+    /// queue, and neither the node's row nor the candidates' jobs changed.
     pub fn is_rejected(&self, session: &SessionState<'_>, place: usize) -> bool {
-        self.rejections[place].as_ref().is_some_and(|jobs| {
-            jobs.iter().all(|(job, counts)| session.jobs[*job].counts == *counts)
+        let rejection = self.rejections[place].as_ref();
+        rejection.filter(|rejection| rejection.queue == self.queue).is_some_and(|rejection| {
+            let mut jobs = rejection.jobs.iter();
+            jobs.all(|(job, counts)| session.jobs[*job].counts == *counts)
         })
     }
 

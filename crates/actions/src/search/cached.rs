@@ -22,8 +22,8 @@ use vc_model::{Cluster, NodeId, ShardingMode, TaskId, TaskStatus};
 
 use super::failure_cache::SearchFailureCache;
 use super::{
-    NO_NODES, NodeOutcome, Offer, Preemptor, SearchOutcome, by_score, free_node, note_victims,
-    place_on, search,
+    NO_NODES, NodeOutcome, Offer, Preemptor, SearchOutcome, by_score, free_node, may_be_reclaimed,
+    note_victims, place_on, search,
 };
 use crate::victims::{
     candidates, lacking_without, log_considered, log_too_few, preemption_bound, too_few, vote,
@@ -119,13 +119,15 @@ fn search_index(
     };
     let counts = &statement.jobs[job].counts;
     let has_victims = 0 < counts.of(TaskStatus::Running) + counts.of(TaskStatus::Bound);
-    let own = match preemptor.kind {
-        PreemptionKind::BetweenJobs => has_victims.then_some(job),
-        PreemptionKind::InsideJob => Some(job),
-        PreemptionKind::Reclaim => None,
+    let queue = Some(statement.jobs[job].queue);
+    let candidates_of = match preemptor.kind {
+        PreemptionKind::BetweenJobs => (queue, has_victims.then_some(job)),
+        PreemptionKind::InsideJob => (queue, Some(job)),
+        PreemptionKind::Reclaim => (None, None),
     };
     let probe = |node: NodeId| bound(statement, preemptor, node);
-    let Some(victim_index) = victim_indexes.of(statement, preemptor.task, own, probe) else {
+    let Some(victim_index) = victim_indexes.of(statement, preemptor.task, candidates_of, probe)
+    else {
         return false;
     };
     match preemptor.is_preempt() {
@@ -135,10 +137,14 @@ fn search_index(
 }
 
 /// Returns an upper bound of what evictions on the node can free for the task: the room with all
-/// candidates gone.
+/// candidates gone. Reclaim counts the pods of all queues, so that tasks of different queues have
+/// one bound.
 fn bound(session: &SessionState<'_>, preemptor: &Preemptor<'_>, node: NodeId) -> PreemptionBound {
     let tasks = session.nodes[node].tasks.iter().copied();
-    let candidates = tasks.filter(|&victim| preemptor.may_evict(session, victim));
+    let candidates = tasks.filter(|&victim| match preemptor.kind {
+        PreemptionKind::Reclaim => may_be_reclaimed(session, victim),
+        _ => preemptor.may_evict(session, victim),
+    });
     let bound = preemption_bound(session, preemptor.task, node, candidates);
     // Reclaim searches free nodes separately.
     let may_suffice = bound.may_suffice && (bound.has_candidates || preemptor.is_preempt());
