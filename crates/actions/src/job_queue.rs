@@ -32,12 +32,15 @@ struct LastTurn {
     n_evicted: usize,
     /// True if a plugin was asked for the next queue before.
     was_asked: bool,
-    /// The queues with waiting jobs. Valid while each of them has a total order key.
+    /// The queues with waiting jobs that have a total order key.
     tournament: TournamentTree<Option<QueueId>>,
+    /// The queues with waiting jobs that have none. While there are some, all queues are compared
+    /// at each turn.
+    without_key: BTreeSet<QueueId>,
     /// Reads the queues in which tasks were placed or removed, for the tournament.
     moved_queues: ChangeReader<QueueId>,
-    /// True if some queue has no total order key. All queues are then compared each time.
-    compares_pairs: bool,
+    /// What the sort keys of all queues depended on.
+    order_revision: u64,
 }
 
 impl JobQueue {
@@ -173,35 +176,48 @@ impl JobQueue {
 
 impl LastTurn {
     /// Returns the first queue in the current order by a tournament, in which only queues that may
-    /// have moved play again (12.2 S17). Returns `None` if some queue has or had no total order
-    /// key.
+    /// have moved play again (12.2 S17). Returns `None` if some queue has no total order key.
     fn first_queue(
         &mut self,
         session: &SessionState<'_>,
         waiting: &BTreeMap<QueueId, WaitingJobs>,
         renewed: &mut BTreeSet<QueueId>,
     ) -> Option<Option<QueueId>> {
-        if self.compares_pairs {
-            return None;
-        }
         let (plugins, view) = (session.plugins(), session.view());
-        let moved = self.moved_queues.read(plugins.moved_queues());
-        renewed.extend(moved.into_iter().flatten());
+        for queue in self.moved_queues.read(plugins.moved_queues()).into_iter().flatten() {
+            renewed.insert(queue);
+            renewed.extend(plugins.queues_ordered_with(queue));
+        }
+        let order_revision = plugins.queue_order_revision();
+        if std::mem::replace(&mut self.order_revision, order_revision) != order_revision {
+            renewed.extend(waiting.keys());
+        }
         let tournament = &mut self.tournament;
+        let is_before = |later, earlier| match (later, earlier) {
+            (Some(l), Some(r)) => plugins.queue_order(view, l, r).is_lt(),
+            (later, None) => later.is_some(),
+            (None, Some(_)) => false,
+        };
+        let mut entries = Vec::with_capacity(renewed.len());
         for queue in std::mem::take(renewed) {
             let entry = waiting.contains_key(&queue).then_some(queue);
-            let joins = entry.is_some() && tournament.entry(queue.index()).is_none();
-            if joins && !plugins.has_total_order_key(view, queue) {
-                self.compares_pairs = true;
-                return None;
+            let before = tournament.entry(queue.index());
+            if entry.is_none() {
+                self.without_key.remove(&queue);
+            } else if before.is_none() && !plugins.has_total_order_key(view, queue) {
+                self.without_key.insert(queue);
+                continue;
             }
-            tournament.set(queue.index(), entry, |later, earlier| match (later, earlier) {
-                (Some(l), Some(r)) => plugins.queue_order(view, l, r).is_lt(),
-                (later, None) => later.is_some(),
-                (None, Some(_)) => false,
-            });
+            if entry.or(before).is_some() {
+                entries.push((queue.index(), entry));
+            }
         }
-        Some(tournament.first())
+        if let Some(&(last, entry)) = entries.last() {
+            // The tree gets as many leaves as it needs.
+            tournament.set(last, entry, is_before);
+        }
+        tournament.set_all(entries.into_iter(), is_before);
+        self.without_key.is_empty().then(|| tournament.first())
     }
 }
 

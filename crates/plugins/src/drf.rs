@@ -214,6 +214,14 @@ impl Plugin for Drf {
 }
 
 impl CacheKeys for Drf {
+    fn has_total_order_key(&self, _view: SessionView<'_>, queue: QueueId) -> bool {
+        self.branches().is_some_and(|tree| tree.is_deepest(queue))
+    }
+
+    fn queue_order_revision(&self) -> u64 {
+        self.branches().map_or(0, |tree| tree.left_revision())
+    }
+
     fn queue_usage(&self, _view: SessionView<'_>, queue: QueueId) -> Option<QueueUsageStamp> {
         Some(self.branches()?.queue_usage(queue))
     }

@@ -24,10 +24,17 @@ pub trait CacheKeys {
     fn has_own_state(&self, _view: SessionView<'_>, _task: TaskId) -> bool {
         true
     }
-    /// True if the sort key of this queue in QueueOrder depends on the queue's own pods alone.
-    /// Called for plugins whose QueueOrder declares usage of other queues.
+    /// True if QueueOrder compares this queue by a sort key, which depends only on its pods, on
+    /// those of the queues that [`CacheKeys::queues_that_move`] names, and on what
+    /// [`CacheKeys::queue_order_revision`] stands for. Called for plugins whose QueueOrder declares
+    /// usage of other queues.
     fn has_total_order_key(&self, _view: SessionView<'_>, _queue: QueueId) -> bool {
         false
+    }
+    /// Returns a number that is another one whenever something besides pods of single queues has
+    /// changed sort keys in QueueOrder.
+    fn queue_order_revision(&self) -> u64 {
+        0
     }
     /// True if [`CacheKeys::job_line`] may be called. Called for plugins whose JobOrder declares
     /// usage of queues.
@@ -64,8 +71,8 @@ pub trait CacheKeys {
     fn queue_usage(&self, _view: SessionView<'_>, _queue: QueueId) -> Option<QueueUsageStamp> {
         None
     }
-    /// Returns the group of queues whose [`CacheKeys::queue_usage`] changes when a pod of this
-    /// queue is placed or removed. All queues of a group return the same group. An empty list
+    /// Returns the group of queues whose [`CacheKeys::queue_usage`] or sort key in QueueOrder changes
+    /// when a pod of this queue is placed or removed. All queues of a group return the same group. An empty list
     /// stands for this queue alone.
     fn queues_that_move(&self, _queue: QueueId) -> Vec<QueueId> {
         Vec::new()

@@ -97,15 +97,31 @@ impl PluginSet {
         })
     }
 
-    /// True if for all plugins the sort key of a queue depends on the queue alone
+    /// True if for all plugins the queue has a sort key of its own
     /// ([`crate::CacheKeys::has_total_order_key`]). The order of such queues is total, and a queue
-    /// keeps its position until its tasks change.
+    /// keeps its position until tasks of it or of [`PluginSet::queues_ordered_with`] change.
     pub fn has_total_order_key(&self, view: SessionView<'_>, queue: QueueId) -> bool {
         let by_key = |plugin: &dyn Plugin| {
             plugin.as_cache_keys().is_some_and(|keys| keys.has_total_order_key(view, queue))
         };
         let mut plugins = self.all_with_inputs(Points::QUEUE_ORDER);
         plugins.all(|(plugin, reads)| reads.orders_by_own_queue() || by_key(plugin))
+    }
+
+    /// Returns the queues that may be elsewhere in the order after a pod of this queue was placed or
+    /// removed. It may name the queue itself.
+    pub fn queues_ordered_with(&self, queue: QueueId) -> impl Iterator<Item = QueueId> + '_ {
+        let keys = self.queue_order_keys();
+        keys.flat_map(move |keys| keys.queues_that_move(queue))
+    }
+
+    /// Returns a number that changes when all queues may be elsewhere in the order.
+    pub fn queue_order_revision(&self) -> u64 {
+        self.queue_order_keys().map(CacheKeys::queue_order_revision).sum()
+    }
+
+    fn queue_order_keys(&self) -> impl Iterator<Item = &dyn CacheKeys> {
+        self.all(Points::QUEUE_ORDER).filter_map(|plugin| plugin.as_cache_keys())
     }
 
     /// Compares tasks: by plugins, then by pod index, then by age in whole seconds, then by uid.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_framework::SessionView;
-use vc_model::{JobId, Queue, QueueId};
+use vc_model::{Id, JobId, Queue, QueueId};
 use vc_resource::{Dim, Fractional, Resource};
 
 use super::ShareChange;
@@ -32,17 +32,24 @@ pub(super) struct Tree {
     /// The largest amount of each dimension that any pod of the cluster requests.
     largest_request: Resource,
     nodes: Vec<TreeNode>,
+    /// The place of each node among its siblings.
+    ranks: Vec<TreeRank>,
     /// Node of each job. The map is only looked up, never iterated.
     leaves: FxHashMap<JobId, usize>,
-    /// The nodes of each queue from root down. A component is `None` if no job is below it (D9:
-    /// such a node counts as empty).
-    paths: FxHashMap<QueueId, Vec<Option<usize>>>,
+    /// The path of each queue, by its index. `None` for a queue that is not in the session.
+    paths: Vec<Option<QueuePath>>,
+    /// Number of nodes on the longest path.
+    longest_path: usize,
     kept: KeptRanks,
     revisions: BranchRevisions,
 }
 
+/// The nodes of a queue from root down. A component is `None` if no job is below it (D9: such a
+/// node counts as empty).
+type QueuePath = Box<[Option<usize>]>;
+
 /// Place of a node among its siblings.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct TreeRank {
     saturated: bool,
     share_by_weight: f64,
@@ -93,8 +100,7 @@ impl Tree {
         let mut tree = Tree {
             total: view.total().clone(),
             largest_request: view.cluster.classes.largest_request(),
-            nodes: vec![TreeNode::inner("".into(), 1.0)],
-            ..Tree::default()
+            ..Tree::with_root()
         };
         let mut grown: FxHashMap<QueueId, usize> = FxHashMap::default();
         for id in view.all_jobs() {
@@ -109,12 +115,31 @@ impl Tree {
         }
         for &queue in &view.info.queues {
             let path = tree.locate(&view.cluster.queues[queue]);
-            tree.paths.insert(queue, path);
+            tree.set_path(queue, path);
         }
         tree.update();
         tree.revise(&Tree::default());
         tree.revise(before);
         tree
+    }
+
+    /// A tree of the root alone.
+    fn with_root() -> Self {
+        let nodes = vec![TreeNode::inner("".into(), 1.0)];
+        Self { nodes, ranks: vec![TreeRank::default()], ..Self::default() }
+    }
+
+    fn set_path(&mut self, queue: QueueId, path: Vec<Option<usize>>) {
+        if self.paths.len() <= queue.index() {
+            self.paths.resize(queue.index() + 1, None);
+        }
+        self.longest_path = self.longest_path.max(path.len());
+        self.paths[queue.index()] = Some(path.into());
+    }
+
+    /// Returns the path of a queue. Returns `None` if the queue is not in the session.
+    fn path(&self, queue: QueueId) -> Option<&[Option<usize>]> {
+        self.paths.get(queue.index())?.as_deref()
     }
 
     /// Returns the node of a queue. Missing nodes on its path are created.
@@ -151,6 +176,7 @@ impl Tree {
     fn insert(&mut self, parent: usize, node: TreeNode) -> usize {
         let id = self.nodes.len();
         self.nodes.push(TreeNode { parent, ..node });
+        self.ranks.push(TreeRank::default());
         self.nodes[parent].children.push(id);
         id
     }
@@ -189,8 +215,14 @@ impl Tree {
     /// Recomputes every node, children before their parents.
     fn update(&mut self) {
         for id in (1..self.nodes.len()).rev() {
-            self.nodes[id].value = self.value(id);
+            self.set_value(id, self.value(id));
         }
+    }
+
+    fn set_value(&mut self, id: usize, value: TreeValue) {
+        let share_by_weight = value.share / self.nodes[id].weight;
+        self.ranks[id] = TreeRank { saturated: value.saturated, share_by_weight };
+        self.nodes[id].value = value;
     }
 
     /// Recomputes the node and its ancestors until a value is unchanged. This suffices because a
@@ -202,7 +234,7 @@ impl Tree {
             if value == self.nodes[at].value {
                 return;
             }
-            self.nodes[at].value = value;
+            self.set_value(at, value);
             at = self.nodes[at].parent;
         }
     }
@@ -237,7 +269,7 @@ impl Tree {
     /// Compares two queues level by level from the root: unsaturated before saturated, then the
     /// smaller share by weight. `Less` means that the left queue is served first.
     pub(super) fn compare(&self, l: QueueId, r: QueueId) -> Ordering {
-        let (Some(l), Some(r)) = (self.paths.get(&l), self.paths.get(&r)) else {
+        let (Some(l), Some(r)) = (self.path(l), self.path(r)) else {
             return Ordering::Equal;
         };
         let mut levels = l.iter().zip(r).map(|(&l, &r)| self.rank(l).compare(&self.rank(r)));
@@ -246,11 +278,7 @@ impl Tree {
 
     /// D9: a missing node is unsaturated and has no share.
     fn rank(&self, node: Option<usize>) -> TreeRank {
-        let node = node.map(|id| &self.nodes[id]);
-        node.map_or(TreeRank { saturated: false, share_by_weight: 0.0 }, |node| TreeRank {
-            saturated: node.value.saturated,
-            share_by_weight: node.value.share / node.weight,
-        })
+        node.map_or(TreeRank::default(), |id| self.ranks[id])
     }
 
     /// True if without the candidate its queue still comes after the reclaimer's queue with its
@@ -314,8 +342,6 @@ fn rescaled_sum<'a, I: Iterator<Item = &'a TreeValue>>(children: impl Fn() -> I)
 
 #[cfg(test)]
 mod tests {
-    use vc_model::Id;
-
     use super::*;
 
     /// Numbers that look random (splitmix64).
@@ -340,8 +366,7 @@ mod tests {
         let mut tree = Tree {
             total: amount(150, 300).to_fractional(),
             largest_request: amount(9, 9),
-            nodes: vec![TreeNode::inner("".into(), 1.0)],
-            ..Tree::default()
+            ..Tree::with_root()
         };
         for job in 0..N_JOBS {
             let mut parent = 0;
@@ -361,7 +386,7 @@ mod tests {
             let demand = JobDemand { job, allocated: Resource::default(), request };
             let leaf = tree.insert(parent, TreeNode::leaf(demand));
             tree.leaves.insert(job, leaf);
-            tree.paths.insert(queue, path);
+            tree.set_path(queue, path);
         }
         tree.update();
         tree.revise(&Tree::default());

@@ -1,5 +1,6 @@
 //! Revisions of the branches of the tree: of the parts below the nodes right under the root. Victim
-//! votes that are kept across cycles are compared by them. Specification: actions.md 12.2 S7.
+//! votes that are kept across cycles are compared by them, and the order of queues is kept from turn
+//! to turn. Specification: actions.md 12.2 S7, S17.
 //!
 //! Exact because:
 //! - a vote reads of the candidate's side only the branch of its queue, and which resources the
@@ -9,7 +10,10 @@
 //! - a branch has a revision again only with the same content: as it was when the session began, or
 //!   as the last session left it;
 //! - of the reclaimer's side it reads the ranks on its path after its request is added, or the
-//!   whole branch.
+//!   whole branch;
+//! - the place of a queue in the order follows from the ranks on its path: from its branch, and from
+//!   which resources the cluster has left. Paths of one length are compared level by level, which is
+//!   a total order.
 
 use rustc_hash::FxHashMap;
 use vc_framework::QueueUsageStamp;
@@ -28,6 +32,10 @@ pub(super) struct BranchRevisions {
     branches: FxHashMap<usize, Branch>,
     /// The branch of each queue that has one.
     of_queue: FxHashMap<QueueId, usize>,
+    /// The resources of which the cluster had some left when the session began.
+    left_at_open: Vec<Dim>,
+    /// Revision of what is left. It is 0 while that is as it was when the session began.
+    left: u64,
 }
 
 #[derive(Clone, Default)]
@@ -70,7 +78,8 @@ impl BranchRevisions {
 impl Tree {
     /// Gives every branch a revision: that of the last session's tree if nothing is different.
     pub(super) fn revise(&mut self, before: &Tree) {
-        let mut revisions = BranchRevisions { last: before.revisions.last, ..Default::default() };
+        let (last, left_at_open) = (before.revisions.last, self.dims_left());
+        let mut revisions = BranchRevisions { last, left_at_open, ..Default::default() };
         for &child in &self.nodes[0].children {
             let earlier = before.twin_of(self, child);
             let same = earlier.filter(|&other| self.is_same(child, before, other));
@@ -79,8 +88,9 @@ impl Tree {
             let branch = Branch { at_open: now, now, ..Branch::default() };
             revisions.branches.insert(child, branch);
         }
-        for (&queue, path) in &self.paths {
-            if let Some(&Some(node)) = path.get(1) {
+        for (index, path) in self.paths.iter().enumerate() {
+            let queue = QueueId::new(index as u32);
+            if let Some(&Some(node)) = path.as_deref().and_then(|path| path.get(1)) {
                 revisions.of_queue.insert(queue, node);
                 revisions.branches.entry(node).or_default().queues.push(queue);
             }
@@ -95,8 +105,13 @@ impl Tree {
             return;
         };
         let held = |tree: &Self| tree.nodes[leaf].job.as_ref().map(|job| job.allocated.clone());
-        let before = held(self);
+        let (before, left) = (held(self), self.dims_left());
         self.change(job, by, change);
+        let left_now = self.dims_left();
+        if left_now != left {
+            let next = self.revisions.next();
+            self.revisions.left = if left_now == self.revisions.left_at_open { 0 } else { next };
+        }
         if let Some((before, after)) = before.zip(held(self)) {
             self.revisions.follow(self.below_root(leaf), job, (before, &after));
         }
@@ -132,6 +147,23 @@ impl Tree {
         true
     }
 
+    /// Returns the resources of which the cluster has some left.
+    fn dims_left(&self) -> Vec<Dim> {
+        let is_left = |dim: &Dim| self.is_left(*dim, &self.total_allocated);
+        self.total.names().filter(is_left).collect()
+    }
+
+    /// Returns a number that changes with the resources of which the cluster has some left.
+    pub(in crate::drf) fn left_revision(&self) -> u64 {
+        self.revisions.left
+    }
+
+    /// True if no queue has a longer path. Only queues whose paths are of one length have a total
+    /// order: a queue is equal to all below it.
+    pub(in crate::drf) fn is_deepest(&self, queue: QueueId) -> bool {
+        self.path(queue).is_some_and(|path| path.len() == self.longest_path)
+    }
+
     /// Returns what votes read of a candidate's queue. A queue right under the root is never behind
     /// another one, and loses no pod.
     pub(in crate::drf) fn queue_usage(&self, queue: QueueId) -> QueueUsageStamp {
@@ -160,8 +192,7 @@ impl Tree {
         // A queue that shares its branch parts from others of it below the root.
         let is_alone = branch.queues.len() <= 1;
         let mut numbers = vec![if is_alone { 0 } else { 1 + queue.index() as u64 }];
-        let left = self.total.names().filter(|&dim| self.is_left(dim, &self.total_allocated));
-        numbers.extend(left.map(|dim| dim.index() as u64));
+        numbers.extend(self.dims_left().into_iter().map(|dim| dim.index() as u64));
         numbers.insert(1, numbers.len() as u64 - 1);
         let turning = self.may_turn(request);
         numbers.push(turning.len() as u64);
@@ -280,8 +311,7 @@ mod tests {
         let mut tree = Tree {
             total: amount(n_cpus, 1_000).to_fractional(),
             largest_request: amount(2, 2),
-            nodes: vec![TreeNode::inner("".into(), 1.0)],
-            ..Tree::default()
+            ..Tree::with_root()
         };
         for number in 0..N_JOBS {
             let mut nodes = vec![0];
@@ -298,8 +328,7 @@ mod tests {
             let demand = JobDemand { job: job(number), allocated, request };
             let leaf = tree.insert(nodes[nodes.len() - 1], TreeNode::leaf(demand));
             tree.leaves.insert(job(number), leaf);
-            let path = nodes.into_iter().map(Some).collect();
-            tree.paths.insert(queue(number), path);
+            tree.set_path(queue(number), nodes.into_iter().map(Some).collect());
         }
         tree.update();
         tree.revise(&Tree::default());
@@ -357,5 +386,49 @@ mod tests {
         let seen = [n_again, n_victims, n_asked - n_victims];
         assert!(seen.into_iter().all(|seen| 1_000 < seen), "by others, victims, stay: {seen:?}");
         assert!(50 < n_turning, "{n_turning} times a pair may turn what is left");
+    }
+
+    /// S17: queues of one depth have a total order, and a pair keeps its order while no pod in either
+    /// branch has moved and the same resources are left.
+    #[test]
+    fn the_order_of_the_deepest_queues_is_total_and_changes_with_their_branches() {
+        let (mut state, mut n_kept, mut n_turned) = (5, 0, 0);
+        let mut tree = flat_tree(80);
+        let deepest: Vec<QueueId> =
+            (0..N_JOBS).map(queue).filter(|&queue| tree.is_deepest(queue)).collect();
+        assert!(5 < deepest.len());
+        let mut held: Vec<(u64, Resource)> = Vec::new();
+        for _ in 0..300 {
+            let before = tree.clone();
+            let is_full = 80 <= tree.total_allocated.get(Dim::CPU);
+            let (change, (number, by)) = match is_full.then(|| held.pop()).flatten() {
+                Some(last) => (ShareChange::Subtract, last),
+                None => {
+                    let by = amount(next(&mut state) % 5, 1);
+                    (ShareChange::Add, (next(&mut state) % N_JOBS, by))
+                }
+            };
+            tree.follow(job(number), &by, change);
+            if matches!(change, ShareChange::Add) {
+                held.push((number, by));
+            }
+            let moved = tree.queues_beside(queue(number));
+            let is_left_same = before.left_revision() == tree.left_revision();
+            n_turned += usize::from(!is_left_same);
+            for (&l, &r) in deepest.iter().zip(&deepest[1..]) {
+                assert_eq!(tree.compare(l, r), tree.compare(r, l).reverse());
+                if is_left_same && !moved.contains(&l) && !moved.contains(&r) {
+                    assert_eq!(tree.compare(l, r), before.compare(l, r));
+                    n_kept += 1;
+                }
+            }
+            for (&a, &b) in deepest.iter().zip(&deepest[1..]) {
+                for &c in &deepest {
+                    let is_chain = tree.compare(a, b).is_le() && tree.compare(b, c).is_le();
+                    assert!(!is_chain || tree.compare(a, c).is_le(), "{a:?} {b:?} {c:?}");
+                }
+            }
+        }
+        assert!(500 < n_kept && 5 < n_turned, "{n_kept} pairs kept, {n_turned} turns");
     }
 }

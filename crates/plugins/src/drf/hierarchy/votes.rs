@@ -118,7 +118,7 @@ impl Tree {
             let after = self.ranks_after(queue, job, freed, ShareChange::Subtract);
             self.kept.victims.entry(below_root).or_default().insert((job, class), after);
         }
-        let (Some(l), Some(r)) = (self.paths.get(&own_queue), self.paths.get(&queue)) else {
+        let (Some(l), Some(r)) = (self.path(own_queue), self.path(queue)) else {
             return Ordering::Equal;
         };
         let victim = &self.kept.victims[&below_root][&(job, class)];
@@ -137,7 +137,7 @@ impl Tree {
         change: ShareChange,
     ) -> PathRanks {
         self.change_leaf(job, by, change);
-        let path = self.paths.get(&queue).into_iter().flatten();
+        let path = self.path(queue).into_iter().flatten();
         let ranks = path.map(|&node| self.rank(node)).collect();
         self.change_leaf(job, by, change.undone());
         ranks
