@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use vc_framework::SessionState;
-use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, NodeId, TaskId};
-use vc_resource::Resource;
+use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, Id, NodeId, TaskId};
+use vc_resource::{Dim, Resource};
 
-/// Returns how many such requests fit into the room. Dimensions without a request do not limit it.
-/// A pod requests at least one pod slot.
-pub(crate) fn n_places(request: &Resource, room: &Resource) -> i64 {
+/// Returns how many such requests fit into the room, which `room` gives by dimension. Dimensions
+/// without a request do not limit it. A pod requests at least one pod slot.
+pub(crate) fn n_places(request: &Resource, room: impl Fn(Dim) -> i64) -> i64 {
     let requested = request.dims().filter(|&dim| 0 < request.get(dim));
-    let places = requested.map(|dim| room.get(dim).max(0) / request.get(dim));
+    let places = requested.map(|dim| room(dim).max(0) / request.get(dim));
     // The limits exceed the members of any job, and sums over nodes cannot overflow.
     places.min().unwrap_or(i64::from(u16::MAX)).min(i64::from(u32::MAX))
 }
@@ -88,19 +88,19 @@ fn places_of(session: &SessionState<'_>, task: TaskId) -> Vec<i64> {
     let tree: &HyperNodeTree = &session.info().hyper_nodes;
     let nodes: &[NodeId] = &session.info().nodes;
     let (request, open) = (session.request(task), session.open_nodes(task, nodes));
-    let places = nodes.iter().zip(open).map(|(&node, is_open)| match is_open {
-        true => (node, n_places(request, &session.nodes[node].future_idle())),
-        false => (node, 0),
-    });
-    let by_node: FxHashMap<NodeId, i64> = places.collect();
-    let sum = |row: &HyperNode| row.nodes.iter().filter_map(|node| by_node.get(node)).sum();
+    let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+    let mut by_node = vec![0; n_ids];
+    for (&node, _) in nodes.iter().zip(open).filter(|(_, is_open)| *is_open) {
+        let row = &session.nodes[node];
+        by_node[node.index()] = n_places(request, |dim| row.future_idle_of(dim));
+    }
+    let of_node = |node: &NodeId| by_node.get(node.index()).copied().unwrap_or(0);
+    let sum = |row: &HyperNode| row.nodes.iter().map(of_node).sum();
     std::iter::once(HyperNodeTree::ROOT).chain(tree.real()).map(|id| sum(&tree[id])).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use vc_resource::Dim;
-
     use super::*;
 
     fn amounts(amounts: &[(Dim, i64)]) -> Resource {
@@ -122,7 +122,7 @@ mod tests {
             (amounts(&[(Dim::CPU, 9), (Dim::PODS, 5), (Dim::MEMORY, -1)]), 3),
         ];
         for (room, expected) in cases {
-            assert_eq!(n_places(&request, &room), expected, "{room:?}");
+            assert_eq!(n_places(&request, |dim| room.get(dim)), expected, "{room:?}");
         }
     }
 }

@@ -29,6 +29,13 @@ struct Trial {
     score: f64,
 }
 
+/// A trial after which the job is neither ready nor pipelined.
+struct FailedTrial {
+    id: HyperNodeId,
+    /// As in [`TrialOutcome`].
+    problem: Option<String>,
+}
+
 /// Places the job in the best HyperNode of the lowest tier in which it becomes ready or pipelined.
 pub(super) fn attempt(
     session: &mut Session<'_>,
@@ -45,9 +52,17 @@ pub(super) fn attempt(
     let mut pruning = Pruning::default();
     let mut statement = session.statement();
     take_gated(&mut statement, job, &mut pending.sub_jobs);
+    let mut last_failed: Option<FailedTrial> = None;
     for group in &gradient.groups {
         let best = best_of(&mut statement, job, &pending.sub_jobs, group.clone(), &mut pruning);
-        let Some(best) = best else { continue };
+        let best = match best {
+            Ok(best) => best,
+            Err(failed) => {
+                last_failed = failed.or(last_failed);
+                continue;
+            }
+        };
+        last_failed = None;
         if repeat(&mut statement, &best.plan) {
             pending.sub_jobs = best.rest;
             let outcome = commit_or_discard(statement, job);
@@ -63,8 +78,11 @@ pub(super) fn attempt(
     };
     if let Some(id) = closest {
         // The pods are told what the closest HyperNode lacks.
-        let last = try_in(&mut statement, job, &pending.sub_jobs, id, &pruning);
-        if let Some(problem) = last.problem {
+        let problem = match last_failed.filter(|failed| failed.id == id) {
+            Some(failed) => failed.problem,
+            None => try_in(&mut statement, job, &pending.sub_jobs, id, &pruning).problem,
+        };
+        if let Some(problem) = problem {
             statement.note_job_fit(job, WaitCause::Topology, problem);
         }
     }
@@ -104,15 +122,18 @@ fn closest(
 
 /// Returns the trial with the highest score in HyperNodes of one tier; of equal ones the first by
 /// name.
+///
+/// # Errors
+/// No trial suffices; the last one, if any was made.
 fn best_of(
     statement: &mut Statement<'_, '_>,
     job: JobId,
     pending: &[SubJobTasks],
     mut group: Vec<HyperNodeId>,
     pruning: &mut Pruning,
-) -> Option<Trial> {
+) -> Result<Trial, Option<FailedTrial>> {
     let mut best: Option<Trial> = None;
-    let mut last_tried = None;
+    let (mut last_tried, mut last_failed) = (None, None);
     group.retain(|&id| !pruning.excludes_job(statement, job, id));
     for (id, bound) in best_first::by_bound(statement, job, pending, group) {
         let leads = |best: &Trial| bound < best.score || bound == best.score && best.id < id;
@@ -120,9 +141,10 @@ fn best_of(
             continue;
         }
         last_tried = Some(id);
-        let trial = try_in(statement, job, pending, id, pruning).trial;
+        let TrialOutcome { trial, problem } = try_in(statement, job, pending, id, pruning);
         if trial.is_none() {
             pruning.note_failure(statement, pending);
+            last_failed = Some(FailedTrial { id, problem });
         }
         let is_better = |trial: &Trial| {
             best.as_ref().is_none_or(|best| {
@@ -134,9 +156,10 @@ fn best_of(
     match best {
         // What is noted about tasks without a place is that of the chosen HyperNode.
         Some(best) if last_tried != Some(best.id) => {
-            try_in(statement, job, pending, best.id, pruning).trial
+            let TrialOutcome { trial, problem } = try_in(statement, job, pending, best.id, pruning);
+            trial.ok_or(Some(FailedTrial { id: best.id, problem }))
         }
-        best => best,
+        best => best.ok_or(last_failed),
     }
 }
 

@@ -85,7 +85,7 @@ impl MemberBound {
 
     fn count_places(&mut self, at: usize) {
         for members in self.members.iter_mut().filter(|members| members.open[at]) {
-            let n_places = n_places(&members.request, &self.rooms[at]);
+            let n_places = n_places(&members.request, |dim| self.rooms[at].get(dim));
             members.n_places_total += n_places - members.n_places[at];
             members.n_places[at] = n_places;
         }

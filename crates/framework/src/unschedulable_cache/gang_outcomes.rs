@@ -7,10 +7,12 @@
 //! - an attempt reads of its job only what is in the shape ([`GangShape`]), also about HyperNodes;
 //! - it reads of the cluster only the state, which has a number, and no other pod's terms select
 //!   its members;
+//! - what makes a member plain is part of its pod, whose changes end the attempt, but for the terms
+//!   of other pods, which are compared each time;
 //! - in another state or session one gang of the shape is tried again, and its outcome is compared.
 
 use rustc_hash::FxHashMap;
-use vc_model::{JobId, TaskId};
+use vc_model::{ClassId, JobId, TaskId};
 
 use super::CachedFitErrors;
 use super::signature_failures::SignatureFailures;
@@ -57,6 +59,8 @@ enum MemberOutcome {
 pub(super) struct GangAttempt {
     /// The members that were tried.
     tasks: Vec<TaskId>,
+    /// Their classes.
+    classes: Vec<ClassId>,
     /// Id of the shape.
     shape: u64,
     /// Marks of the shape, which may change without a change of the job.
@@ -110,6 +114,7 @@ impl GangOutcomes {
         let found: Option<Vec<MemberOutcome>> =
             tried.iter().map(|&task| member_outcome(session, task)).collect();
         let (found, shape) = (found?, shape(session, kinds, job, tasks)?);
+        let classes = plain_classes(session, tried)?;
         let job_fit = session.records.job_fit.get(&job).cloned();
         let marks = shape.marks();
         let state = self.state(session);
@@ -127,6 +132,7 @@ impl GangOutcomes {
         }
         Some(GangAttempt {
             tasks: tried.to_vec(),
+            classes,
             shape: id,
             marks,
             outcome_revision: known.outcome_revision,
@@ -145,8 +151,13 @@ impl GangOutcomes {
         let shape = shape(session, kinds, job, tasks)?;
         let id = *self.ids.get(&shape)?;
         let known = self.outcomes.get(&id)?;
-        (known.state == self.state(session)).then(|| GangAttempt {
-            tasks: tasks[..known.found.len()].to_vec(),
+        if known.state != self.state(session) {
+            return None;
+        }
+        let tasks = &tasks[..known.found.len()];
+        Some(GangAttempt {
+            tasks: tasks.to_vec(),
+            classes: plain_classes(session, tasks)?,
             shape: id,
             marks: shape.marks(),
             outcome_revision: known.outcome_revision,
@@ -171,7 +182,7 @@ impl GangOutcomes {
         }
         // Pod affinity terms of other pods may select the members by now, without a change of the
         // job.
-        if !attempt.tasks.iter().all(|&task| session.is_plain(task)) {
+        if !attempt.classes.iter().all(|&class| session.domains.is_alone(class)) {
             return false;
         }
         let is_in_hyper_nodes = session.view().is_in_hyper_nodes(job);
@@ -213,6 +224,15 @@ fn member_outcome(session: &SessionState<'_>, task: TaskId) -> Option<MemberOutc
         (None, None) => Some(MemberOutcome::NotReached),
         _ => None,
     }
+}
+
+/// Returns the classes of these tasks, each once. Returns `None` if one of the tasks is not plain.
+fn plain_classes(session: &SessionState<'_>, tasks: &[TaskId]) -> Option<Vec<ClassId>> {
+    let class = |&task: &TaskId| session.is_plain(task).then(|| session.tasks[task].class);
+    let mut classes = tasks.iter().map(class).collect::<Option<Vec<ClassId>>>()?;
+    classes.sort_unstable();
+    classes.dedup();
+    Some(classes)
 }
 
 fn shape(
