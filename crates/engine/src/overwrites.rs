@@ -10,7 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize, Serializer};
 use vc_framework::{Effect, Sample};
 use vc_model::{
     Cluster, ClusterEvent, ObjectKey, PodCondition, PodGroupCondition, PodGroupRecord, PodRecord,
@@ -36,7 +37,7 @@ const HINT: &str = "hint: does another scheduler serve the same schedulerName? S
     --leader-elect=true and the same Lease";
 
 /// The object of a condition.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 enum ConditionOwner {
     /// Uid of a pod.
     Pod(Arc<str>),
@@ -67,7 +68,9 @@ struct WrittenConditions {
 /// Our writes of the last minutes, and what has overwritten them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConditionOverwrites {
-    written: BTreeMap<ConditionOwner, WrittenConditions>,
+    /// Looked up by key only.
+    #[serde(serialize_with = "in_order")]
+    written: FxHashMap<ConditionOwner, WrittenConditions>,
     /// Our writes by time. An entry is stale if its object was written again since.
     order: VecDeque<(i64, ConditionOwner)>,
     /// Objects by the time from which the state shows the conditions of the other writer.
@@ -81,6 +84,14 @@ pub(crate) struct ConditionOverwrites {
     warned_micros: Option<i64>,
 }
 
+/// Writes the map in the order of its keys, so that equal maps have equal texts.
+fn in_order<S: Serializer>(
+    written: &FxHashMap<ConditionOwner, WrittenConditions>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    written.iter().collect::<BTreeMap<_, _>>().serialize(serializer)
+}
+
 impl ConditionOverwrites {
     /// Records the conditions in effects that are sent.
     pub(crate) fn sent(&mut self, effects: &[Effect], now_micros: i64) {
@@ -92,10 +103,15 @@ impl ConditionOverwrites {
                     let is_it = |last: &Arc<PodCondition>| {
                         Arc::ptr_eq(&last.reason, reason) && Arc::ptr_eq(&last.message, message)
                     };
-                    let condition = last.take().filter(is_it).unwrap_or_else(|| {
-                        let (reason, message) = (reason.clone(), message.clone());
-                        Arc::new(PodCondition { status: "False".into(), reason, message })
-                    });
+                    let condition = match last.take() {
+                        Some(last) if is_it(&last) => last,
+                        last => {
+                            let status =
+                                last.map_or_else(|| "False".into(), |it| it.status.clone());
+                            let (reason, message) = (reason.clone(), message.clone());
+                            Arc::new(PodCondition { status, reason, message })
+                        }
+                    };
                     last = Some(condition.clone());
                     let content = ConditionContent::Pod(condition);
                     self.note(ConditionOwner::Pod(uid.clone()), content, now_micros);

@@ -23,10 +23,13 @@ pub fn task_message(view: SessionView<'_>, records: &Records, id: TaskId) -> Tas
     let task = &view.cluster.tasks[id];
     let last = records.last_transaction.get(&id);
     let (status, node) = last.map_or((task.status, task.node), |last| (last.status, last.node));
-    let name = |node: NodeId| view.cluster.nodes[node].name.clone();
-    let node_name = node.map(name).unwrap_or_default();
+    let name = |node: NodeId| &*view.cluster.nodes[node].name;
+    let node_name = node.map_or("", name);
     let assigned = |once: &str| {
-        format!("Pod {} can possibly be assigned to {node_name}, once {once}", task.key)
+        let (namespace, pod) = (&*task.key.namespace, &*task.key.name);
+        // `concat` writes into one allocation.
+        let node = [" can possibly be assigned to ", node_name];
+        ["Pod ", namespace, "/", pod, node[0], node[1], ", once ", once].concat()
     };
     let (reason, message) = match status {
         TaskStatus::Allocated => ("Schedulable", assigned("minAvailable is satisfied")),

@@ -39,6 +39,13 @@ pub struct Records {
 }
 
 impl Records {
+    /// Returns empty records with room for so many last transactions.
+    pub(crate) fn with_capacity(n_last_transactions: usize) -> Self {
+        let mut records = Self::default();
+        records.last_transaction.reserve(n_last_transactions);
+        records
+    }
+
     /// Returns the job fit message of a job, if it has one.
     pub(crate) fn fit_of(&self, job: JobId) -> Option<&Arc<str>> {
         self.job_fit.get(&job).map(|fit| &fit.text)

@@ -38,14 +38,16 @@ impl Sentences {
         let shortage = self.shortage(session, job, task).unwrap_or_default();
         let ahead = &mut self.accounts_ahead;
         let of_job = self.of_jobs.entry(job).or_insert_with(|| of_job(session, ahead, job));
-        let ours: Vec<&str> = [shortage.as_str(), of_job.as_str()]
-            .into_iter()
-            .filter(|text| !text.is_empty())
-            .collect();
-        match ours.is_empty() {
-            true => volcano.to_owned(),
-            false => format!("{volcano}{}{}", separator(volcano), ours.join(" ")),
+        let n_bytes = volcano.len() + shortage.len() + of_job.len() + 2 * separator("").len();
+        let mut text = String::with_capacity(n_bytes);
+        text.push_str(volcano);
+        let mut between = separator(volcano);
+        for ours in [&shortage, of_job].into_iter().filter(|text| !text.is_empty()) {
+            text.push_str(between);
+            text.push_str(ours);
+            between = " ";
         }
+        text
     }
 
     /// Returns the sentence about what is short for a task. Returns `None` if the task has a place

@@ -172,7 +172,7 @@ impl<'c> Session<'c> {
             plugins,
             settings,
             info,
-            records: Records::default(),
+            records: Records::with_capacity(caches.n_last_transactions),
             eviction_holds: opening.eviction_holds,
             victim_index_bytes: crate::victim_node_index::MOST_BYTES,
             rules: EvictionRules::default(),
@@ -451,6 +451,7 @@ impl<'c> Session<'c> {
         for task in std::mem::take(&mut state.evicted) {
             state.cluster.reveal_task(task);
         }
+        caches.n_last_transactions = state.records.last_transaction.len();
         caches.end(|| state.votes_until_micros());
         (outcome.out, state.eviction_holds, caches, state.info.active_jobs)
     }

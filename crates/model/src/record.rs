@@ -56,7 +56,9 @@ impl ObjectKey {
 
 impl fmt::Display for ObjectKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}/{}", self.namespace, self.name)
+        out.write_str(&self.namespace)?;
+        out.write_str("/")?;
+        out.write_str(&self.name)
     }
 }
 

@@ -90,20 +90,15 @@ pub(super) fn report_condition(
     nomination: Nomination,
     last: &mut Option<Arc<PodCondition>>,
 ) {
-    let is_it = |condition: &Arc<PodCondition>| {
-        &*condition.status == "False"
-            && &*condition.reason == reason
-            && &*condition.message == message
-    };
     let row = &session.tasks[task];
-    if row.condition.as_ref().is_some_and(is_it) && nomination == Nomination::Keep {
+    let is_kept = nomination == Nomination::Keep;
+    if is_kept && row.condition.as_ref().is_some_and(|old| is_equal(old, reason, message)) {
         return;
     }
-    let new = || {
-        let (reason, message) = (reason.into(), message.into());
-        Arc::new(PodCondition { status: "False".into(), reason, message })
+    let condition = match last.take() {
+        Some(last) if is_equal(&last, reason, message) => last,
+        last => new_condition(reason, message, last.as_deref()),
     };
-    let condition = last.take().filter(is_it).unwrap_or_else(new);
     *last = Some(condition.clone());
     session.outcome.out.effects.push(Effect::PodCondition {
         pod: row.key.clone(),
@@ -119,6 +114,22 @@ pub(super) fn report_condition(
         Nomination::Set(node) => row.nominated_node = Some(node),
         Nomination::Clear => row.nominated_node = None,
     }
+}
+
+fn is_equal(condition: &PodCondition, reason: &str, message: &str) -> bool {
+    &*condition.status == "False" && &*condition.reason == reason && &*condition.message == message
+}
+
+/// Returns a condition with status `False`. It shares the texts in memory that `last` has too.
+fn new_condition(reason: &str, message: &str, last: Option<&PodCondition>) -> Arc<PodCondition> {
+    let shared = |text: &str, of_last: Option<&Arc<str>>| {
+        of_last.filter(|of_last| &***of_last == text).cloned().unwrap_or_else(|| text.into())
+    };
+    Arc::new(PodCondition {
+        status: shared("False", last.map(|last| &last.status)),
+        reason: shared(reason, last.map(|last| &last.reason)),
+        message: message.into(),
+    })
 }
 
 /// Returns the change of a pod's nomination. The nominated node is the one that the eviction hold

@@ -21,6 +21,8 @@ pub struct Caches {
     pub(crate) failed_preemptions: FailedPreemptionCache,
     /// Rows of the nodes for the next trial. Empty if no trial has read them.
     pub(crate) trial_rows: NodeRows,
+    /// Number of last transactions that the session before has recorded.
+    pub(super) n_last_transactions: usize,
     /// Counters of this session, for tests.
     pub stats: CacheStats,
 }
