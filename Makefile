@@ -165,7 +165,7 @@ lint-dependencies: $(CARGO_DENY)
 	fi
 
 docs:
-	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-scheduler --lib document
+	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-daemon --lib document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-telemetry
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-plugins --test conf document
 	UPDATE_DOCS=1 $(CARGO) test --locked -p vc-engine --test writing_a_plugin

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use vc_conf::AllowMissing;
 
 use crate::conf::parse;
+use crate::host::MachineFiles;
 use crate::loads;
 
 /// Prints what is in force, what is missing and every warning, or on stderr why the file cannot be
 /// read. 1: an error, also a plugin that is missing and not `allowed` to be.
 pub fn check(path: &Path, allowed: &AllowMissing, out: &mut impl Write) -> ExitCode {
-    let mut loaded = match parse(path).1 {
+    let mut loaded = match parse(&MachineFiles, path).1 {
         Ok(loaded) => loaded,
         Err(error) => {
             eprintln!("{error}");

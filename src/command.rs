@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, Command};
 
 use crate::flags::{Flags, command};
 
@@ -115,13 +115,6 @@ fn unknown(word: &str) -> clap::Error {
     };
     let message = format!("unknown command {word:?}\nhint: {hint}");
     command.error(ErrorKind::InvalidSubcommand, message)
-}
-
-/// Arguments that are no flags. What a shell would have taken is none: Volcano's chart passes `2>&1`.
-pub(crate) fn words(of: &ArgMatches) -> Vec<String> {
-    let all = of.get_many::<OsString>("words").into_iter().flatten();
-    let words = all.map(|word| word.to_string_lossy().into_owned());
-    words.filter(|word| !word.contains(['<', '>', '|', '&']) && !word.is_empty()).collect()
 }
 
 #[cfg(test)]

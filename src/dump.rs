@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use vc_daemon::DumpRequests;
 use vc_engine::AccountUse;
 use vc_kube::{EngineMessage, EngineVisit};
 use vc_model::{Cluster, JobId, NodeId};
@@ -36,9 +37,11 @@ impl Dumper {
         let (file, log) = (SignalKind::user_defined1(), SignalKind::user_defined2());
         Ok(Self { file: signal(file)?, log: signal(log)? })
     }
+}
 
+impl DumpRequests for Dumper {
     /// While nothing is known, a signal is answered by a word in the log. Never returns.
-    pub(crate) async fn idle(&mut self) {
+    async fn idle(&mut self) {
         loop {
             tokio::select! {
                 Some(()) = self.file.recv() => {}
@@ -51,7 +54,7 @@ impl Dumper {
 
     /// Dumps what the engine knows whenever it is asked for. `None`: `--cache-dumper=false`, the
     /// signals are ignored.
-    pub(crate) async fn run(
+    async fn run(
         mut self,
         folder: Option<PathBuf>,
         inbox: mpsc::Sender<EngineMessage>,

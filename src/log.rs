@@ -16,22 +16,14 @@ use tracing_subscriber::layer::{Context, Filter, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt as text};
+use vc_daemon::flags::LogFormat;
 use vc_text::{JsonEscaper, escape};
 
-/// `--log-format`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// As klog.
-    Text,
-    /// One object a line.
-    Json,
-}
-
 /// Starts to log; of a second call only the level is remembered.
-pub fn start(verbosity: i64, format: Format) -> Level {
+pub fn start(verbosity: i64, format: LogFormat) -> Level {
     let layer = match format {
-        Format::Text => text::layer().event_format(Klog).with_writer(std::io::stderr).boxed(),
-        Format::Json => json().with_writer(|| JsonEscaper(std::io::stderr())).boxed(),
+        LogFormat::Text => text::layer().event_format(Klog).with_writer(std::io::stderr).boxed(),
+        LogFormat::Json => json().with_writer(|| JsonEscaper(std::io::stderr())).boxed(),
     };
     let level = Level::new(verbosity);
     let filter = Verbosity(level.now.clone());

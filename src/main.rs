@@ -10,6 +10,7 @@ use vc_scheduler::command::RequestedCommand;
 use vc_scheduler::environment::Environment;
 use vc_scheduler::fatal::Fatal;
 use vc_scheduler::flags::Flags;
+use vc_scheduler::host::{self, MachineFiles, OwnHost};
 use vc_scheduler::meter::Meter;
 use vc_scheduler::run::{self, Process};
 use vc_scheduler::{check, conf, log};
@@ -63,15 +64,15 @@ fn schedule(
     level: log::Level,
     meter: Arc<Meter>,
 ) -> Result<(), Fatal> {
-    let good_conf = conf::before_start(&flags)?;
-    let answers = AnswerHandle::default();
-    let process = &Process { flags, environment, level, meter, answers, good_conf };
+    let good_conf = conf::before_start(&MachineFiles, &flags)?;
+    let host = OwnHost { level, answers: AnswerHandle::default() };
+    let process = &Process { flags, environment, meter, good_conf };
     let runtime = tokio::runtime::Runtime::new()?;
     let ended = runtime.block_on(async {
-        let stop = run::signals()?;
+        let stop = host::signals()?;
         let observer: Arc<dyn Observer> = process.meter.clone();
         let clients = Clients::connect(&process.flags.access, &observer).await?;
-        run::run(process, clients, stop).await
+        run::run(&host, process, clients, stop).await
     });
     // A lost leader must not wait for anything that still runs.
     runtime.shutdown_background();

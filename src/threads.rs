@@ -21,7 +21,7 @@ const PER_SECOND: f64 = 300.0;
 const NAP: Duration = Duration::from_millis(2);
 
 /// The threads of a leader: `reader`, `writer` and `engine`.
-pub(crate) struct OwnThreads {
+pub struct OwnThreads {
     meter: Arc<Meter>,
     backlog: Backlog,
     /// The thread of the watches ends with this value.

@@ -103,12 +103,13 @@ fn read(query: &str) -> Option<(i64, Duration)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Format, start};
+    use crate::flags::LogFormat;
+    use crate::log::start;
     use crate::serve::testing::get;
 
     #[tokio::test(start_paused = true)]
     async fn core_16_the_level_is_raised_for_a_while() {
-        let routes = routes(start(3, Format::Text));
+        let routes = routes(start(3, LogFormat::Text));
         let reported = async || get(&routes, "/getlevel").await.1;
         let bad = ["level=0&duration=1s", "level=x&duration=1s", "level=5", "level=5&duration=1us"];
         for query in bad {
@@ -143,7 +144,7 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
         // A file in the place of the directory is no reason to fail.
         fs::write(&folder, "").unwrap();
-        socket(&folder, start(0, Format::Text)).await;
+        socket(&folder, start(0, LogFormat::Text)).await;
         fs::remove_file(&folder).unwrap();
     }
 }

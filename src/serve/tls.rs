@@ -17,6 +17,7 @@ use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 
+use crate::fatal::Fatal;
 use crate::flags::{ClientCertificates, TlsFiles};
 use any_client::AnyClient;
 
@@ -29,6 +30,12 @@ pub enum TlsError {
     Mismatch(#[from] rustls::Error),
     #[error("CA of clients: {0}")]
     Authority(#[from] VerifierBuilderError),
+}
+
+impl From<TlsError> for Fatal {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(Box::new(error))
+    }
 }
 
 /// Pause before the files are read again.

@@ -17,8 +17,9 @@ use vc_kube::Clients;
 use vc_scheduler::answers::AnswerHandle;
 use vc_scheduler::environment::{Environment, OwnPod};
 use vc_scheduler::fatal::Fatal;
-use vc_scheduler::flags::Flags;
-use vc_scheduler::log::{self, Format};
+use vc_scheduler::flags::{Flags, LogFormat};
+use vc_scheduler::host::OwnHost;
+use vc_scheduler::log;
 use vc_scheduler::meter::{Meter, State};
 use vc_scheduler::run::{self, Process};
 use vc_sim::serve::{PODS, ServeOptions, ServedKind, Server, start};
@@ -63,20 +64,14 @@ impl Replica {
         let flags = Flags::parse(["vc-scheduler"].iter().chain(args).map(Into::into)).unwrap();
         let socket_dir = folder("sockets");
         let environment = Environment { socket_dir, pod, ..Environment::read(|_| None) };
-        let (meter, level) = (Arc::new(Meter::default()), log::start(0, Format::Text));
+        let (meter, level) = (Arc::new(Meter::default()), log::start(0, LogFormat::Text));
         let good_conf = None;
         let answers = AnswerHandle::default();
-        let process = Process {
-            flags,
-            environment,
-            level,
-            meter: meter.clone(),
-            answers: answers.clone(),
-            good_conf,
-        };
+        let process = Process { flags, environment, meter: meter.clone(), good_conf };
+        let host = OwnHost { level, answers: answers.clone() };
         let (stop, stopped) = oneshot::channel();
         let scheduler = tokio::spawn(async move {
-            run::run(&process, clients, async { drop(stopped.await) }).await
+            run::run(&host, &process, clients, async { drop(stopped.await) }).await
         });
         Self { log, meter, answers, stop, scheduler }
     }

@@ -32,11 +32,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &["model", "resource", "text"]),
     ("kube", &["text", "wire", "model", "engine"]),
     ("telemetry", &["engine"]),
+    ("daemon", &["kube", "telemetry", "engine", "conf", "model", "wire"]),
     (
         "sim",
         &[
-            "objects", "answers", "bundle", "page", "kube", "text", "http", "wire", "engine",
-            "plugins", "actions", "conf", "model", "resource",
+            "daemon", "objects", "answers", "bundle", "page", "kube", "text", "http", "wire",
+            "engine", "plugins", "actions", "conf", "model", "resource",
         ],
     ),
     ("cli", &["objects", "page", "http", "kube", "sim", "conf", "text"]),

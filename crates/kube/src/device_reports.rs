@@ -83,6 +83,7 @@ pub async fn follow_device_reports(
             }
         }
         tokio::select! {
+            biased;
             _ = ticks.tick(), if source.is_some() => {}
             changed = sources.changed() => {
                 if changed.is_err() {

@@ -114,6 +114,7 @@ pub async fn follow_loads(
             }
         };
         tokio::select! {
+            biased;
             () = follow => return,
             changed = sources.changed() => {
                 observer.loads_stopped();

@@ -1,11 +1,11 @@
 //! What ends the process, and its exit codes. Specification: core.md 1.4-1.6, 2.6.
 
+use std::error::Error;
 use std::path::PathBuf;
 
 use vc_kube::{CallError, ClientError, LeaderFailure, QueueError};
 
 use crate::conf::ConfigLoadError;
-use crate::serve::TlsError;
 
 /// Why the process cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -18,8 +18,9 @@ pub enum Fatal {
         .0.display()
     )]
     NoDirectory(PathBuf),
+    /// The files of a server with TLS are of no use.
     #[error(transparent)]
-    Tls(#[from] TlsError),
+    Tls(Box<dyn Error + Send + Sync>),
     #[error(transparent)]
     Client(#[from] ClientError),
     #[error(

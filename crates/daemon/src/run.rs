@@ -1,90 +1,61 @@
-//! Start and end of the process: version, queues, servers, election, and as leader the engine on
-//! its own thread with watches and writer around it. Specification: core.md 1.3-1.6.
+//! Start and roles of the process: version, queues, servers, election, and as leader the engine with
+//! watches and writer around it. Specification: core.md 1.3-1.6.
 
-use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use vc_engine::{Engine, EngineCommand, EngineOptions};
 use vc_kube::{
     Clients, DeviceApi, Election, ElectionNews, EngineMessage, EngineVisit, Feeds, KindSet,
-    LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion, identity,
+    LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion,
 };
-use vc_model::{ClusterEvent, RequestGates, Settings, UtcOffset};
+use vc_model::{ClusterEvent, RequestGates, Settings};
 
-use crate::answers::{self, AnswerHandle};
 use crate::conf::{self, ConfigFollower, StartConfig, UsableConfig};
 use crate::device_config::{self, DeviceConfigReader};
-use crate::dump::Dumper;
 use crate::environment::Environment;
 use crate::fatal::Fatal;
 use crate::flags::{Flags, component, gates};
+use crate::host::{DumpRequests, EngineMachine, ProcessHost};
 use crate::loads;
-use crate::log::Level;
 use crate::meter::{Meter, State};
 use crate::saved_usage::UsageReader;
-use crate::serve;
-use crate::threads::OwnThreads;
 
-/// What the process was told, and where it tells.
+/// What the process was told, and where it counts.
 pub struct Process {
     pub flags: Flags,
     pub environment: Environment,
-    pub level: Level,
     pub meter: Arc<Meter>,
-    /// The way to the answers; unused without `--enable-answers`.
-    pub answers: AnswerHandle,
     /// The configuration file at the start of the process, if it could be used.
     pub good_conf: Option<UsableConfig>,
-}
-
-/// Ends at the first SIGTERM or SIGINT; the second one ends the process (core.md 1.6).
-///
-/// # Errors
-/// The handlers cannot be installed.
-pub fn signals() -> std::io::Result<impl Future<Output = ()>> {
-    let (mut term, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let (first, stopped) = oneshot::channel();
-    tokio::spawn(async move {
-        let mut first = Some(first);
-        loop {
-            tokio::select! { _ = term.recv() => {}, _ = interrupt.recv() => {} }
-            match first.take() {
-                Some(first) => drop(first.send(())),
-                None => std::process::exit(1),
-            }
-        }
-    });
-    Ok(async { drop(stopped.await) })
 }
 
 /// Schedules while this process leads, until `stop`.
 ///
 /// # Errors
 /// Whatever ends the process; see [`Fatal`].
-pub async fn run(
+pub async fn run<H: ProcessHost>(
+    host: &H,
     process: &Process,
     clients: Clients,
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
     let mut stop = std::pin::pin!(stop);
-    let mut dumper = Dumper::install()?;
+    let mut dumps = host.catch_dumps()?;
     let start = async {
         // Before anything is asked: an API server that does not answer shows in the metrics.
-        let servers = serve::start(&process.flags, &clients, &process.meter, &process.answers);
-        let servers = servers.await?;
-        let server = prepare(process, &clients).await?;
-        Ok::<_, Fatal>((server, servers, elect(process, &clients).await))
+        let servers = host.serve(process, &clients).await?;
+        let server = prepare(host, process, &clients).await?;
+        Ok::<_, Fatal>((server, servers, elect(host, process, &clients).await))
     };
     let (server, _servers, leadership) = tokio::select! {
+        biased;
         () = &mut stop => return Ok(()),
-        () = dumper.idle() => unreachable!("it never returns"),
+        () = dumps.idle() => unreachable!("it never returns"),
         started = start => started?,
     };
-    lead(process, clients, server, leadership, dumper, stop).await
+    lead(host, process, clients, server, (leadership, dumps), stop).await
 }
 
 /// What the API server can do.
@@ -101,13 +72,17 @@ impl ServerFeatures {
     }
 }
 
-async fn prepare(process: &Process, clients: &Clients) -> Result<ServerFeatures, Fatal> {
+async fn prepare<H: ProcessHost>(
+    host: &H,
+    process: &Process,
+    clients: &Clients,
+) -> Result<ServerFeatures, Fatal> {
     let Process { flags, meter, .. } = process;
     let version = vc_kube::server_version(&clients.core).await.map_err(Fatal::Version)?;
     tracing::info!(v = 1, "API server {}.{}", version.major, version.minor);
-    conf::check_directory(flags)?;
+    conf::check_directory(&host.files(), flags)?;
     if flags.answers.is_some() {
-        answers::unmark(clients, process.environment.pod.as_ref()).await;
+        host.unmark_answers(process, clients).await;
     }
     vc_kube::ensure_queues(&clients.volcano, &flags.default_queue).await?;
     let devices = match flags.gate(gates::DEVICES) {
@@ -118,41 +93,45 @@ async fn prepare(process: &Process, clients: &Clients) -> Result<ServerFeatures,
 }
 
 /// Waits for the Lease. `None`: nobody is asked.
-async fn elect(process: &Process, clients: &Clients) -> Option<Leadership> {
+async fn elect<H: ProcessHost>(
+    host: &H,
+    process: &Process,
+    clients: &Clients,
+) -> Option<Leadership> {
     let flags = process.flags.lease.clone()?;
     let election = Election {
         namespace: flags.namespace,
         name: flags.name,
-        identity: identity(),
+        identity: host.identity(),
         component: component(&process.flags.scheduler_names),
         lease: flags.lease,
         renew: flags.renew,
         retry: flags.retry,
     };
     let tell = |news: ElectionNews<'_>| {
-        process.answers.stands_by(news.leader);
+        host.stands_by(news);
         process.meter.reached(State::Standby { connected: news.connected });
     };
     Some(election.win(clients, tell).await)
 }
 
-async fn lead(
+async fn lead<H: ProcessHost>(
+    host: &H,
     process: &Process,
     clients: Clients,
     server: ServerFeatures,
-    leadership: Option<Leadership>,
-    dumper: Dumper,
+    (leadership, dumps): (Option<Leadership>, H::Dumps),
     stop: impl Future<Output = ()>,
 ) -> Result<(), Fatal> {
     process.meter.reached(State::Leading { synced: false });
-    let start = conf::start(&process.flags, process.good_conf.as_ref())?;
+    let start = conf::start(&host.files(), &process.flags, process.good_conf.as_ref())?;
     let mut reader = DeviceConfigReader::new(clients.clone());
     let devices = reader.read(&start.loaded.config).await;
     let mut usages = UsageReader::new(clients.clone());
     let usage = usages.read(&start.loaded.config).await;
     let config = LeaderConfig { start, devices, reader, usage, usages };
-    let mut threads = OwnThreads::new(&process.meter, &clients.backlog);
-    let (work, _aside) = begin(process, &mut threads, clients, server, dumper, config)?;
+    let mut threads = host.threads(process, &clients.backlog);
+    let (work, _beside) = begin(host, process, &mut threads, (clients, server), dumps, config)?;
     Ok(work.lead(leadership, stop).await?)
 }
 
@@ -167,18 +146,18 @@ struct LeaderConfig {
     usages: UsageReader,
 }
 
-/// Reload, dumps, log level; they end with this value.
-type Aside = JoinSet<()>;
+/// Reload, dumps, and what the machine runs beside; they end with this value.
+type Beside = JoinSet<()>;
 
 /// Starts what runs while this process leads.
-fn begin(
+fn begin<H: ProcessHost>(
+    host: &H,
     process: &Process,
-    threads: &mut OwnThreads,
-    clients: Clients,
-    server: ServerFeatures,
-    dumper: Dumper,
+    threads: &mut H::Threads,
+    (clients, server): (Clients, ServerFeatures),
+    dumps: H::Dumps,
     config: LeaderConfig,
-) -> Result<(LeaderWork, Aside), Fatal> {
+) -> Result<(LeaderWork, Beside), Fatal> {
     let Process { flags, meter, .. } = process;
     let division = process.environment.division.as_ref();
     if division.is_some_and(|division| !division.is_member()) {
@@ -187,7 +166,8 @@ fn begin(
     }
     let LeaderConfig { start, devices, reader, usage, usages } = config;
     let merged = device_config::merged(&start.loaded.config, devices.as_deref());
-    let (mut engine, warnings) = Engine::new(options(process, &server), &merged);
+    let (mut engine, warnings) =
+        Engine::new(options(host.engine_machine(), process, &server), &merged);
     engine.apply(usage.into_iter().collect());
     conf::warn(&warnings);
     meter.configuration(&start.loaded, warnings.len());
@@ -196,36 +176,29 @@ fn begin(
         meter.metrics.reload_failure();
     }
     meter.devices(server.serves_devices());
-    let of_answers = flags.answers.as_ref();
-    let twin = of_answers.map(|flags| answers::start(&process.answers, flags, meter));
     let setup = LeaderSetup {
         component: component(&flags.scheduler_names),
         kinds: kinds(flags, &server),
         pace: flags.pace,
         check_cycles: flags.check_cycles,
-        observer: meter.clone(),
-        twin: twin.transpose()?,
+        observer: host.observer(meter),
+        twin: host.start_twin(process)?,
     };
-    let work = LeaderWork::start(threads, &clients, setup, engine)?;
+    let work = LeaderWork::start(threads, &clients, setup, engine).map_err(Into::into)?;
     let inbox = work.inbox();
-    let mut aside = Aside::new();
-    if flags.answers.is_some() {
-        let pod = process.environment.pod.clone();
-        aside.spawn(answers::mark(process.answers.clone(), clients.clone(), pod));
-    }
-    let follower = ConfigFollower::new(flags, &start, devices, meter.clone());
+    let mut beside = Beside::new();
+    host.run_beside(process, &clients, &mut beside);
+    let follower = ConfigFollower::new(host.files(), flags, &start, devices, meter.clone());
     let source = follower.load_source();
-    aside.spawn(loads::follow(source, clients.clone(), inbox.clone(), meter.clone()));
+    beside.spawn(loads::follow(source, clients.clone(), inbox.clone(), meter.clone()));
     let reports = follower.report_source();
-    aside.spawn(vc_kube::follow_device_reports(reports, clients.clone(), inbox.clone()));
-    aside.spawn(follower.run(inbox.clone(), reader, usages));
-    aside.spawn(dumper.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
+    beside.spawn(vc_kube::follow_device_reports(reports, clients.clone(), inbox.clone()));
+    beside.spawn(follower.run(inbox.clone(), reader, usages));
+    beside.spawn(dumps.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
     if let Some(before) = server.devices.filter(|found| !found.are_served()) {
-        aside.spawn(devices_later(clients, before, inbox.clone(), meter.clone()));
+        beside.spawn(devices_later(clients, before, inbox.clone(), meter.clone()));
     }
-    let (sockets, level) = (process.environment.socket_dir.clone(), process.level.clone());
-    aside.spawn(async move { serve::socket(&sockets, level).await });
-    Ok((work, aside))
+    Ok((work, beside))
 }
 
 /// The kinds that are followed beside those of every scheduler.
@@ -267,12 +240,12 @@ async fn devices_later(
     feeds.ended().await;
 }
 
-fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
+fn options(machine: EngineMachine, process: &Process, server: &ServerFeatures) -> EngineOptions {
+    let EngineMachine { seed, stopwatch, utc_offset, extender } = machine;
     let flags = &process.flags;
     let since = |minor| ServerVersion { major: 1, minor } <= server.version;
     let default = |name, minor| flags.gate(name).unwrap_or_else(|| since(minor));
     let pairs = flags.node_selector.iter();
-    let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let settings = Settings {
         scheduler_names: flags.scheduler_names.iter().map(|name| name.as_str().into()).collect(),
         default_queue: flags.default_queue.as_str().into(),
@@ -293,39 +266,42 @@ fn options(process: &Process, server: &ServerFeatures) -> EngineOptions {
             flags.ignored_provisioners.iter().map(|name| name.as_str().into()).collect()
         },
         storage_capacity_scoring: flags.gate(gates::STORAGE_SCORING).unwrap_or(false),
-        utc_offset: UtcOffset::Local(crate::zone::utc_offset_seconds),
+        utc_offset,
     };
     EngineOptions {
         settings,
         stopwatch: flags.metrics.then_some(stopwatch),
         evaluator: flags.evaluator,
         plugins: EngineOptions::default().plugins,
-        extender: Some(Arc::new(vc_kube::HttpExtender::default())),
-        seed: u64::try_from(time.as_nanos() & u128::from(u64::MAX)).unwrap_or(0),
+        extender,
+        seed,
     }
-}
-
-/// Nanoseconds since the first call.
-fn stopwatch() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use vc_model::UtcOffset;
+
     use super::*;
-    use crate::log::Format;
 
     fn process(args: &[&str]) -> Process {
         let args = ["vc-scheduler"].iter().chain(args).map(Into::into);
         Process {
             flags: Flags::parse(args).unwrap(),
             environment: Environment::read(|_| None),
-            level: crate::log::start(0, Format::Text),
             meter: Arc::default(),
-            answers: AnswerHandle::default(),
             good_conf: None,
         }
+    }
+
+    fn options_of(process: &Process, server: &ServerFeatures) -> EngineOptions {
+        let machine = EngineMachine {
+            seed: 0,
+            stopwatch: || 0,
+            utc_offset: UtcOffset::default(),
+            extender: None,
+        };
+        options(machine, process, server)
     }
 
     #[test]
@@ -333,7 +309,7 @@ mod tests {
         let of = |minor, args: &[&str]| {
             let version = ServerVersion { major: 1, minor };
             let server = ServerFeatures { version, devices: Some(DeviceApi::Served) };
-            let gates = options(&process(args), &server).settings.gates;
+            let gates = options_of(&process(args), &server).settings.gates;
             (gates.in_place_resize, gates.pod_level_resources)
         };
         assert_eq!(of(32, &[]), (false, false));
@@ -350,7 +326,7 @@ mod tests {
     fn flags_reach_the_engine() {
         let version = ServerVersion { major: 1, minor: 36 };
         let with = |devices, args: &[&str]| {
-            super::options(&process(args), &ServerFeatures { version, devices }).settings
+            options_of(&process(args), &ServerFeatures { version, devices }).settings
         };
         let options = |args: &[&str]| with(Some(DeviceApi::Served), args);
         let gate = "--feature-gates=DynamicResourceAllocation=true";

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use vc_conf::LoadedConfig;
 use vc_engine::{Report, Sample};
-use vc_kube::{KindRefusal, Observer};
+use vc_kube::{KindRefusal, Observer, wall_micros};
 use vc_telemetry::Metrics;
 
 /// Exit code of a failed assertion that is to end the process: that of a Go panic.
@@ -94,7 +94,7 @@ impl Meter {
     }
 
     /// The process is as far as that.
-    pub(crate) fn reached(&self, state: State) {
+    pub fn reached(&self, state: State) {
         self.metrics.leads(matches!(state, State::Leading { .. }));
         self.state.send_replace(state);
     }
@@ -108,12 +108,12 @@ impl Meter {
     }
 
     /// Whether claims for devices are taken into account.
-    pub(crate) fn devices(&self, on: bool) {
+    pub fn devices(&self, on: bool) {
         self.metrics.dynamic_resources(on);
     }
 
     /// The configuration is in force; the engine has so many warnings about it besides.
-    pub(crate) fn configuration(&self, loaded: &LoadedConfig, n_of_engine: usize) {
+    pub fn configuration(&self, loaded: &LoadedConfig, n_of_engine: usize) {
         let n_warnings = loaded.warnings.len() + n_of_engine;
         self.metrics.config_warnings(i64::try_from(n_warnings).unwrap_or(i64::MAX));
         self.metrics.unknown_plugins(loaded.missing.iter().map(|entry| entry.name.as_str()));
@@ -190,9 +190,7 @@ impl Observer for Meter {
     fn loads_read(&self, source: &'static str, n_read: usize, n_missing: usize) {
         let [n_read, n_missing] =
             [n_read, n_missing].map(|number| i64::try_from(number).unwrap_or(i64::MAX));
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at_seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
-        self.metrics.loads_read(source, n_read, n_missing, at_seconds);
+        self.metrics.loads_read(source, n_read, n_missing, wall_micros() / 1_000_000);
     }
 
     fn loads_failed(&self, source: &'static str, cause: &'static str) {

@@ -2,6 +2,7 @@
 //! row of [`TABLE`]; those that do nothing (yet) are accepted and named in the log when somebody
 //! sets them.
 
+mod address;
 mod document;
 pub(crate) mod gates;
 mod table;
@@ -20,14 +21,12 @@ use vc_engine::Evaluator;
 use vc_kube::{CyclePace, ScheduleTrigger, ServerAccess};
 use vc_model::{Sharding, ShardingMode};
 
-use crate::answers::is_loopback;
-use crate::command::words;
-use crate::log::Format;
+use address::is_loopback;
 use gates::{ALL_ALPHA, GATES};
 use table::{FlagEffect, FlagKind, FlagRow, TABLE};
 
 pub use document::document;
-pub(crate) use value::{go_duration, go_duration_text};
+pub use value::{go_duration, go_duration_text};
 
 /// What was asked for.
 #[derive(Debug)]
@@ -79,8 +78,17 @@ pub struct Flags {
     pub version: bool,
     /// klog's `-v`.
     pub verbosity: i64,
-    pub log_format: Format,
+    pub log_format: LogFormat,
     lines: Vec<FlagLine>,
+}
+
+/// `--log-format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// As klog.
+    Text,
+    /// One object a line.
+    Json,
 }
 
 /// Leader election (core.md 1.4).
@@ -155,7 +163,10 @@ impl Flags {
     }
 
     /// The flags, and the arguments that are none, as this command reads them.
-    pub(crate) fn parse_with(
+    ///
+    /// # Errors
+    /// An unknown flag or a bad value.
+    pub fn parse_with(
         command: Command,
         args: impl IntoIterator<Item = OsString>,
     ) -> Result<(Self, Vec<String>), clap::Error> {
@@ -222,8 +233,8 @@ impl Flags {
             version: of.get_flag("version"),
             verbosity: int("v"),
             log_format: match text(of, "log-format").as_str() {
-                "json" => Format::Json,
-                _ => Format::Text,
+                "json" => LogFormat::Json,
+                _ => LogFormat::Text,
             },
             lines: TABLE.iter().map(|row| line(row, of)).collect(),
         }
@@ -307,7 +318,7 @@ impl Flags {
 
 impl AnswerFlags {
     /// What is done with certificates of clients.
-    pub(crate) fn clients(&self) -> ClientCertificates {
+    pub fn clients(&self) -> ClientCertificates {
         client_certificates(self.is_aggregated)
     }
 
@@ -368,8 +379,8 @@ pub fn component(scheduler_names: &[String]) -> String {
     }
 }
 
-/// All flags, and what is none.
-pub(crate) fn command(name: &'static str) -> Command {
+/// Returns the command line: all flags, and words that are none.
+pub fn command(name: &'static str) -> Command {
     let words = clap::Arg::new("words").num_args(0..).hide(true);
     let words = words.value_parser(ValueParser::os_string());
     let command = Command::new(name).args_override_self(true).disable_version_flag(true);
@@ -407,6 +418,13 @@ fn arg(row: &FlagRow) -> clap::Arg {
         "" if row.kind.is_list() => arg,
         default => arg.default_value(default),
     }
+}
+
+/// Arguments that are no flags. What a shell would have taken is none: Volcano's chart passes `2>&1`.
+fn words(of: &ArgMatches) -> Vec<String> {
+    let all = of.get_many::<OsString>("words").into_iter().flatten();
+    let words = all.map(|word| word.to_string_lossy().into_owned());
+    words.filter(|word| !word.contains(['<', '>', '|', '&']) && !word.is_empty()).collect()
 }
 
 /// pflag treats `_` and `-` alike inside a flag's name, not inside its value.

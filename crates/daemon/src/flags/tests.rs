@@ -233,21 +233,18 @@ fn durations_are_printed_as_go_does() {
 
 #[test]
 fn the_document_is_up_to_date() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
     let text = document();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, &text).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        written == text,
-        "docs/flags.md is old\nhint: UPDATE_DOCS=1 cargo test -p vc-scheduler"
-    );
+    assert!(written == text, "docs/flags.md is old\nhint: UPDATE_DOCS=1 cargo test -p vc-daemon");
 }
 
 #[test]
 fn every_flag_of_the_specification_is_there() {
-    let text = include_str!("../../docs/spec/core.md");
+    let text = include_str!("../../../../docs/spec/core.md");
     let section = text.split("## 1.1 Command line").nth(1).unwrap().split("## 1.2").next().unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `-"));
     let cells = rows.filter_map(|line| line.split('|').nth(1));

@@ -21,7 +21,7 @@ pub(super) fn go_int(text: &str) -> Result<i64, String> {
 }
 
 /// `time.ParseDuration`, non-negative: decimals with units, or a bare `0`.
-pub(crate) fn go_duration(text: &str) -> Result<Duration, String> {
+pub fn go_duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 8] = [
         ("ns", 1e-9),
         ("us", 1e-6),
@@ -53,7 +53,7 @@ pub(crate) fn go_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `Duration.String()`: `1m0s`, `1.5s`, `100ms`.
-pub(crate) fn go_duration_text(time: Duration) -> String {
+pub fn go_duration_text(time: Duration) -> String {
     let nanos = time.as_nanos();
     let (unit, scale) = match nanos {
         0 => return "0s".to_owned(),

@@ -26,7 +26,7 @@ pub fn document() -> String {
 const HEAD: &str = "\
 # Flags of vc-scheduler
 
-Generated from `src/flags/table.rs` and `src/environment.rs` by `UPDATE_DOCS=1 cargo test -p vc-scheduler --lib`.
+Generated from `flags/table.rs` and `environment.rs` in `crates/daemon/src` by `UPDATE_DOCS=1 cargo test -p vc-daemon --lib`.
 
 Flags are read as Volcano's binary reads them: `--name=value` or `--name value`, `--bool` alone is true, `_` and `-` are
 the same inside a name, the last use of a flag wins. An unknown flag, a bad value or a word that is no command ends the

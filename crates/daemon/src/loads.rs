@@ -57,7 +57,7 @@ const READERS: [&str; 2] = ["rescheduling", "usage"];
 
 /// Returns what is wrong with the source: its address is of no use, or a plugin needs one and there is
 /// none. The loader has warned of the rest.
-pub(crate) fn warning(config: &Config) -> Option<Warning> {
+pub fn warning(config: &Config) -> Option<Warning> {
     let source = match source(config) {
         Ok(source) => source,
         Err(warning) => return Some(warning),

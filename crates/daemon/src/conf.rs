@@ -1,6 +1,7 @@
 //! The configuration file: read at the start, read again once a second, in force when it is good
 //! and differs. The last good one stays. Specification: core.md 2.6 (C-10).
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::device_config::{self, DeviceConfigReader};
 use crate::device_reports;
 use crate::fatal::Fatal;
 use crate::flags::Flags;
+use crate::host::ConfigFiles;
 use crate::loads::{self, source_in_force};
 use crate::meter::Meter;
 use crate::saved_usage::UsageReader;
@@ -40,12 +42,19 @@ pub enum ConfigLoadError {
 
 /// Reads a configuration file as the scheduler does: its text, if it could be read, and what it
 /// means. What is missing in it is not judged.
-pub fn parse(path: &Path) -> (Option<String>, Result<LoadedConfig, ConfigLoadError>) {
-    if path.as_os_str().is_empty() {
-        return (None, Err(ConfigLoadError::Unnamed));
+pub fn parse(files: &impl ConfigFiles, path: &Path) -> ParsedFile {
+    match path.as_os_str().is_empty() {
+        true => (None, Err(ConfigLoadError::Unnamed)),
+        false => parsed(path, files.read(path)),
     }
+}
+
+/// The text of a configuration file, if it could be read, and what it means.
+pub type ParsedFile = (Option<String>, Result<LoadedConfig, ConfigLoadError>);
+
+fn parsed(path: &Path, read: io::Result<String>) -> ParsedFile {
     let name = path.display().to_string();
-    match std::fs::read_to_string(path) {
+    match read {
         Err(error) => (None, Err(ConfigLoadError::Unreadable { path: name, error })),
         Ok(text) => {
             let loaded = vc_conf::parse(&name, &text, &KNOWN).map_err(ConfigLoadError::from);
@@ -55,11 +64,11 @@ pub fn parse(path: &Path) -> (Option<String>, Result<LoadedConfig, ConfigLoadErr
 }
 
 /// Reads a configuration file, and refuses what names something of Volcano that is not built.
-fn load(
-    path: &Path,
-    allowed: &AllowMissing,
-) -> (Option<String>, Result<LoadedConfig, ConfigLoadError>) {
-    let (text, parsed) = parse(path);
+fn load(files: &impl ConfigFiles, path: &Path, allowed: &AllowMissing) -> ParsedFile {
+    admitted(parse(files, path), path, allowed)
+}
+
+fn admitted((text, parsed): ParsedFile, path: &Path, allowed: &AllowMissing) -> ParsedFile {
     let name = path.display().to_string();
     (text, parsed.and_then(|loaded| Ok(loaded.admit(&name, allowed)?)))
 }
@@ -101,8 +110,11 @@ impl StartConfig {
 /// # Errors
 /// The file names something of Volcano that is not built, or it is bad and the built-in
 /// configuration is not wanted.
-pub fn before_start(flags: &Flags) -> Result<Option<UsableConfig>, Fatal> {
-    match load(&flags.scheduler_conf, &flags.allow_missing) {
+pub fn before_start(
+    files: &impl ConfigFiles,
+    flags: &Flags,
+) -> Result<Option<UsableConfig>, Fatal> {
+    match load(files, &flags.scheduler_conf, &flags.allow_missing) {
         (text, Ok(loaded)) => Ok(Some(UsableConfig { text: text.unwrap_or_default(), loaded })),
         (_, Err(error)) if flags.strict_conf || matches!(error, ConfigLoadError::Missing(_)) => {
             Err(error.into())
@@ -116,8 +128,12 @@ pub fn before_start(flags: &Flags) -> Result<Option<UsableConfig>, Fatal> {
 ///
 /// # Errors
 /// The file cannot be used, and neither can anything in its place.
-pub fn start(flags: &Flags, before: Option<&UsableConfig>) -> Result<StartConfig, Fatal> {
-    let (text, loaded) = load(&flags.scheduler_conf, &flags.allow_missing);
+pub fn start(
+    files: &impl ConfigFiles,
+    flags: &Flags,
+    before: Option<&UsableConfig>,
+) -> Result<StartConfig, Fatal> {
+    let (text, loaded) = load(files, &flags.scheduler_conf, &flags.allow_missing);
     let start = match (loaded, before) {
         (Ok(loaded), _) => {
             accepted(text.as_deref().unwrap_or_default(), &loaded.config);
@@ -144,12 +160,12 @@ pub fn start(flags: &Flags, before: Option<&UsableConfig>) -> Result<StartConfig
 ///
 /// # Errors
 /// There is no such directory.
-pub fn check_directory(flags: &Flags) -> Result<(), Fatal> {
+pub fn check_directory(files: &impl ConfigFiles, flags: &Flags) -> Result<(), Fatal> {
     let parent = flags.scheduler_conf.parent();
     let Some(parent) = parent.filter(|parent| !parent.as_os_str().is_empty()) else {
         return Ok(());
     };
-    match parent.is_dir() {
+    match files.is_directory(parent) {
         true => Ok(()),
         false => Err(Fatal::NoDirectory(parent.to_owned())),
     }
@@ -183,7 +199,8 @@ pub(crate) fn warn(warnings: &[Warning]) {
 }
 
 /// The file as it is followed while the process runs.
-pub(crate) struct ConfigFollower {
+pub(crate) struct ConfigFollower<F> {
+    files: F,
     path: PathBuf,
     allowed: AllowMissing,
     in_force: ConfigInForce,
@@ -195,8 +212,9 @@ pub(crate) struct ConfigFollower {
     meter: Arc<Meter>,
 }
 
-impl ConfigFollower {
+impl<F: ConfigFiles> ConfigFollower<F> {
     pub(crate) fn new(
+        files: F,
         flags: &Flags,
         start: &StartConfig,
         devices: Option<String>,
@@ -207,7 +225,7 @@ impl ConfigFollower {
         let in_force = ConfigInForce::new(seen, text, start.loaded.clone());
         let loads = watch::Sender::new(source_in_force(&start.loaded.config));
         let reports = watch::Sender::new(device_reports::source(&start.loaded.config));
-        Self { path, allowed, in_force, loads, reports, devices, meter }
+        Self { files, path, allowed, in_force, loads, reports, devices, meter }
     }
 
     /// The load source of the configuration in force, now and after a change.
@@ -234,10 +252,8 @@ impl ConfigFollower {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let (path, allowed) = (self.path.clone(), self.allowed.clone());
-            // A file system that hangs must not hold up anything else.
-            let read = tokio::task::spawn_blocking(move || load(&path, &allowed));
-            let Ok(read) = read.await else { return };
+            let Some(read) = self.files.read_aside(&self.path).await else { return };
+            let read = admitted(parsed(&self.path, read), &self.path, &self.allowed);
             let known = &self.in_force.loaded().config;
             let newest = read.1.as_ref().map_or(known, |loaded| &loaded.config);
             let devices = reader.read(newest).await;
@@ -254,7 +270,7 @@ impl ConfigFollower {
     /// engine. `usage`: what was read for this file, if it keeps usage.
     fn changed(
         &mut self,
-        read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
+        read: ParsedFile,
         devices: Option<String>,
         usage: Option<ClusterEvent>,
     ) -> Option<EngineVisit> {
@@ -277,10 +293,7 @@ impl ConfigFollower {
     }
 
     /// True if the file is good, and another one than is in force.
-    fn has_changed(
-        &mut self,
-        read: (Option<String>, Result<LoadedConfig, ConfigLoadError>),
-    ) -> bool {
+    fn has_changed(&mut self, read: ParsedFile) -> bool {
         let (text, loaded) = read;
         match self.in_force.read(text, loaded) {
             ConfigChange::Unchanged => false,
@@ -326,7 +339,25 @@ mod tests {
     use vc_engine::Engine;
 
     use super::*;
-    use crate::log::tests::logged;
+    use crate::logged::logged;
+
+    /// The files of this machine.
+    #[derive(Clone)]
+    struct Disk;
+
+    impl ConfigFiles for Disk {
+        fn read(&self, path: &Path) -> io::Result<String> {
+            std::fs::read_to_string(path)
+        }
+
+        async fn read_aside(&self, path: &Path) -> Option<io::Result<String>> {
+            Some(self.read(path))
+        }
+
+        fn is_directory(&self, path: &Path) -> bool {
+            path.is_dir()
+        }
+    }
 
     fn flags(args: &[&str]) -> Flags {
         Flags::parse(["vc-scheduler"].iter().chain(args).map(Into::into)).unwrap()
@@ -334,7 +365,7 @@ mod tests {
 
     #[test]
     fn core_5_a_bad_file_falls_back_unless_that_is_forbidden() {
-        let config = start(&flags(&[]), None).unwrap().loaded.config;
+        let config = start(&Disk, &flags(&[]), None).unwrap().loaded.config;
         assert_eq!(config.actions, ["enqueue", "allocate", "backfill"]);
         let names = |tier: usize| -> Vec<&str> {
             config.tiers[tier].plugins.iter().map(|plugin| plugin.name.as_str()).collect()
@@ -342,16 +373,16 @@ mod tests {
         assert_eq!(names(0), ["priority", "gang", "conformance"]);
         assert_eq!(names(1), ["overcommit", "drf", "predicates", "proportion", "nodeorder"]);
         let unreadable = flags(&["--scheduler-conf=/does/not/exist"]);
-        assert!(before_start(&unreadable).unwrap().is_none());
-        let instead = start(&unreadable, None).unwrap();
+        assert!(before_start(&Disk, &unreadable).unwrap().is_none());
+        let instead = start(&Disk, &unreadable, None).unwrap();
         assert!(instead.is_default());
         assert_eq!(instead.loaded.config, config);
-        let error = check_directory(&unreadable).unwrap_err();
+        let error = check_directory(&Disk, &unreadable).unwrap_err();
         assert_eq!(error.code(), 2);
         assert!(error.to_string().starts_with("/does/not: no such directory\nhint: "), "{error}");
         let strict = flags(&["--disable-default-scheduler-config"]);
-        assert_eq!(before_start(&strict).unwrap_err().code(), 255);
-        let error = start(&strict, None).unwrap_err();
+        assert_eq!(before_start(&Disk, &strict).unwrap_err().code(), 255);
+        let error = start(&Disk, &strict, None).unwrap_err();
         assert_eq!(error.code(), 255);
         let text = error.to_string();
         assert!(text.starts_with("configuration: no configuration file\nhint: "), "{text}");
@@ -377,7 +408,7 @@ mod tests {
         let path_flag = ["--scheduler-conf", path.to_str().unwrap()];
         let meter = Meter::default();
         let is_shown = |flags: &Flags| {
-            let first = start(flags, None).unwrap();
+            let first = start(&Disk, flags, None).unwrap();
             assert_eq!(first.loaded.config.tiers[0].plugins.len(), 0);
             meter.configuration(&first.loaded, 0);
             meter.metrics.encode().contains("volcano_config_unknown_plugins{plugin=\"magic\"} 1")
@@ -398,14 +429,15 @@ mod tests {
         let path = file("caches", LEVEL);
         let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
         let mut follow = None;
-        let at_start = logged(0, || {
-            let first = start(&flags, None).unwrap();
-            follow = Some(ConfigFollower::new(&flags, &first, None, Arc::new(Meter::default())));
+        let at_start = logged(|| {
+            let first = start(&Disk, &flags, None).unwrap();
+            follow =
+                Some(ConfigFollower::new(Disk, &flags, &first, None, Arc::new(Meter::default())));
         });
         let mut follow = follow.unwrap();
         let mut reload = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            logged(0, || drop(follow.changed(load(&path, &AllowMissing::Nothing), None, None)))
+            logged(|| drop(follow.changed(load(&Disk, &path, &AllowMissing::Nothing), None, None)))
         };
         let same = reload(LEVEL);
         let without = reload(ONE);
@@ -438,11 +470,11 @@ mod tests {
     fn core_11_only_a_good_change_reaches_the_engine() {
         let path = file("change", ONE);
         let flags = flags(&["--scheduler-conf", path.to_str().unwrap()]);
-        let first = start(&flags, None).unwrap();
+        let first = start(&Disk, &flags, None).unwrap();
         assert!(!first.is_default());
         let meter = Arc::new(Meter::default());
         meter.metrics.default_in_force(true);
-        let mut follow = ConfigFollower::new(&flags, &first, None, meter.clone());
+        let mut follow = ConfigFollower::new(Disk, &flags, &first, None, meter.clone());
         let (mut engine, _) = Engine::new(Default::default(), &first.loaded.config);
         // What is written, whether the engine is told, failures so far.
         let steps = [
@@ -457,7 +489,7 @@ mod tests {
         ];
         for (text, reported, n_failures) in steps {
             std::fs::write(&path, text).unwrap();
-            let visit = follow.changed(load(&path, &AllowMissing::Nothing), None, None);
+            let visit = follow.changed(load(&Disk, &path, &AllowMissing::Nothing), None, None);
             assert_eq!(visit.is_some(), reported, "{text}");
             assert_eq!(failures(&meter), n_failures, "{text}");
             if let Some(visit) = visit {
@@ -471,13 +503,14 @@ mod tests {
             [("nvidia: {}", true), ("nvidia: {}", false), ("vnpus: []", true)]
         {
             let devices = Some(devices.to_owned());
-            let visit = follow.changed(load(&path, &AllowMissing::Nothing), devices.clone(), None);
+            let visit =
+                follow.changed(load(&Disk, &path, &AllowMissing::Nothing), devices.clone(), None);
             assert_eq!(visit.is_some(), reported, "{devices:?}");
         }
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_some());
+        assert!(follow.changed(load(&Disk, &path, &AllowMissing::Nothing), None, None).is_some());
         std::fs::remove_file(&path).unwrap();
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_none());
-        assert!(follow.changed(load(&path, &AllowMissing::Nothing), None, None).is_none());
+        assert!(follow.changed(load(&Disk, &path, &AllowMissing::Nothing), None, None).is_none());
+        assert!(follow.changed(load(&Disk, &path, &AllowMissing::Nothing), None, None).is_none());
         assert_eq!(failures(&meter), 4);
         std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
     }
