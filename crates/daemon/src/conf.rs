@@ -253,7 +253,7 @@ impl<F: ConfigFiles> ConfigFollower<F> {
         loop {
             ticks.tick().await;
             let Some(read) = self.files.read_aside(&self.path).await else { return };
-            let read = admitted(parsed(&self.path, read), &self.path, &self.allowed);
+            let read = self.meaning(read);
             let known = &self.in_force.loaded().config;
             let newest = read.1.as_ref().map_or(known, |loaded| &loaded.config);
             let devices = reader.read(newest).await;
@@ -263,6 +263,16 @@ impl<F: ConfigFiles> ConfigFollower<F> {
             {
                 return;
             }
+        }
+    }
+
+    /// Returns what the file means. A file that is as before means nothing new, and is not parsed again.
+    fn meaning(&self, read: io::Result<String>) -> ParsedFile {
+        match read {
+            Ok(text) if self.in_force.has_seen(&text) => {
+                (Some(text), Ok(self.in_force.loaded().clone()))
+            }
+            read => admitted(parsed(&self.path, read), &self.path, &self.allowed),
         }
     }
 

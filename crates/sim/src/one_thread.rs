@@ -52,18 +52,40 @@ async fn run_part(part: impl Future<Output = ()>, crash: &PlannedCrash) {
     .await;
 }
 
+/// Runs a process until it ends by itself. Where the process crashes it is not polled any more.
+pub(crate) async fn run_until_crash<T>(
+    process: impl Future<Output = T>,
+    crash: &PlannedCrash,
+) -> T {
+    let mut process = pin!(process);
+    poll_fn(|context| match crash.passes(CrashPoint::Await) {
+        true => process.as_mut().poll(context),
+        false => Poll::Pending,
+    })
+    .await
+}
+
 /// All parts of a leader on the thread of the simulation. They end with this value.
 pub(crate) struct OneThread {
     parts: JoinSet<()>,
     ahead_micros: Arc<AtomicI64>,
     crash: PlannedCrash,
+    /// True if the engine keeps what its certificates are verified with.
+    has_witness: bool,
 }
 
 impl OneThread {
     /// Returns a thread whose clock is ahead of the simulation's by so many microseconds. Its parts stop when the
     /// process crashes.
     pub(crate) fn new(ahead_micros: &Arc<AtomicI64>, crash: PlannedCrash) -> Self {
-        Self { parts: JoinSet::new(), ahead_micros: ahead_micros.clone(), crash }
+        let (parts, ahead_micros) = (JoinSet::new(), ahead_micros.clone());
+        Self { parts, ahead_micros, crash, has_witness: false }
+    }
+
+    /// Lets the engine keep what its certificates are verified with.
+    pub(crate) fn with_witness(mut self) -> Self {
+        self.has_witness = true;
+        self
     }
 
     fn run(&mut self, part: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
@@ -99,8 +121,11 @@ impl LeaderThreads for OneThread {
     fn decide(
         &mut self,
         scheduler_loop: SchedulerLoop,
-        engine: Engine,
+        mut engine: Engine,
     ) -> Result<oneshot::Receiver<()>, ClientError> {
+        if self.has_witness {
+            engine.witness(true);
+        }
         Ok(self.run(scheduler_loop.drive(engine)))
     }
 }

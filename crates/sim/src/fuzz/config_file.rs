@@ -1,82 +1,128 @@
-//! The mounted configuration file of a process, and what the process makes of it (I9).
+//! The mounted configuration file of a process, and what a life of the process must make of it (I9).
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use vc_conf::{Config, ConfigChange, ConfigInForce};
+use tokio::time::Instant;
+use vc_conf::Config;
+use vc_daemon::ConfigFiles;
 
 use super::configs;
+use super::network::Network;
+use super::trace::Trace;
+
+/// Path of the file.
+pub(super) const CONFIG_PATH: &str = "/volcano.scheduler/volcano-scheduler.conf";
+/// Time within which a good file that was read is in force. The engine may wait for its writes so long.
+const SETTLED: Duration = Duration::from_secs(60);
 
 /// The file as it is mounted. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct ConfigFile(Rc<Cell<&'static str>>);
+pub(super) struct ConfigFile(Arc<Mutex<&'static str>>);
 
 impl ConfigFile {
     pub(super) fn new(text: &'static str) -> Self {
-        Self(Rc::new(Cell::new(text)))
+        Self(Arc::new(Mutex::new(text)))
     }
 
     pub(super) fn write(&self, text: &'static str) {
-        self.0.set(text);
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    fn text(&self) -> &'static str {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The file as a process follows it.
-pub(super) struct FollowedConfig {
-    in_force: ConfigInForce,
-    /// What must be in force: the last good file that was read.
+/// The file as one life of a process reads it. Clones share what was read.
+#[derive(Clone)]
+pub(super) struct MountedConfig {
+    /// The life.
+    name: Arc<str>,
+    file: ConfigFile,
+    network: Network,
+    trace: Trace,
+    read: Arc<Mutex<ConfigRead>>,
+}
+
+/// What a life has read.
+struct ConfigRead {
+    /// The text that was read last. `None`: none was.
+    last: Option<&'static str>,
+    /// The last good text. `None`: there was none.
+    good: Option<&'static str>,
+    /// What must be in force: the last good file that was read, else the built-in one.
     expected: Config,
-    /// The text that was read last.
-    read_last: &'static str,
+    /// When that was read.
+    since: Instant,
 }
 
-impl FollowedConfig {
-    /// Reads the file at the start of the process. A bad one is replaced by the built-in one.
-    pub(super) fn start(file: &ConfigFile) -> Self {
-        let text = file.0.get();
-        let seen = Some(text.to_owned());
-        match configs::read(text) {
-            Ok(loaded) => {
-                let expected = loaded.config.clone();
-                let in_force = ConfigInForce::new(seen.clone(), seen, loaded);
-                Self { in_force, expected, read_last: text }
-            }
-            Err(_) => {
-                let built_in =
-                    configs::read(vc_conf::BUILT_IN).expect("the built-in configuration is good");
-                let expected = built_in.config.clone();
-                let in_force = ConfigInForce::new(seen, None, built_in);
-                Self { in_force, expected, read_last: text }
-            }
+impl MountedConfig {
+    pub(super) fn new(name: &str, file: &ConfigFile, network: &Network, trace: &Trace) -> Self {
+        let built_in = configs::read(vc_conf::BUILT_IN);
+        let expected = built_in.expect("the built-in configuration is good").config;
+        let read = ConfigRead { last: None, good: None, expected, since: Instant::now() };
+        Self {
+            name: name.into(),
+            file: file.clone(),
+            network: network.clone(),
+            trace: trace.clone(),
+            read: Arc::new(Mutex::new(read)),
         }
-    }
-
-    /// Reads the file when the process begins to lead.
-    pub(super) fn lead(&mut self, file: &ConfigFile) {
-        self.read(file);
-    }
-
-    /// Reads the file again. True: it is good and new.
-    pub(super) fn read(&mut self, file: &ConfigFile) -> bool {
-        let text = file.0.get();
-        if text == std::mem::replace(&mut self.read_last, text) {
-            return false;
-        }
-        let means = configs::read(text);
-        if let Ok(loaded) = &means {
-            self.expected = loaded.config.clone();
-        }
-        matches!(self.in_force.read(Some(text.to_owned()), means), ConfigChange::Accepted)
-    }
-
-    pub(super) fn in_force(&self) -> &Config {
-        &self.in_force.loaded().config
     }
 
     /// I9: what is in force is the last good file.
-    pub(super) fn faults(&self, process: &str) -> Option<String> {
-        let is_it = self.expected == *self.in_force();
-        (!is_it).then(|| format!("I9: {process}: not the last good configuration is in force"))
+    pub(super) fn fault(&self, in_force: &Config) -> Option<String> {
+        let read = self.lock();
+        let is_it = read.expected == *in_force || Instant::now() < read.since + SETTLED;
+        let name = &self.name;
+        (!is_it).then(|| format!("I9: {name}: not the last good configuration is in force"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ConfigRead> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConfigRead {
+    /// Takes in what the file says. True: it is good and another one than the last good one.
+    fn take_in(&mut self, text: &'static str) -> bool {
+        if self.last.replace(text) == Some(text) {
+            return false;
+        }
+        let Ok(loaded) = configs::read(text) else { return false };
+        let is_new = self.good.replace(text) != Some(text);
+        if is_new {
+            (self.expected, self.since) = (loaded.config, Instant::now());
+        }
+        is_new
+    }
+}
+
+impl ConfigFiles for MountedConfig {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        if path != Path::new(CONFIG_PATH) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let text = self.file.text();
+        self.lock().take_in(text);
+        Ok(text.to_owned())
+    }
+
+    /// Reads the file while the process leads.
+    async fn read_aside(&self, path: &Path) -> Option<io::Result<String>> {
+        let is_new = path == Path::new(CONFIG_PATH) && self.lock().take_in(self.file.text());
+        if is_new {
+            self.trace.say(format_args!("{}: has a new configuration", self.name));
+            self.network.has_new_configuration();
+        }
+        Some(self.read(path))
+    }
+
+    fn is_directory(&self, path: &Path) -> bool {
+        Path::new(CONFIG_PATH).parent() == Some(path)
     }
 }
 
@@ -84,18 +130,21 @@ impl FollowedConfig {
 mod tests {
     use super::*;
 
-    #[test]
-    fn another_configuration_than_the_last_good_one_is_found() {
-        let file = ConfigFile::new(configs::GOOD[0]);
-        let mut followed = FollowedConfig::start(&file);
-        file.write(configs::BAD[0]);
-        assert!(!followed.read(&file));
-        assert_eq!(followed.faults("a"), None);
-        file.write(configs::GOOD[1]);
-        assert!(followed.read(&file));
-        assert_eq!(followed.faults("a"), None);
-        followed.expected = configs::read(configs::GOOD[0]).unwrap().config;
-        let fault = "I9: a: not the last good configuration is in force";
-        assert_eq!(followed.faults("a").as_deref(), Some(fault));
+    #[tokio::test(start_paused = true)]
+    async fn another_configuration_than_the_last_good_one_is_found() {
+        let expected = |text: &str| configs::read(text).unwrap().config;
+        let mut read = ConfigRead {
+            last: None,
+            good: None,
+            expected: expected(vc_conf::BUILT_IN),
+            since: Instant::now(),
+        };
+        assert!(!read.take_in(configs::BAD[0]));
+        assert_eq!(read.expected, expected(vc_conf::BUILT_IN));
+        assert!(read.take_in(configs::GOOD[1]) && !read.take_in(configs::GOOD[1]));
+        assert!(!read.take_in(configs::BAD[0]) && !read.take_in(configs::GOOD[1]));
+        assert_eq!(read.expected, expected(configs::GOOD[1]));
+        assert!(read.take_in(configs::GOOD[2]));
+        assert_eq!(read.expected, expected(configs::GOOD[2]));
     }
 }

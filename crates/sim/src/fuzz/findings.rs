@@ -2,10 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use vc_daemon::meter::Meter;
 use vc_engine::{CycleTime, Engine, Report};
-use vc_kube::{EngineMessage, Observer};
+use vc_kube::{EngineMessage, KindRefusal, Observer};
+
+use super::config_file::MountedConfig;
 
 /// Faults that the processes of a story have found in themselves.
 #[derive(Default)]
@@ -44,34 +48,97 @@ impl Findings {
     }
 }
 
-/// Collects what must not happen inside a process.
+/// Collects what must not happen inside a process, and counts as the process does.
 pub(super) struct ProcessObserver {
     findings: Arc<Findings>,
     name: String,
+    meter: Arc<Meter>,
+    config: MountedConfig,
     has_failed: AtomicBool,
 }
 
 impl ProcessObserver {
-    pub(super) fn new(findings: &Arc<Findings>, name: &str) -> Self {
-        let (findings, name) = (findings.clone(), name.to_owned());
-        Self { findings, name, has_failed: AtomicBool::new(false) }
+    pub(super) fn new(
+        findings: &Arc<Findings>,
+        name: &str,
+        meter: &Arc<Meter>,
+        config: &MountedConfig,
+    ) -> Self {
+        let (findings, name, has_failed) =
+            (findings.clone(), name.to_owned(), AtomicBool::new(false));
+        Self { findings, name, meter: meter.clone(), config: config.clone(), has_failed }
     }
 }
 
 impl Observer for ProcessObserver {
     fn cycle(&self, report: &Report) {
+        self.meter.cycle(report);
         self.findings.n_cycles.fetch_add(1, Ordering::Relaxed);
         let broken = report.broken_invariants.iter();
         self.findings.extend(broken.map(|it| format!("{}: {}: {}", it.name, self.name, it.text)));
     }
 
-    /// I3: every certificate of an eviction holds on the state before it.
+    /// I3: every certificate of an eviction holds on the state before it. I9: the configuration in force.
     fn decided(&self, engine: &Engine, report: &Report, now: CycleTime) {
         let faults = engine.verify(report, now);
         self.findings.extend(faults.iter().map(|fault| format!("I3: {}: {fault}", self.name)));
+        self.findings.extend(self.config.fault(engine.config()));
+    }
+
+    fn synced(&self) {
+        self.meter.synced();
+    }
+
+    fn api_write(&self, verb: &str, resource: &str, code: u16) {
+        self.meter.api_write(verb, resource, code);
+    }
+
+    fn request(&self, method: &str, host: &str, code: u16, took: Duration) {
+        self.meter.request(method, host, code, took);
+    }
+
+    fn watch_restart(&self, kind: &'static str) {
+        self.meter.watch_restart(kind);
+    }
+
+    fn kind_refused(&self, refusal: &KindRefusal) {
+        self.meter.kind_refused(refusal);
+    }
+
+    fn kind_readable(&self, resource: &'static str) {
+        self.meter.kind_readable(resource);
+    }
+
+    fn objects(&self, kind: &'static str, n_objects: usize) {
+        self.meter.objects(kind, n_objects);
+    }
+
+    fn watched(&self, scheduler: &str, since_creation: Duration) {
+        self.meter.watched(scheduler, since_creation);
+    }
+
+    fn task_stage(&self, stage: &'static str, since_creation: Duration) {
+        self.meter.task_stage(stage, since_creation);
+    }
+
+    fn stage(&self, stage: &'static str, took: Duration) {
+        self.meter.stage(stage, took);
+    }
+
+    fn malformed(&self, kind: &'static str) {
+        self.meter.malformed(kind);
+    }
+
+    fn foreign_bind(&self) {
+        self.meter.foreign_bind();
+    }
+
+    fn clock_skew(&self, seconds: i64) {
+        self.meter.clock_skew(seconds);
     }
 
     fn internal_error(&self, kind: &'static str) {
+        self.meter.internal_error(kind);
         if !self.has_failed.swap(true, Ordering::Relaxed) {
             self.findings.add(format!("I5: {}: internal error: {kind}", self.name));
         }

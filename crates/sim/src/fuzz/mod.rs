@@ -10,6 +10,7 @@ mod controllers;
 pub(crate) mod crash;
 mod fault;
 mod findings;
+mod machine;
 mod managers;
 mod network;
 mod outside_event;

@@ -1,34 +1,41 @@
-//! A scheduler process in the simulation: election, watches, writer and engine of the daemon, joined by
-//! the daemon's own code. Its end at any point is the end of its tasks; what it has sent still arrives.
+//! A scheduler process in the simulation: the daemon's own code from its flags to its end, and a supervisor
+//! that starts it again. Its end at any point is the end of its tasks; what it has sent still arrives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use vc_engine::{Engine, EngineCommand, EngineOptions, Evaluator};
-use vc_kube::{
-    ClientError, Clients, CyclePace, Election, EngineMessage, EngineVisit, KindSet, LeaderFailure,
-    LeaderSetup, LeaderWork, Leadership, Observer, ScheduleTrigger,
-};
+use vc_daemon::conf;
+use vc_daemon::environment::Environment;
+use vc_daemon::fatal::Fatal;
+use vc_daemon::flags::Flags;
+use vc_daemon::meter::Meter;
+use vc_daemon::run::{self, Process};
 
-use super::config_file::{ConfigFile, FollowedConfig};
+use super::config_file::{CONFIG_PATH, ConfigFile, MountedConfig};
 use super::crash::{Crash, PlannedCrash};
-use super::findings::{Findings, ProcessObserver};
+use super::findings::Findings;
+use super::machine::SimulatedHost;
 use super::network::Network;
 use super::trace::Trace;
-use crate::one_thread::OneThread;
+use crate::one_thread::run_until_crash;
 
 /// How long it takes until a process that has ended by itself is started again.
 const RESTART: Duration = Duration::from_secs(2);
-/// How often the configuration file is read, as by the daemon.
-const READ_CONFIG: Duration = Duration::from_secs(1);
-const PACE: CyclePace = CyclePace {
-    trigger: ScheduleTrigger::Change,
-    period: Duration::from_secs(1),
-    gather: Duration::from_millis(10),
-};
+/// Flags of every process. Each cycle checks all sums.
+const FLAGS: [&str; 4] = [
+    "--lock-object-namespace=volcano-system",
+    "--leader-elect-resource-name=vc-scheduler",
+    "--cache-check-cycles=1",
+    "--csi-storage=false",
+];
+/// Flags of a process that follows only the kinds of which a story has objects.
+const FEW_KINDS: &str = "--feature-gates=WorkLoadSupport=false,PodDisruptionBudgetsSupport=false,\
+    ResourceTopology=false,DynamicResourceAllocation=false";
+/// Flags of the version before: the plain evaluator at a fixed pace.
+const OLD: [&str; 2] = ["--evaluator=plain", "--schedule-trigger=period"];
 
 /// What a process is started with. Clones share it.
 #[derive(Clone)]
@@ -43,8 +50,26 @@ pub(super) struct ProcessSetup {
     pub(super) ahead_micros: Arc<AtomicI64>,
     /// The crash that is planned for its present life.
     pub(super) crash: PlannedCrash,
-    /// True for the version before: the plain evaluator at a fixed pace.
+    /// True for the version before.
     pub(super) is_old: bool,
+    /// True if it follows the kinds that a daemon follows by itself, also those of which a story has no objects.
+    pub(super) follows_all_kinds: bool,
+}
+
+impl ProcessSetup {
+    /// Returns the flags of the process.
+    fn flags(&self) -> Flags {
+        let file = format!("--scheduler-conf={CONFIG_PATH}");
+        let mut args = vec!["vc-scheduler", file.as_str()];
+        args.extend(FLAGS);
+        if self.is_old {
+            args.extend(OLD);
+        }
+        if self.is_old || !self.follows_all_kinds {
+            args.push(FEW_KINDS);
+        }
+        Flags::parse(args.into_iter().map(Into::into)).expect("the flags are good")
+    }
 }
 
 /// A scheduler process, with its supervisor that starts it again.
@@ -170,103 +195,39 @@ struct Life {
 
 impl Life {
     async fn run(&self, stopped: &mut watch::Receiver<()>) -> LifeEnd {
-        let mut config = FollowedConfig::start(&self.setup.config);
-        let clients = self.setup.network.clients(&self.name, &self.setup.crash);
-        let won = tokio::select! {
-            biased;
-            () = told_to_end(stopped) => return LifeEnd::Stopped,
-            won = self.win(&clients) => won,
-        };
-        let leadership = match won {
-            Ok(leadership) => leadership,
-            Err(why) => return LifeEnd::Failed(why),
-        };
-        self.setup.trace.say(format_args!("{}: leads", self.name));
-        self.setup.network.leads();
-        config.lead(&self.setup.config);
-        let mut threads = OneThread::new(&self.setup.ahead_micros, self.setup.crash.clone());
-        let work = match self.begin(&mut threads, &clients, &config) {
-            Ok(work) => work,
-            Err(error) => return LifeEnd::Failed(error.to_string()),
-        };
-        let ended = tokio::select! {
-            biased;
-            ended = self.follow(config, work.inbox().clone()) => ended,
-            led = work.lead(Some(leadership), told_to_end(stopped)) => led,
-        };
-        match ended {
+        let ProcessSetup { network, trace, findings, crash, ahead_micros, .. } = &self.setup;
+        let config = MountedConfig::new(&self.name, &self.setup.config, network, trace);
+        let host = SimulatedHost { name: self.name.clone(), setup: self.setup.clone(), config };
+        let process = self.schedule(&host, stopped);
+        let process = vc_kube::with_clock_ahead(ahead_micros.clone(), process);
+        match run_until_crash(process, crash).await {
             Ok(()) => LifeEnd::Stopped,
-            Err(LeaderFailure::LeaseLost) => LifeEnd::Failed("the Lease is lost".to_owned()),
-            Err(died @ LeaderFailure::Died(_)) => {
-                self.setup.findings.add(format!("I9: {}: {died}", self.name));
-                LifeEnd::Failed(died.to_string())
+            Err(fatal) => {
+                if !is_expected(&fatal) {
+                    findings.add(format!("I9: {}: {fatal}", self.name));
+                }
+                LifeEnd::Failed(fatal.to_string())
             }
         }
     }
 
-    async fn win(&self, clients: &Clients) -> Result<Leadership, String> {
-        vc_kube::ensure_queues(&clients.volcano, "default").await.map_err(|it| it.to_string())?;
-        let election = Election {
-            namespace: "volcano-system".to_owned(),
-            name: "vc-scheduler".to_owned(),
-            identity: self.name.clone(),
-            component: "volcano".to_owned(),
-            lease: Duration::from_secs(15),
-            renew: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
-        };
-        let ahead = self.setup.ahead_micros.clone();
-        Ok(vc_kube::with_clock_ahead(ahead, election.win(clients, |_| {})).await)
-    }
-
-    fn begin(
+    /// Does what the binary does with its flags.
+    async fn schedule(
         &self,
-        threads: &mut OneThread,
-        clients: &Clients,
-        config: &FollowedConfig,
-    ) -> Result<LeaderWork, ClientError> {
-        let observer = ProcessObserver::new(&self.setup.findings, &self.name);
-        let mut options = EngineOptions::default();
-        let mut pace = PACE;
-        if self.setup.is_old {
-            options.evaluator = Evaluator::Plain;
-            pace.trigger = ScheduleTrigger::Period;
-        }
-        let (mut engine, _warnings) = Engine::new(options, config.in_force());
-        engine.witness(true);
-        let setup = LeaderSetup {
-            component: "volcano".to_owned(),
-            kinds: vec![KindSet::PriorityClasses],
-            pace,
-            check_cycles: 1,
-            observer: Arc::new(observer) as Arc<dyn Observer>,
-            twin: None,
-        };
-        let work = LeaderWork::start(threads, clients, setup, engine)?;
-        self.setup.findings.leads(work.inbox());
-        Ok(work)
+        host: &SimulatedHost,
+        stopped: &mut watch::Receiver<()>,
+    ) -> Result<(), Fatal> {
+        let flags = self.setup.flags();
+        let good_conf = conf::before_start(&host.config, &flags)?;
+        let environment = Environment::read(|_| None);
+        let meter = Arc::new(Meter::new(false, flags.scheduler_names.clone()));
+        let process = Process { flags, environment, meter, good_conf };
+        let clients = self.setup.network.clients(&self.name, &self.setup.crash);
+        run::run(host, &process, clients, told_to_end(stopped)).await
     }
+}
 
-    /// Reads the configuration file again and again, and hands good changes to the engine. Never ends.
-    async fn follow(
-        &self,
-        mut config: FollowedConfig,
-        inbox: mpsc::Sender<EngineMessage>,
-    ) -> Result<(), LeaderFailure> {
-        loop {
-            tokio::time::sleep(READ_CONFIG).await;
-            let is_new = config.read(&self.setup.config);
-            self.setup.findings.extend(config.faults(&self.name));
-            if !is_new {
-                continue;
-            }
-            self.setup.trace.say(format_args!("{}: has a new configuration", self.name));
-            self.setup.network.has_new_configuration();
-            let loaded = config.in_force().clone();
-            let commands = vec![EngineCommand::Configure(Box::new(loaded))];
-            let visit = EngineVisit::change(commands, |_warnings| {});
-            // The engine has ended only when the process ends.
-            let _ended = inbox.send(EngineMessage::Visit(visit)).await;
-        }
-    }
+/// True if a fault of the server may end a process like this. Its supervisor starts it again.
+fn is_expected(fatal: &Fatal) -> bool {
+    matches!(fatal, Fatal::Version(_) | Fatal::Devices(_) | Fatal::Queues(_) | Fatal::LeaseLost)
 }

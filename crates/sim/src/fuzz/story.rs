@@ -126,6 +126,7 @@ impl Story {
                 ahead_micros: Arc::default(),
                 crash: PlannedCrash::default(),
                 is_old: has_old_version && name == PROCESSES[1],
+                follows_all_kinds: script.seed % 3 == 1,
             })
         };
         let pods = store.subscribe(&PODS);
