@@ -36,11 +36,6 @@ impl ConfigInForce {
         self.text.as_deref()
     }
 
-    /// True if this is the text of the file as it was read last.
-    pub fn has_seen(&self, text: &str) -> bool {
-        self.seen.as_deref() == Some(text)
-    }
-
     /// Returns what is in force.
     pub fn loaded(&self) -> &LoadedConfig {
         &self.loaded

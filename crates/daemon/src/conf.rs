@@ -250,10 +250,12 @@ impl<F: ConfigFiles> ConfigFollower<F> {
         }
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last = None;
         loop {
             ticks.tick().await;
             let Some(read) = self.files.read_aside(&self.path).await else { return };
-            let read = self.meaning(read);
+            let read = self.meaning(read, last.as_deref());
+            last.clone_from(&read.0);
             let known = &self.in_force.loaded().config;
             let newest = read.1.as_ref().map_or(known, |loaded| &loaded.config);
             let devices = reader.read(newest).await;
@@ -266,10 +268,10 @@ impl<F: ConfigFiles> ConfigFollower<F> {
         }
     }
 
-    /// Returns what the file means. A file that is as before means nothing new, and is not parsed again.
-    fn meaning(&self, read: io::Result<String>) -> ParsedFile {
+    /// Returns what the file means. A file that says what it said before is not parsed again.
+    fn meaning(&self, read: io::Result<String>, last: Option<&str>) -> ParsedFile {
         match read {
-            Ok(text) if self.in_force.has_seen(&text) => {
+            Ok(text) if last == Some(text.as_str()) => {
                 (Some(text), Ok(self.in_force.loaded().clone()))
             }
             read => admitted(parsed(&self.path, read), &self.path, &self.allowed),

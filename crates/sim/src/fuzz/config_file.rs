@@ -10,8 +10,7 @@ use vc_conf::Config;
 use vc_daemon::ConfigFiles;
 
 use super::configs;
-use super::network::Network;
-use super::trace::Trace;
+use super::process::ProcessSetup;
 
 /// Path of the file.
 pub(super) const CONFIG_PATH: &str = "/volcano.scheduler/volcano-scheduler.conf";
@@ -41,18 +40,16 @@ impl ConfigFile {
 pub(super) struct MountedConfig {
     /// The life.
     name: Arc<str>,
-    file: ConfigFile,
-    network: Network,
-    trace: Trace,
+    setup: ProcessSetup,
     read: Arc<Mutex<ConfigRead>>,
 }
 
 /// What a life has read.
 struct ConfigRead {
     /// The text that was read last. `None`: none was.
-    last: Option<&'static str>,
+    last: Option<String>,
     /// The last good text. `None`: there was none.
-    good: Option<&'static str>,
+    good: Option<String>,
     /// What must be in force: the last good file that was read, else the built-in one.
     expected: Config,
     /// When that was read.
@@ -60,16 +57,18 @@ struct ConfigRead {
 }
 
 impl MountedConfig {
-    pub(super) fn new(name: &str, file: &ConfigFile, network: &Network, trace: &Trace) -> Self {
+    pub(super) fn new(name: &str, setup: &ProcessSetup) -> Self {
         let built_in = configs::read(vc_conf::BUILT_IN);
         let expected = built_in.expect("the built-in configuration is good").config;
         let read = ConfigRead { last: None, good: None, expected, since: Instant::now() };
-        Self {
-            name: name.into(),
-            file: file.clone(),
-            network: network.clone(),
-            trace: trace.clone(),
-            read: Arc::new(Mutex::new(read)),
+        Self { name: name.into(), setup: setup.clone(), read: Arc::new(Mutex::new(read)) }
+    }
+
+    fn text(&self) -> String {
+        let text = self.setup.config.text();
+        match self.setup.strikes_starts {
+            true => configs::with_sources(text),
+            false => text.to_owned(),
         }
     }
 
@@ -88,13 +87,15 @@ impl MountedConfig {
 
 impl ConfigRead {
     /// Takes in what the file says. True: it is good and another one than the last good one.
-    fn take_in(&mut self, text: &'static str) -> bool {
-        if self.last.replace(text) == Some(text) {
+    fn take_in(&mut self, text: &str) -> bool {
+        if self.last.as_deref() == Some(text) {
             return false;
         }
+        self.last = Some(text.to_owned());
         let Ok(loaded) = configs::read(text) else { return false };
-        let is_new = self.good.replace(text) != Some(text);
+        let is_new = self.good.as_deref() != Some(text);
         if is_new {
+            self.good = Some(text.to_owned());
             (self.expected, self.since) = (loaded.config, Instant::now());
         }
         is_new
@@ -106,17 +107,17 @@ impl ConfigFiles for MountedConfig {
         if path != Path::new(CONFIG_PATH) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let text = self.file.text();
-        self.lock().take_in(text);
-        Ok(text.to_owned())
+        let text = self.text();
+        self.lock().take_in(&text);
+        Ok(text)
     }
 
     /// Reads the file while the process leads.
     async fn read_aside(&self, path: &Path) -> Option<io::Result<String>> {
-        let is_new = path == Path::new(CONFIG_PATH) && self.lock().take_in(self.file.text());
+        let is_new = path == Path::new(CONFIG_PATH) && self.lock().take_in(&self.text());
         if is_new {
-            self.trace.say(format_args!("{}: has a new configuration", self.name));
-            self.network.has_new_configuration();
+            self.setup.trace.say(format_args!("{}: has a new configuration", self.name));
+            self.setup.network.has_new_configuration();
         }
         Some(self.read(path))
     }

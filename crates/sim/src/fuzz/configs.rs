@@ -49,6 +49,15 @@ tiers:
   - name: nodeorder
 "#;
 
+/// Returns a good file with sources of which the server serves none: loads of nodes, and the device configuration.
+pub(super) fn with_sources(text: &str) -> String {
+    const PLUGIN: &str = "  - name: predicates\n";
+    const WITH_DEVICES: &str = "  - name: predicates\n  - name: deviceshare\n    arguments:\n      \
+        deviceshare.VGPUEnable: true\n";
+    let metrics = if text.contains(PLUGIN) { "metrics:\n  type: prometheus_adaptor\n" } else { "" };
+    text.replace(PLUGIN, WITH_DEVICES) + metrics
+}
+
 /// Reads a file as the daemon does.
 ///
 /// # Errors
@@ -67,9 +76,12 @@ mod tests {
     fn good_files_are_good_and_bad_ones_are_bad() {
         for text in GOOD {
             assert_eq!(read(text).unwrap().missing, [], "{text}");
+            let config = read(&with_sources(text)).unwrap().config;
+            assert!(vc_engine::DeviceConfigMap::of(&config).is_some(), "{text}");
+            assert_eq!(config.metrics["type"], "prometheus_adaptor", "{text}");
         }
         for text in BAD {
-            assert!(read(text).is_err(), "{text}");
+            assert!(read(text).is_err() && with_sources(text) == text, "{text}");
         }
     }
 }

@@ -31,6 +31,9 @@ use crate::serve::Store;
 /// Time until a client notices that its connection is lost.
 const LOST: Duration = Duration::from_secs(5);
 
+/// Path of the version of the server, which is the first that a process asks for.
+const VERSION: &str = "/version";
+
 /// The network. Clones share it.
 #[derive(Clone)]
 pub(super) struct Network(Arc<Shared>);
@@ -43,6 +46,8 @@ struct Shared {
     cuts: watch::Sender<u64>,
     /// Nothing takes the Lease from who leads.
     keeps_leader: bool,
+    /// Faults strike the start of processes too.
+    strikes_starts: bool,
     state: Mutex<NetworkState>,
 }
 
@@ -130,8 +135,9 @@ impl Network {
             witness: Witness::new(),
         };
         let (cuts, _) = watch::channel(0);
-        let (keeps_leader, state) = (script.keeps_leader, Mutex::new(state));
-        Self(Arc::new(Shared { router, store, trace, cuts, keeps_leader, state }))
+        let Script { keeps_leader, strikes_starts, .. } = *script;
+        let state = Mutex::new(state);
+        Self(Arc::new(Shared { router, store, trace, cuts, keeps_leader, strikes_starts, state }))
     }
 
     fn state(&self) -> MutexGuard<'_, NetworkState> {
@@ -240,6 +246,10 @@ impl Network {
         request: Request<RequestBody>,
     ) -> Answer {
         let (mut parts, body) = request.into_parts();
+        if parts.uri.path() == VERSION && !self.0.strikes_starts {
+            let request = Request::from_parts(parts, Body::empty());
+            return Ok(self.0.router.clone().oneshot(request).await?);
+        }
         parts.headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(MANAGER));
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);

@@ -52,8 +52,8 @@ pub(super) struct ProcessSetup {
     pub(super) crash: PlannedCrash,
     /// True for the version before.
     pub(super) is_old: bool,
-    /// True if it follows the kinds that a daemon follows by itself, also those of which a story has no objects.
-    pub(super) follows_all_kinds: bool,
+    /// True if faults strike its start too. It follows all kinds then that a daemon follows by itself.
+    pub(super) strikes_starts: bool,
 }
 
 impl ProcessSetup {
@@ -65,7 +65,7 @@ impl ProcessSetup {
         if self.is_old {
             args.extend(OLD);
         }
-        if self.is_old || !self.follows_all_kinds {
+        if self.is_old || !self.strikes_starts {
             args.push(FEW_KINDS);
         }
         Flags::parse(args.into_iter().map(Into::into)).expect("the flags are good")
@@ -195,12 +195,16 @@ struct Life {
 
 impl Life {
     async fn run(&self, stopped: &mut watch::Receiver<()>) -> LifeEnd {
-        let ProcessSetup { network, trace, findings, crash, ahead_micros, .. } = &self.setup;
-        let config = MountedConfig::new(&self.name, &self.setup.config, network, trace);
+        let ProcessSetup { findings, crash, ahead_micros, .. } = &self.setup;
+        let config = MountedConfig::new(&self.name, &self.setup);
         let host = SimulatedHost { name: self.name.clone(), setup: self.setup.clone(), config };
         let process = self.schedule(&host, stopped);
         let process = vc_kube::with_clock_ahead(ahead_micros.clone(), process);
-        match run_until_crash(process, crash).await {
+        let ended = match self.setup.strikes_starts {
+            true => run_until_crash(process, crash).await,
+            false => process.await,
+        };
+        match ended {
             Ok(()) => LifeEnd::Stopped,
             Err(fatal) => {
                 if !is_expected(&fatal) {

@@ -20,6 +20,9 @@ pub struct Script {
     pub(super) keeps_leader: bool,
     /// Volcano's controllers make the pods of jobs, and another scheduler places pods of its own.
     pub(super) has_controllers: bool,
+    /// Faults strike the start of processes too. They follow all kinds, and their configuration has sources that
+    /// the server does not serve.
+    pub(super) strikes_starts: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -64,6 +67,8 @@ const CRASH_POINT_MILLIS: u64 = 60_000;
 
 /// One story in so many has Volcano's controllers and another scheduler: that whose seed leaves this remainder.
 const CONTROLLERS: (u64, u64) = (13, 10);
+/// In one story in so many faults strike the start of processes too: that whose seed leaves this remainder.
+const STRUCK_STARTS: (u64, u64) = (6, 5);
 /// Longest time from one pod without a PodGroup to the next, in milliseconds.
 const LONE_POD_MILLIS: u64 = 20_000;
 
@@ -107,6 +112,7 @@ impl Script {
         }
         let is_chosen = |(n_stories, remainder)| seed % n_stories == remainder;
         let has_controllers = is_chosen(CONTROLLERS);
+        let strikes_starts = is_chosen(STRUCK_STARTS);
         if is_chosen(CRASH_POINTS) {
             steps.extend(crash_points(seed, end));
         } else if has_controllers {
@@ -128,7 +134,7 @@ impl Script {
         });
         let steps = steps.collect();
         let seed = rng.below(u64::MAX);
-        Self { seed, keeps_leader, has_controllers, config, nodes, steps }
+        Self { seed, keeps_leader, has_controllers, strikes_starts, config, nodes, steps }
     }
 }
 

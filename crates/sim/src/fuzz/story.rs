@@ -126,7 +126,7 @@ impl Story {
                 ahead_micros: Arc::default(),
                 crash: PlannedCrash::default(),
                 is_old: has_old_version && name == PROCESSES[1],
-                follows_all_kinds: script.seed % 3 == 1,
+                strikes_starts: script.strikes_starts,
             })
         };
         let pods = store.subscribe(&PODS);
