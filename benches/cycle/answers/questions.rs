@@ -156,7 +156,7 @@ pub(crate) fn when() -> anyhow::Result<Vec<Figure>> {
     let mut ask = || {
         let mut explanation = explain(&mut state, last, Depth::Full);
         millis(|| {
-            add_start(&asked.engine, (&state, &ExpectedEnds::default()), last, &mut explanation)
+            add_start(&asked.engine, (&mut state, &ExpectedEnds::default()), last, &mut explanation)
         })
         .1
     };

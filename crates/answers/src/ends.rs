@@ -52,7 +52,7 @@ pub struct ExpectedEnd {
 }
 
 /// What tells when pods end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedEnds {
     /// What was learned of earlier pods.
     pub runs: Arc<LearnedRuns>,

@@ -17,6 +17,8 @@ use crate::explanation::{
     AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
     RoleNumbers, Verdict,
 };
+use crate::ends::ExpectedEnds;
+use crate::known_answers::KnownAnswers;
 use crate::known_trials::KnownTrials;
 use crate::line::{WaitingLines, waits};
 use crate::obstacles::find_present;
@@ -38,6 +40,7 @@ pub struct AnswerState {
 /// What questions have found out about the state, for later ones.
 #[derive(Default)]
 struct KnownOfState {
+    answers: KnownAnswers,
     trials: KnownTrials,
     lines: Option<WaitingLines>,
 }
@@ -46,6 +49,28 @@ impl AnswerState {
     /// Returns the time of the last cycle, in microseconds since 1970.
     pub(crate) fn time_micros(&self) -> i64 {
         self.recorded.as_of.time_micros
+    }
+
+    /// Returns this explanation with the start of the job, if the same was asked before.
+    pub(crate) fn known_start(
+        &mut self,
+        subject: Subject,
+        ends: &ExpectedEnds,
+        explanation: &Explanation,
+    ) -> Option<Explanation> {
+        self.known.answers.start(subject, ends, explanation)
+    }
+
+    /// Keeps an explanation before and after the start of the job was added.
+    pub(crate) fn keep_start(
+        &mut self,
+        subject: Subject,
+        ends: &ExpectedEnds,
+        pair: (Explanation, Explanation),
+    ) {
+        if self.fork.keeps_answers() {
+            self.known.answers.keep_start(subject, ends, pair);
+        }
     }
 
     /// Returns a copy of the state, to be changed.
@@ -121,7 +146,7 @@ impl RecordedCycle {
 }
 
 /// How much is worked out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Depth {
     /// Stage, numbers and place in the line.
     Quick,
@@ -133,6 +158,17 @@ pub enum Depth {
 
 /// Explains why a job or pod waits.
 pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
+    if let Some(known) = state.known.answers.explanation(subject, depth) {
+        return known;
+    }
+    let explanation = explain_anew(state, subject, depth);
+    if state.fork.keeps_answers() {
+        state.known.answers.keep_explanation(subject, depth, &explanation);
+    }
+    explanation
+}
+
+fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
     let AnswerState { fork, recorded, known } = state;
     let (mut explanation, question) = fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
@@ -164,7 +200,18 @@ pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool
 }
 
 /// Explains every job and pod of ours that waits, by namespace and name. Jobs ahead are not tried.
-pub fn explain_waiting(state: &mut AnswerState) -> Vec<Explanation> {
+pub fn explain_waiting(state: &mut AnswerState) -> Arc<Vec<Explanation>> {
+    if let Some(known) = &state.known.answers.waiting {
+        return known.clone();
+    }
+    let explanations = Arc::new(explain_waiting_anew(state));
+    if state.fork.keeps_answers() {
+        state.known.answers.waiting = Some(explanations.clone());
+    }
+    explanations
+}
+
+fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
     let AnswerState { fork, recorded, known } = state;
     fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);

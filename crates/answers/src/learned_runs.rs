@@ -47,7 +47,7 @@ struct RunKind {
 }
 
 /// The last runs of a kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct KnownRuns {
     /// Microseconds, the oldest one first.
     micros: VecDeque<i64>,
@@ -56,7 +56,7 @@ struct KnownRuns {
 }
 
 /// What is known of run times.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LearnedRuns {
     kinds: BTreeMap<RunKind, KnownRuns>,
     n_learned: u64,

@@ -14,6 +14,7 @@ mod ends;
 mod evict;
 mod explain;
 mod explanation;
+mod known_answers;
 mod known_trials;
 mod learned_runs;
 mod line;

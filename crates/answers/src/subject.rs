@@ -12,7 +12,7 @@ const MOST_NAMES: usize = 8;
 const MOST_EDITS: usize = 2;
 
 /// A job, or a pod that has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     /// The job. `None`: the pod names no PodGroup.
     pub job: Option<JobId>,

@@ -116,7 +116,7 @@ pub struct StartAnswer {
 /// cycle of the engine. A start within the next hour is also a remedy.
 pub fn add_start(
     engine: &Engine,
-    (state, ends): (&AnswerState, &ExpectedEnds),
+    (state, ends): (&mut AnswerState, &ExpectedEnds),
     subject: Subject,
     explanation: &mut Explanation,
 ) {
@@ -125,6 +125,21 @@ pub fn add_start(
     if goes_on.contains(&explanation.verdict.code) || explanation.blocking.is_none() {
         return;
     }
+    if let Some(known) = state.known_start(subject, ends, explanation) {
+        *explanation = known;
+        return;
+    }
+    let before = explanation.clone();
+    add_start_anew(engine, (state, ends), job, explanation);
+    state.keep_start(subject, ends, (before, explanation.clone()));
+}
+
+fn add_start_anew(
+    engine: &Engine,
+    (state, ends): (&AnswerState, &ExpectedEnds),
+    job: JobId,
+    explanation: &mut Explanation,
+) {
     let start = start(engine, (state, ends), job, explanation);
     let own = &state.cluster().jobs[job];
     if !own.bare {

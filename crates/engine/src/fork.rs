@@ -114,6 +114,11 @@ impl Fork {
         self.now_micros
     }
 
+    /// True if answers about this state may be kept. With the plain evaluator each is worked out anew.
+    pub fn keeps_answers(&self) -> bool {
+        self.evaluator == Evaluator::Fast
+    }
+
     /// Opens a session on the copy; the service of the plugin extender is not asked. Its plugins see the
     /// state as at the start of the next cycle, at the time of the last one. Trials are cached if the engine
     /// has the fast evaluator.

@@ -30,8 +30,6 @@ pub struct AnswerView {
     pub(crate) queues: Vec<QueueUse>,
     pub(crate) quotas: Vec<QuotaUse>,
     source: StateSource,
-    /// All jobs that wait, once somebody has asked about them.
-    waiting: Option<Arc<Vec<Explanation>>>,
     /// Controllers of PodGroups that are known otherwise than by names.
     owners: BTreeMap<ObjectKey, Owner>,
     names: Option<Arc<ClusterNames>>,
@@ -49,7 +47,6 @@ impl AnswerView {
             queues: report.queues.clone(),
             quotas: report.quotas.clone(),
             source,
-            waiting: None,
             owners: BTreeMap::new(),
             names: None,
             told: None,
@@ -94,8 +91,7 @@ impl AnswerView {
     }
 
     fn waiting(&mut self) -> Arc<Vec<Explanation>> {
-        let state = &mut self.state;
-        self.waiting.get_or_insert_with(|| Arc::new(explain_waiting(state))).clone()
+        explain_waiting(&mut self.state)
     }
 
     /// Counts the jobs that wait, by queue and by the code of the cause. A job without a queue has an
@@ -227,7 +223,7 @@ impl AnswerView {
         let depth = if asked.quick { Depth::Quick } else { Depth::Full };
         let mut found = explain(&mut self.state, subject, depth);
         if asked.when && !asked.quick {
-            add_start(engine, (&self.state, &timeline.ends()), subject, &mut found);
+            add_start(engine, (&mut self.state, &timeline.ends()), subject, &mut found);
         }
         let job = subject.job.map(|job| self.cluster().jobs[job].key.clone());
         self.told = job.zip(found.start.clone());

@@ -2,7 +2,7 @@
 //! a state that was asked about other jobs before. Specification: answers.md 1 (ANS-1), 20, case 29.
 
 use proptest::prelude::*;
-use vc_answers::Explanation;
+use vc_answers::{Explanation, explain_waiting};
 use vc_engine::Evaluator;
 
 use crate::support::{Asked, conf, random_cases};
@@ -74,6 +74,12 @@ proptest! {
                 let name = it.subject.key.name.to_string();
                 let known = fast.why_in(&mut state, &name);
                 prop_assert_eq!(&known, &plain.why(&name), "{} in\n{}", name, text);
+            }
+            prop_assert_eq!(&*explain_waiting(&mut state), &listed, "all in\n{}", text);
+            if let Some(first) = listed.first() {
+                let name = first.subject.key.name.to_string();
+                let known = fast.why_with_start_in(&mut state, &name);
+                prop_assert_eq!(&known, &plain.why_with_start(&name), "{} in\n{}", name, text);
             }
         }
     }

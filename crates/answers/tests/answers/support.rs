@@ -98,10 +98,14 @@ impl Asked {
 
     /// Explains a job with its start.
     pub(crate) fn why_with_start(&self, name: &str) -> Explanation {
-        let mut state = self.state();
-        let subject = self.subject(&state, name);
-        let mut explanation = explain(&mut state, subject, Depth::Full);
-        add_start(&self.engine, (&state, &self.ends), subject, &mut explanation);
+        self.why_with_start_in(&mut self.state(), name)
+    }
+
+    /// Explains it with its start in a state that may have been asked before.
+    pub(crate) fn why_with_start_in(&self, state: &mut AnswerState, name: &str) -> Explanation {
+        let subject = self.subject(state, name);
+        let mut explanation = explain(state, subject, Depth::Full);
+        add_start(&self.engine, (state, &self.ends), subject, &mut explanation);
         explanation
     }
 
@@ -124,7 +128,7 @@ impl Asked {
     }
 
     pub(crate) fn all(&self) -> Vec<Explanation> {
-        explain_waiting(&mut self.state())
+        explain_waiting(&mut self.state()).to_vec()
     }
 
     /// Returns `Code: text`, and `also` codes behind it.

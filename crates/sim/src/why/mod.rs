@@ -84,7 +84,7 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
                 let mut one = explain(&mut state, subject, Depth::Full);
                 let ends = ExpectedEnds::default();
                 let engine = simulation.engine_after_cycle();
-                add_start(engine, (&state, &ends), subject, &mut one);
+                add_start(engine, (&mut state, &ends), subject, &mut one);
                 let mut one = json(&one);
                 let group = format!("{}/{}", one.subject.namespace, one.subject.name);
                 let own = evictions.iter().filter(|row| row.is_about(&group));
@@ -96,11 +96,10 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
             }
         },
         None => {
-            let mut all = explain_waiting(&mut state);
             let is_asked =
-                |it: &Explanation| namespace.is_none_or(|name| *it.subject.key.namespace == *name);
-            all.retain(is_asked);
-            let items: Vec<ExplanationJson> = all.iter().map(json).collect();
+                |it: &&Explanation| namespace.is_none_or(|name| *it.subject.key.namespace == *name);
+            let all = explain_waiting(&mut state);
+            let items: Vec<ExplanationJson> = all.iter().filter(is_asked).map(json).collect();
             let as_of = StateSource::File.as_of(state.as_of());
             Asked::All(ExplanationListJson::new("ExplanationList", as_of, items))
         }
