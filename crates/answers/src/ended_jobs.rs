@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use vc_engine::Fork;
 use vc_framework::{LimitOwner, QueueLimit, Session, SessionState};
-use vc_model::{Cluster, JobId, NodeId, ObjectKey, QueueId, TaskId, TaskStatus};
+use vc_model::{Cluster, Id, JobId, NodeId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
@@ -73,26 +73,28 @@ pub(crate) struct EndingQuestion<'a> {
     pub(crate) n_needed: usize,
     /// The limit that the needed members exceed. `None` if there is none with amounts.
     pub(crate) limit: Option<&'a QueueLimit>,
+    /// The jobs that hold nodes, as [`jobs_on_nodes`] returns them.
+    pub(crate) on_nodes: &'a [JobId],
 }
 
 /// Returns running jobs whose end would suffice by amounts: those of the own namespace first, then by
 /// number of pods; the last ones first if that makes too many. Each is needed. Empty if there are none, or
 /// more than [`MOST_JOBS`]. All members count with the request of the first one without a place.
 pub(crate) fn choose(session: &Session<'_>, question: &EndingQuestion<'_>) -> Vec<JobId> {
-    let mut order = candidates(session, question.job);
-    let chosen = choose_in(session, question, &order);
+    let Some(room) = FreedRoom::of(session, question) else { return Vec::new() };
+    let mut order = candidates(session, question);
+    let chosen = choose_in(room.clone(), &order);
     if chosen.len() <= MOST_JOBS {
         return chosen;
     }
     order.reverse();
-    let chosen = choose_in(session, question, &order);
+    let chosen = choose_in(room, &order);
     if chosen.len() <= MOST_JOBS { chosen } else { Vec::new() }
 }
 
 /// Takes jobs in this order until they suffice, and then, from the last to the first, leaves out those
 /// that are not needed.
-fn choose_in(session: &Session<'_>, question: &EndingQuestion<'_>, order: &[JobId]) -> Vec<JobId> {
-    let Some(mut room) = FreedRoom::of(session, question) else { return Vec::new() };
+fn choose_in(mut room: FreedRoom<'_>, order: &[JobId]) -> Vec<JobId> {
     let mut chosen: Vec<JobId> = Vec::new();
     for &job in order {
         if room.suffices() {
@@ -117,22 +119,27 @@ fn choose_in(session: &Session<'_>, question: &EndingQuestion<'_>, order: &[JobI
 }
 
 /// Returns the other jobs that hold nodes, in the order in which they are chosen.
-fn candidates(session: &Session<'_>, asked: JobId) -> Vec<JobId> {
-    let own = &session.jobs[asked].key.namespace;
-    let count_pods_on_nodes = |job: &JobId| {
-        let row = &session.jobs[*job];
+fn candidates(session: &Session<'_>, question: &EndingQuestion<'_>) -> Vec<JobId> {
+    let own = &session.jobs[question.job].key.namespace;
+    let others = question.on_nodes.iter().copied().filter(|&job| job != question.job);
+    let is_own = |job: &JobId| session.jobs[*job].key.namespace == *own;
+    let (mut order, others): (Vec<JobId>, Vec<JobId>) = others.partition(is_own);
+    order.extend(others);
+    order
+}
+
+/// Returns the jobs that hold nodes, by the number of their pods there, then by name.
+pub(crate) fn jobs_on_nodes(session: &Session<'_>) -> Vec<JobId> {
+    let count_pods_on_nodes = |job: JobId| {
+        let row = &session.jobs[job];
         let n_pods = row.tasks.iter().filter(|&&task| holds_node(session, task)).count();
-        (*job != asked && !row.bare && 0 < n_pods).then_some(n_pods)
+        (!row.bare && 0 < n_pods).then_some((n_pods, job))
     };
     let jobs = session.view().cluster.jobs_by_key();
-    let ranked = jobs.filter_map(|job| {
-        let is_other = session.jobs[job].key.namespace != *own;
-        Some((is_other, count_pods_on_nodes(&job)?, job))
-    });
-    let mut found: Vec<(bool, usize, JobId)> = ranked.collect();
+    let mut found: Vec<(usize, JobId)> = jobs.filter_map(count_pods_on_nodes).collect();
     // The jobs are in the order of their names and the sort is stable.
-    found.sort_by_key(|&(is_other, n_pods, _)| (is_other, n_pods));
-    found.into_iter().map(|(_, _, job)| job).collect()
+    found.sort_by_key(|&(n_pods, _)| n_pods);
+    found.into_iter().map(|(_, job)| job).collect()
 }
 
 /// True if the end of the pod would free room. The room of a terminating pod counts as free already.
@@ -143,9 +150,13 @@ fn holds_node(session: &SessionState<'_>, task: TaskId) -> bool {
 }
 
 /// The room on eligible nodes and below the limit, with what chosen jobs would leave.
+#[derive(Clone)]
 struct FreedRoom<'a> {
     session: &'a SessionState<'a>,
     request: &'a Resource,
+    /// True for eligible nodes that are large enough, by the index of their ids.
+    counts: Vec<bool>,
+    /// What is free on nodes on which a chosen job would leave something.
     free: BTreeMap<NodeId, Resource>,
     /// Number of pods with this request that fit on these nodes together.
     n_fit: i128,
@@ -160,10 +171,15 @@ impl<'a> FreedRoom<'a> {
     fn of(session: &'a SessionState<'a>, question: &EndingQuestion<'_>) -> Option<Self> {
         let request = session.request(question.refusals.task);
         let eligible = question.refusals.eligible().into_iter();
-        let fits = |node: &NodeId| request.fits(&session.nodes[*node].allocatable);
-        let free = eligible.filter(fits).map(|node| (node, session.nodes[node].future_idle()));
-        let free: BTreeMap<NodeId, Resource> = free.collect();
-        let n_fit: i128 = free.values().map(|free| n_pods_in(free, request)).sum();
+        let n_ids = session.info().nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        let (mut counts, mut n_fit) = (vec![false; n_ids], 0);
+        for node in eligible {
+            let row = &session.nodes[node];
+            if request.fits(&row.allocatable) {
+                counts[node.index()] = true;
+                n_fit += n_pods_in(&row.future_idle(), request);
+            }
+        }
         let queue = session.jobs[question.job].queue;
         let over_limit = match question.limit {
             None => None,
@@ -178,7 +194,8 @@ impl<'a> FreedRoom<'a> {
             Some(_) => return None,
         };
         let n_needed = question.n_needed as i128;
-        Some(Self { session, request, free, n_fit, n_needed, over_limit })
+        let free = BTreeMap::new();
+        Some(Self { session, request, counts, free, n_fit, n_needed, over_limit })
     }
 
     fn suffices(&self) -> bool {
@@ -190,7 +207,11 @@ impl<'a> FreedRoom<'a> {
     fn is_changed_by(&self, job: JobId) -> bool {
         let row = &self.session.jobs[job];
         let is_of_queue = self.over_limit.as_ref().is_some_and(|(queue, _)| *queue == row.queue);
-        is_of_queue || self.tasks_of(job).any(|(node, _)| self.free.contains_key(&node))
+        is_of_queue || self.tasks_of(job).any(|(node, _)| self.is_counted(node))
+    }
+
+    fn is_counted(&self, node: NodeId) -> bool {
+        self.counts.get(node.index()) == Some(&true)
     }
 
     fn tasks_of(&self, job: JobId) -> impl Iterator<Item = (NodeId, TaskId)> + use<'a> {
@@ -206,7 +227,9 @@ impl<'a> FreedRoom<'a> {
         let queue = self.session.jobs[job].queue;
         for (node, task) in self.tasks_of(job) {
             let held = self.session.request(task);
-            if let Some(free) = self.free.get_mut(&node) {
+            if self.is_counted(node) {
+                let present = || self.session.nodes[node].future_idle();
+                let free = self.free.entry(node).or_insert_with(present);
                 self.n_fit -= n_pods_in(free, self.request);
                 match is_ended {
                     true => free.add(held),

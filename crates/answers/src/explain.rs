@@ -12,16 +12,18 @@ use vc_resource::Dim;
 use crate::amounts::{count, positive};
 use crate::blocking::{FoundSets, find_sets};
 use crate::code::WaitCode;
+use crate::ends::ExpectedEnds;
 use crate::evict::{EvictionAnswer, eviction_answer};
 use crate::explanation::{
     AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
     RoleNumbers, Verdict,
 };
-use crate::ends::ExpectedEnds;
 use crate::known_answers::KnownAnswers;
 use crate::known_trials::KnownTrials;
 use crate::line::{WaitingLines, waits};
+use crate::new_nodes::AddedNodes;
 use crate::obstacles::find_present;
+use crate::state_tables::StateTables;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::unblock::{ClusterQuestion, change_cluster, change_job};
@@ -43,6 +45,9 @@ struct KnownOfState {
     answers: KnownAnswers,
     trials: KnownTrials,
     lines: Option<WaitingLines>,
+    tables: StateTables,
+    /// The copy in which nodes are added. `None` until a question needs it.
+    added: Option<AddedNodes>,
 }
 
 impl AnswerState {
@@ -172,13 +177,16 @@ fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expl
     let AnswerState { fork, recorded, known } = state;
     let (mut explanation, question) = fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
-        let mut asked = AskedSession { session, known: &mut known.trials };
+        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
         explain_in(&mut asked, &record, subject, Scope::Alone(depth))
     });
     if let Some(question) = question {
         fork.share();
         let of_job = std::mem::take(&mut explanation.unblock);
-        explanation.unblock = change_cluster(fork, &question, of_job);
+        explanation.unblock = change_cluster(fork, &mut known.added, &question, of_job);
+        if !fork.keeps_answers() {
+            known.added = None;
+        }
     }
     explanation
 }
@@ -222,7 +230,7 @@ fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
         let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
         let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
         let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
-        let mut asked = AskedSession { session, known: &mut known.trials };
+        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
         let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
         subjects.into_iter().map(explain).collect()
     })
@@ -234,7 +242,7 @@ pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Exp
     let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
     fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
-        let mut asked = AskedSession { session, known: &mut known.trials };
+        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
         let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
         subjects.map(explain).collect()
     })
@@ -276,6 +284,7 @@ fn blocking_sets(
 struct AskedSession<'s, 'c> {
     session: &'s mut Session<'c>,
     known: &'s mut KnownTrials,
+    tables: &'s StateTables,
 }
 
 impl<'c> AskedSession<'_, 'c> {
@@ -298,10 +307,11 @@ fn explain_in(
         return (without_numbers(record.recorded.as_of, asked, verdict), None);
     }
     let job = subject.job.expect("a pod without a job has a verdict");
+    let tables = asked_session.tables;
     let mut trials = asked_session.trials(record, job);
     let judged = judge(&mut trials);
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
-    let changed = found.as_ref().map(|it| change_job(&mut trials, &it.sets, &it.present));
+    let changed = found.as_ref().map(|it| change_job(&mut trials, tables, (&it.sets, &it.present)));
     let (unblock, question) = changed.unzip();
     let session = &*asked_session.session;
     let turn = record.recorded.turns.get(&session.jobs[job].key).copied();

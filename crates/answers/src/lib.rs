@@ -25,6 +25,7 @@ mod predictions;
 mod quota;
 mod remedy_change;
 mod shortage;
+mod state_tables;
 mod subject;
 mod supposed_remedies;
 mod timeline;

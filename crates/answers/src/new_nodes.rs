@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_engine::Fork;
 use vc_framework::Session;
-use vc_model::{ClusterEvent, NodeId, NodeRecord, Taint};
+use vc_model::{ClusterEvent, Id, NodeId, NodeRecord, Taint};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
@@ -32,13 +32,17 @@ pub(crate) struct NodeShape {
 
 /// Returns the shapes of the nodes whose rules other than room let the refused task in, and which are large
 /// enough; the most frequent ones first.
-pub(crate) fn shapes(session: &Session<'_>, refusals: &NodeRefusals) -> Vec<NodeShape> {
+pub(crate) fn shapes(
+    session: &Session<'_>,
+    refusals: &NodeRefusals,
+    contents: &NodeContents,
+) -> Vec<NodeShape> {
     let request = session.request(refusals.task);
-    let mut by_content: BTreeMap<NodeContent<'_>, (usize, NodeId)> = BTreeMap::new();
+    let mut by_content: BTreeMap<u32, (usize, NodeId)> = BTreeMap::new();
     for &node in &refusals.eligible() {
         let row = &session.nodes[node];
         if !row.unschedulable && request.fits(&row.allocatable) {
-            let content = NodeContent::of(row);
+            let content = contents.by_node[node.index()];
             by_content.entry(content).or_insert((0, node)).0 += 1;
         }
     }
@@ -81,64 +85,89 @@ impl<'a> NodeContent<'a> {
     }
 }
 
-/// A copy of the cluster to which empty nodes are added.
-pub(crate) struct AddedNodes<'a> {
-    question: &'a ClusterQuestion,
+/// The content of each node as a number, by the index of its id. Nodes with one number differ in their name alone.
+pub(crate) struct NodeContents {
+    by_node: Vec<u32>,
+}
+
+impl NodeContents {
+    pub(crate) fn of(session: &Session<'_>) -> Self {
+        let nodes = &session.info().nodes;
+        let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+        let mut by_node = vec![0; n_ids];
+        let mut numbers: BTreeMap<NodeContent<'_>, u32> = BTreeMap::new();
+        for &node in nodes.iter() {
+            let next = numbers.len() as u32;
+            let content = NodeContent::of(&session.nodes[node]);
+            by_node[node.index()] = *numbers.entry(content).or_insert(next);
+        }
+        Self { by_node }
+    }
+}
+
+/// A copy of the cluster to which empty nodes are added, one question after the other. Its sessions read only
+/// the nodes that have changed since the last one.
+pub(crate) struct AddedNodes {
     copy: Fork,
-    /// The names of the nodes that it has beside the live ones.
+    /// The names of the nodes that it has beside the live ones. Empty between two questions.
     added: Vec<Arc<str>>,
 }
 
-impl<'a> AddedNodes<'a> {
-    pub(crate) fn new(fork: &Fork, question: &'a ClusterQuestion) -> Self {
-        Self { question, copy: fork.copy(), added: Vec::new() }
+impl AddedNodes {
+    pub(crate) fn new(fork: &Fork) -> Self {
+        Self { copy: fork.copy(), added: Vec::new() }
     }
 
     /// Returns one remedy for each shape of which nodes help.
-    pub(crate) fn remedies(&mut self) -> Vec<Remedy> {
-        let question = self.question;
+    pub(crate) fn remedies(&mut self, question: &ClusterQuestion) -> Vec<Remedy> {
         let mut remedies = Vec::new();
         for shape in &question.shapes {
             let record = self.copy.cluster().node_record(shape.first);
-            if let Some(count) = self.least(&record, shape.n_pods) {
+            if let Some(count) = self.least(question, &record, shape.n_pods) {
                 remedies.push(remedy(&record.name, count));
             }
             self.set_count(&record, 0);
         }
+        // Rows of nodes that were removed are used again by the next question.
+        self.copy.cluster_mut().recycle();
         remedies
     }
 
     /// Returns the smallest number of nodes with which the job is placed: what its pods fill if they
     /// share no node with others, or else by doubling and bisection.
-    fn least(&mut self, record: &NodeRecord, n_pods: usize) -> Option<usize> {
-        let most = self.question.n_needed;
-        let guess = self.question.n_missing.div_ceil(n_pods).clamp(1, most);
+    fn least(
+        &mut self,
+        question: &ClusterQuestion,
+        record: &NodeRecord,
+        n_pods: usize,
+    ) -> Option<usize> {
+        let most = question.n_needed;
+        let guess = question.n_missing.div_ceil(n_pods).clamp(1, most);
+        let mut suffices = |count: usize| {
+            self.set_count(record, count);
+            is_placed(&mut self.copy, question)
+        };
         let (mut low, mut high) = (1, guess);
-        while !self.suffices(record, high) {
+        while !suffices(high) {
             if high == most {
                 return None;
             }
             (low, high) = (high + 1, (2 * high).min(most));
         }
         if high == guess && 1 < guess {
-            match self.suffices(record, guess - 1) {
+            match suffices(guess - 1) {
                 true => high = guess - 1,
                 false => low = guess,
             }
         }
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.suffices(record, middle) {
+            match suffices(middle) {
                 true => high = middle,
                 false => low = middle + 1,
             }
         }
         Some(high)
-    }
-
-    fn suffices(&mut self, record: &NodeRecord, count: usize) -> bool {
-        self.set_count(record, count);
-        is_placed(&mut self.copy, self.question)
     }
 
     /// Adds or removes nodes until there are so many.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{Atom, Filter, SessionState};
+use vc_framework::{Atom, Filter, RefusingAtoms, SessionState};
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Dims};
 
@@ -22,38 +22,63 @@ const MOST_NEAREST: usize = 3;
 const OTHERS: &str = "others";
 
 /// What refuses each node of the session for one task.
+#[derive(Clone)]
 pub(crate) struct NodeRefusals {
     pub(crate) task: TaskId,
-    /// The nodes in name order, each with the atoms that refuse it.
-    pub(crate) nodes: Vec<(NodeId, AtomSet)>,
+    /// The nodes in name order.
+    nodes: Arc<[NodeId]>,
+    /// The sets of atoms, and the set that refuses each node.
+    atoms: RefusingAtoms,
 }
 
 impl NodeRefusals {
-    /// Asks all rules about all nodes. Atoms of `lifted` do not count.
-    pub(crate) fn find(session: &SessionState<'_>, task: TaskId, lifted: &AtomSet) -> Self {
+    /// Asks all rules about all nodes.
+    pub(crate) fn find(session: &SessionState<'_>, task: TaskId) -> Self {
         let filter = match session.tasks[task].best_effort {
             true => Filter::BestEffort,
             false => Filter::Allocate,
         };
         let nodes = session.info().nodes.clone();
-        let found = session.refusing_atoms(task, &nodes, filter);
-        let without = |atoms: AtomSet| atoms.difference(lifted).cloned().collect();
-        let nodes = nodes.iter().copied().zip(found.into_iter().map(without)).collect();
-        Self { task, nodes }
+        let atoms = session.refusing_atoms(task, &nodes, filter);
+        Self { task, nodes, atoms }
+    }
+
+    /// Returns the same as if the atoms of `lifted` did not count.
+    pub(crate) fn without(&self, lifted: &AtomSet) -> Self {
+        let mut refusals = self.clone();
+        for atoms in &mut refusals.atoms.sets {
+            atoms.retain(|atom| !lifted.contains(atom));
+        }
+        refusals
+    }
+
+    /// Returns the nodes in name order, each with the atoms that refuse it.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &AtomSet)> {
+        let atoms_of = |&set: &u32| &self.atoms.sets[set as usize];
+        self.nodes.iter().copied().zip(self.atoms.set_of.iter().map(atoms_of))
+    }
+
+    /// Returns the sets of atoms that refuse nodes, each with the number of its nodes. A set may come several
+    /// times.
+    pub(crate) fn sets(&self) -> impl Iterator<Item = (&AtomSet, usize)> {
+        let mut counts = vec![0; self.atoms.sets.len()];
+        self.atoms.set_of.iter().for_each(|&set| counts[set as usize] += 1);
+        self.atoms.sets.iter().zip(counts)
     }
 
     /// Returns the nodes that only lack room, or lack nothing.
     pub(crate) fn eligible(&self) -> Vec<NodeId> {
         let is_eligible = |atoms: &AtomSet| atoms.iter().all(Atom::is_room);
-        let eligible = self.nodes.iter().filter(|(_, atoms)| is_eligible(atoms));
-        eligible.map(|(node, _)| *node).collect()
+        let is_eligible: Vec<bool> = self.atoms.sets.iter().map(is_eligible).collect();
+        let nodes = self.nodes.iter().zip(&self.atoms.set_of);
+        nodes.filter(|(_, set)| is_eligible[**set as usize]).map(|(node, _)| *node).collect()
     }
 
     /// Returns all atoms but amounts that refuse a node which has what the task asks for.
     pub(crate) fn rules(&self) -> AtomSet {
-        let has_all = |atoms: &AtomSet| !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_)));
-        let nodes = self.nodes.iter().filter(|(_, atoms)| has_all(atoms));
-        nodes.flat_map(|(_, atoms)| atoms).filter(|atom| !atom.is_room()).cloned().collect()
+        let has_all = |atoms: &&AtomSet| !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_)));
+        let sets = self.atoms.sets.iter().filter(has_all);
+        sets.flatten().filter(|atom| !atom.is_room()).cloned().collect()
     }
 
     /// Returns how much of each dimension the node lacks for the task, in report order.
@@ -89,8 +114,17 @@ impl NodeRefusals {
 
     fn groups(&self, session: &SessionState<'_>) -> Vec<RefusedNodes> {
         let mut by_atoms: BTreeMap<&AtomSet, Vec<NodeId>> = BTreeMap::new();
-        for (node, atoms) in &self.nodes {
-            by_atoms.entry(atoms).or_default().push(*node);
+        let mut nodes_of: Vec<Vec<NodeId>> = vec![Vec::new(); self.atoms.sets.len()];
+        for (&node, &set) in self.nodes.iter().zip(&self.atoms.set_of) {
+            nodes_of[set as usize].push(node);
+        }
+        for (atoms, mut nodes) in self.atoms.sets.iter().zip(nodes_of) {
+            let of_atoms = by_atoms.entry(atoms).or_default();
+            let is_merged = !of_atoms.is_empty();
+            of_atoms.append(&mut nodes);
+            if is_merged {
+                of_atoms.sort_by_key(|&node| &session.nodes[node].name);
+            }
         }
         let mut groups: Vec<(&AtomSet, Vec<NodeId>)> = by_atoms.into_iter().collect();
         let name = |nodes: &[NodeId]| nodes.first().map(|&node| session.nodes[node].name.clone());
@@ -135,12 +169,12 @@ impl NodeRefusals {
             });
             ratios.fold(0.0, f64::max)
         };
-        let refused = self.nodes.iter().filter(|(_, atoms)| {
+        let refused = self.nodes().filter(|(_, atoms)| {
             !atoms.is_empty() && !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_)))
         });
         let mut ranked: Vec<(usize, f64, NodeId, &AtomSet)> = refused
             .map(|(node, atoms)| {
-                (atoms.len(), ratio(&self.lacks(session, *node, atoms)), *node, atoms)
+                (atoms.len(), ratio(&self.lacks(session, node, atoms)), node, atoms)
             })
             .collect();
         // The nodes are in name order and the sort is stable.

@@ -92,9 +92,8 @@ fn find_node_obstacles(
     }
     let tasks = trials.with_lifted(&lifted, |session| classes_left(session, job, answer));
     for task in tasks {
-        let (share, refusals) = trials.with_placed(&lifted, &answer.placed, |session| {
-            (share_of(session, task), NodeRefusals::find(session, task, &AtomSet::new()))
-        });
+        let refusals = trials.refusals(task, &lifted, &answer.placed);
+        let share = trials.with_placed(&lifted, &answer.placed, |session| share_of(session, task));
         present.atoms.extend(share.map(Atom::Share));
         count_nodes(&refusals, present);
     }
@@ -123,9 +122,9 @@ fn share_of(session: &SessionState<'_>, task: TaskId) -> Option<&'static str> {
 /// Adds the atoms of nodes that have all that the task asks for, and counts the nodes of each.
 fn count_nodes(refusals: &NodeRefusals, present: &mut PresentAtoms) {
     let mut counts: BTreeMap<&Atom, usize> = BTreeMap::new();
-    for (_, atoms) in &refusals.nodes {
+    for (atoms, n_nodes) in refusals.sets() {
         if !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_))) {
-            atoms.iter().for_each(|atom| *counts.entry(atom).or_default() += 1);
+            atoms.iter().for_each(|atom| *counts.entry(atom).or_default() += n_nodes);
         }
     }
     for (atom, count) in counts {

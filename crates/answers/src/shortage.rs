@@ -64,8 +64,7 @@ impl Shortages {
         let request = session.request(refusals.task);
         // A resource that no node has is not short: it is lacking everywhere.
         let exists = |dim: Dim| {
-            let mut nodes = refusals.nodes.iter();
-            nodes.any(|(node, _)| 0 < session.nodes[*node].allocatable.get(dim))
+            refusals.nodes().any(|(node, _)| 0 < session.nodes[node].allocatable.get(dim))
         };
         let asked = |dim: &Dim| 0 < request.get(*dim) && exists(*dim);
         let dims = session.dims.in_report_order().iter().copied().filter(asked);

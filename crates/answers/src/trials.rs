@@ -3,12 +3,14 @@
 //! pipelined. Specification: answers.md 4.2 (ANS-20, ANS-21).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_job};
 use vc_framework::{Atom, JobChange, Room, Session};
 use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::known_trials::{KnownOfShape, KnownTrials};
+use crate::nodes::NodeRefusals;
 
 /// Atoms that are lifted together.
 pub(crate) type AtomSet = BTreeSet<Atom>;
@@ -78,16 +80,22 @@ pub(crate) struct JobTrials<'s, 'c> {
     of_shape: Option<KnownOfShape<'s>>,
     /// Atoms that are lifted together as [`Atom::OtherFilters`].
     others: AtomSet,
+    /// What refuses nodes for a task while atoms are lifted and members have their places. Kept, since trials
+    /// change nothing.
+    refusals: BTreeMap<RefusalsKey, Arc<NodeRefusals>>,
     /// Units of work that may still be spent (ANS-3).
     left_units: u64,
 }
+
+/// The task, the lifted atoms and the placed members.
+type RefusalsKey = (TaskId, AtomSet, Vec<(TaskId, NodeId)>);
 
 impl<'s, 'c> JobTrials<'s, 'c> {
     pub(crate) fn new(session: &'s mut Session<'c>, job: JobId, held: HeldByOrder) -> Self {
         let n_nodes = session.info().nodes.len() as u64;
         let left_units = UNITS * n_nodes.div_ceil(NODES_PER_UNITS).max(1);
-        let (known, others) = (BTreeMap::new(), AtomSet::new());
-        Self { session, job, held, known, of_shape: None, others, left_units }
+        let (known, others, refusals) = (BTreeMap::new(), AtomSet::new(), BTreeMap::new());
+        Self { session, job, held, known, of_shape: None, others, refusals, left_units }
     }
 
     /// Returns the trials of a job that keeps what it finds for jobs of the same shape.
@@ -115,6 +123,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     pub(crate) fn merge(&mut self, others: AtomSet) {
         self.others = others;
         self.known.clear();
+        self.refusals.clear();
     }
 
     /// Runs the trial with these atoms lifted, if the budget permits it. Returns `None` if it is
@@ -248,6 +257,24 @@ impl<'s, 'c> JobTrials<'s, 'c> {
             }
             answer
         })
+    }
+
+    /// Returns all atoms that refuse nodes for a task, the lifted ones too, in the base state with these atoms
+    /// lifted, while these members have their places.
+    pub(crate) fn refusals(
+        &mut self,
+        task: TaskId,
+        lifted: &AtomSet,
+        placed: &[(TaskId, NodeId)],
+    ) -> Arc<NodeRefusals> {
+        let key = (task, lifted.clone(), placed.to_vec());
+        if let Some(known) = self.refusals.get(&key) {
+            return known.clone();
+        }
+        let find = |session: &Session<'_>| Arc::new(NodeRefusals::find(session, task));
+        let refusals = self.with_placed(lifted, placed, find);
+        self.refusals.insert(key, refusals.clone());
+        refusals
     }
 
     /// True if all gates of the waiting members are the one that this scheduler removes itself.

@@ -14,8 +14,8 @@ use crate::amounts::quantity_of;
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::new_nodes::{AddedNodes, NodeShape, shapes};
-use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
+use crate::state_tables::StateTables;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
 
 /// Remedies that are listed.
@@ -49,8 +49,8 @@ struct RaisedLimit {
 /// copies. `sets` are the blocking sets, `present` all atoms.
 pub(crate) fn change_job(
     trials: &mut JobTrials<'_, '_>,
-    sets: &[AtomSet],
-    present: &AtomSet,
+    tables: &StateTables,
+    (sets, present): (&[AtomSet], &AtomSet),
 ) -> (Vec<Remedy>, ClusterQuestion) {
     let mut remedies: Vec<Remedy> =
         sets.iter().filter_map(|set| lift_single(trials, set)).collect();
@@ -60,17 +60,22 @@ pub(crate) fn change_job(
     }
     let base = trials.run(&AtomSet::new());
     let (job, held) = (trials.job(), trials.held().clone());
+    let first_waiting = || waiting_members(trials.session(), job).first().copied();
+    let task = base.failed.or_else(first_waiting);
+    let refusals = task.map(|task| trials.refusals(task, &AtomSet::new(), &[]));
     let question = trials.with_lifted(&AtomSet::new(), |session| {
         let needed = needed(session, job);
         let limit = limit_of(session, job, (&base, &needed));
         let raised = raised_limits(limit.as_ref());
-        let task = base.failed.or_else(|| waiting_members(session, job).first().copied());
-        let refusals = task.map(|task| NodeRefusals::find(session, task, &AtomSet::new()));
-        let shapes = refusals.as_ref().map(|refusals| shapes(session, refusals));
+        let contents = tables.node_contents(session);
+        let shapes = refusals.as_ref().map(|refusals| shapes(session, refusals, contents));
         let n_needed = needed.len().max(1);
         let ending = refusals.as_ref().map(|refusals| {
-            let limit = limit.as_ref();
-            ended_jobs::choose(session, &EndingQuestion { job, refusals, n_needed, limit })
+            let (limit, on_nodes) = (limit.as_ref(), tables.jobs_on_nodes(session));
+            ended_jobs::choose(
+                session,
+                &EndingQuestion { job, refusals, n_needed, limit, on_nodes },
+            )
         });
         let n_missing = needed.len().saturating_sub(base.placed.len());
         ClusterQuestion {
@@ -87,13 +92,15 @@ pub(crate) fn change_job(
 }
 
 /// Tries changes of the cluster, and orders all remedies: those of the user first.
+/// `added` is the copy in which earlier questions about the same state have added nodes, if there is one.
 pub(crate) fn change_cluster(
     fork: &Fork,
+    added: &mut Option<AddedNodes>,
     question: &ClusterQuestion,
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
-    remedies.extend(AddedNodes::new(fork, question).remedies());
+    remedies.extend(added.get_or_insert_with(|| AddedNodes::new(fork)).remedies(question));
     remedies.extend(end_jobs(fork, question));
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
@@ -220,15 +227,15 @@ struct SmallerRequests {
 /// Returns the requests below the present one that fill eligible nodes with whole pods, ascending.
 /// Returns `None` if the pods ask for different amounts.
 fn smaller_requests(trials: &mut JobTrials<'_, '_>, dim: Dim) -> Option<SmallerRequests> {
-    let job = trials.job();
+    let members = waiting_members(trials.session(), trials.job());
+    let first = *members.first()?;
+    let request = trials.session().request(first);
+    if members.iter().any(|&task| trials.session().request(task) != request) {
+        return None;
+    }
+    let refusals = trials.refusals(first, &AtomSet::new(), &[]);
     trials.with_lifted(&AtomSet::new(), |session| {
-        let members = waiting_members(session, job);
-        let first = *members.first()?;
         let asked = session.request(first).get(dim);
-        if members.iter().any(|&task| session.request(task) != session.request(first)) {
-            return None;
-        }
-        let refusals = NodeRefusals::find(session, first, &AtomSet::new());
         let free = refusals.eligible().into_iter();
         let free: BTreeSet<i64> =
             free.map(|node| session.nodes[node].future_idle().get(dim)).collect();

@@ -309,9 +309,9 @@ fn refused_row(
     let needed = trials.with_lifted(lifted, |session| still_needed(session, job, task));
     let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
     let left: Vec<TaskId> = needed.iter().copied().filter(|task| !is_placed(task)).collect();
-    let mut refused = trials.with_placed(lifted, &answer.placed, |session| {
-        refused_task(session, (task, lifted), &left)
-    });
+    let refusals = trials.refusals(task, lifted, &answer.placed).without(lifted);
+    let mut refused = trials
+        .with_placed(lifted, &answer.placed, |session| refused_task(session, &refusals, &left));
     if let Some(sub_group) = sub_group(trials.session(), task) {
         refused.row.1 = format!("sub-group {sub_group}: {}", refused.row.1);
     }
@@ -339,15 +339,14 @@ fn still_needed(session: &SessionState<'_>, job: JobId, task: TaskId) -> Vec<Tas
 /// Returns why one task finds no node. `left` are all members that must still find one.
 fn refused_task(
     session: &SessionState<'_>,
-    (task, lifted): (TaskId, &AtomSet),
+    refusals: &NodeRefusals,
     left: &[TaskId],
 ) -> RefusedTask {
-    let refusals = NodeRefusals::find(session, task, lifted);
-    let shortages = Shortages::find(session, &refusals, left);
+    let shortages = Shortages::find(session, refusals, left);
     let nodes = refusals.numbers(session);
-    let (row, quota) = match refusal(session, task) {
+    let (row, quota) = match refusal(session, refusals.task) {
         Some((_, text, quota)) => ((WaitCode::QueueFull, text), quota),
-        None if refusals.nodes.iter().any(|(_, atoms)| atoms.is_empty()) => {
+        None if refusals.sets().any(|(atoms, _)| atoms.is_empty()) => {
             let pods = count(left.len(), "pod");
             let text = format!("no HyperNode of an allowed tier has room for {pods} together");
             ((WaitCode::Fragmented, text), Vec::new())

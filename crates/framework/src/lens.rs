@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
 use vc_model::{Code, Finding, NodeId, TaskId};
 use vc_resource::Dim;
 
@@ -81,17 +82,39 @@ impl PluginSet {
     }
 }
 
+/// The atoms that refuse nodes for a task. Equal sets are stored once: clusters have many nodes and few
+/// different sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RefusingAtoms {
+    /// The different sets, in the order of the first node of each.
+    pub sets: Vec<BTreeSet<Atom>>,
+    /// Index into `sets` of each node, in the order in which the nodes were given.
+    pub set_of: Vec<u32>,
+}
+
+impl RefusingAtoms {
+    /// Adds the set of the next node. `by_set` has the index of each set.
+    fn push(&mut self, atoms: BTreeSet<Atom>, by_set: &mut FxHashMap<BTreeSet<Atom>, u32>) {
+        // Neighbours in name order are mostly refused alike.
+        let last = self.set_of.last().copied();
+        let set = match last.filter(|&set| self.sets[set as usize] == atoms) {
+            Some(set) => set,
+            None => *by_set.entry(atoms).or_insert_with_key(|atoms| {
+                self.sets.push(atoms.clone());
+                self.sets.len() as u32 - 1
+            }),
+        };
+        self.set_of.push(set);
+    }
+}
+
 impl SessionState<'_> {
     /// Returns for each of `nodes` all atoms that refuse it for the task, whatever the lens.
-    pub fn refusing_atoms(
-        &self,
-        task: TaskId,
-        nodes: &[NodeId],
-        filter: Filter,
-    ) -> Vec<BTreeSet<Atom>> {
+    pub fn refusing_atoms(&self, task: TaskId, nodes: &[NodeId], filter: Filter) -> RefusingAtoms {
         let rules = self.plugins().refusal_rules(self.view(), task);
         let needs = self.plugins().needs(self.view(), task);
-        let atoms_of = |&node: &NodeId| {
+        let (mut found, mut by_set) = (RefusingAtoms::default(), FxHashMap::default());
+        for &node in nodes {
             let mut atoms = needs.clone();
             if self.is_outside_shard(node) {
                 atoms.insert(Atom::Shard);
@@ -100,9 +123,9 @@ impl SessionState<'_> {
             if filter == Filter::Allocate {
                 atoms.extend(self.lacking_atoms(task, node));
             }
-            atoms
-        };
-        nodes.iter().map(atoms_of).collect()
+            found.push(atoms, &mut by_set);
+        }
+        found
     }
 
     /// Returns the atoms of the dimensions in which the task does not fit FutureIdle.
@@ -122,9 +145,11 @@ impl SessionState<'_> {
     ) -> Option<Scan> {
         let lens = self.plugins().lens.as_ref().filter(|lens| lens.lifts_filters())?;
         let mut scan = Scan::default();
-        let all = self.refusing_atoms(task, nodes, filter);
-        for (&node, atoms) in nodes.iter().zip(all) {
-            match atoms.iter().all(|atom| lens.lifts(atom)) {
+        let RefusingAtoms { sets, set_of } = self.refusing_atoms(task, nodes, filter);
+        let is_lifted = |atoms: &BTreeSet<Atom>| atoms.iter().all(|atom| lens.lifts(atom));
+        let is_lifted: Vec<bool> = sets.iter().map(is_lifted).collect();
+        for (&node, set) in nodes.iter().zip(set_of) {
+            match is_lifted[set as usize] {
                 true => scan.feasible.push(node),
                 false => scan.errors.add(node, &[Finding::new(Code::Unschedulable, REFUSED)]),
             }

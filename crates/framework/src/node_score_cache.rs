@@ -31,7 +31,7 @@ use crate::victim_node_index::VictimNodeIndex;
 use budget::CacheBudget;
 use class_scores::{ClassScores, EvaluationContext, Staleness};
 use column_cache::{ColumnCache, UsedColumn};
-pub(crate) use node_rows::NodeRows;
+use node_rows::NodeRows;
 
 pub use column_cache::{ClassField, NodeColumnRule};
 pub use columns::{DimColumns, NodeColumns};
@@ -119,14 +119,9 @@ impl SessionState<'_> {
 }
 
 impl NodeScoreCache {
-    /// Returns an empty cache with these rows of the nodes.
-    pub(crate) fn with_rows(rows: NodeRows) -> Self {
-        Self { rows, ..Self::default() }
-    }
-
-    /// Returns the rows of the nodes.
-    pub(crate) fn into_rows(self) -> NodeRows {
-        self.rows
+    /// Returns a cache for another copy of the cluster, with the rows of the nodes alone.
+    pub(crate) fn copy_rows(&self) -> Self {
+        Self { rows: self.rows.clone(), ..Self::default() }
     }
 
     /// Returns the bytes of the parts.
@@ -201,7 +196,7 @@ impl NodeScoreCache {
         query: impl FnOnce(&mut ClassScores, EvaluationContext<'_, '_>) -> T,
     ) -> T {
         self.rows.follow(session);
-        self.column_cache.follow(session);
+        self.column_cache.follow(session, &self.rows);
         let shape_id = session.classes.shape_id(session.tasks[rules.task].class);
         let queue = session.queue_for_scores(rules.task);
         let key = (shape_id, rules.filter, rules.tests.len(), queue);

@@ -3,16 +3,19 @@
 //! remaining filters by the lens. The session must be one of a copy of the cluster, with the plain
 //! evaluator. Specification: answers.md 4.1, 4.2 (ANS-19).
 //!
-//! With [`Session::cache_trials`] each trial has filter results and scores of its own, so that equal
-//! members of a gang are compared with the nodes once. A trial that lifts filters has none: those of
-//! the lens are found by the plain evaluator alone.
+//! With [`Session::cache_trials`] all trials share filter results and scores, so that equal members of a
+//! gang are compared with the nodes once. A trial that lifts filters has none: those of the lens are found by
+//! the plain evaluator alone.
 //!
-//! The rows of the nodes are read once for all trials. Exact because:
+//! Exact because:
 //! - the change log names each node on which a trial has placed something, or whose room it has lifted, and
 //!   again when that is undone;
-//! - `ans_21_both_evaluators_suppose_the_same` compares with the plain evaluator, which keeps no rows.
+//! - another class of the tasks has a shape of its own, whose results are others;
+//! - of the lens, results of nodes read only whether filters are lifted, and then nothing is cached;
+//! - `ans_21_both_evaluators_suppose_the_same` and `ans_29_what_is_kept_changes_no_answer` compare with the
+//!   plain evaluator, which caches nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_model::{
@@ -110,8 +113,7 @@ impl Session<'_> {
         self.state.journal.touch();
         let lifts_filters = self.state.plugins.lens.as_ref().is_some_and(Lens::lifts_filters);
         let is_cached = self.state.is_trial_cached && !lifts_filters;
-        let trial_rows = &mut self.caches.trial_rows;
-        let score_cache = is_cached.then(|| NodeScoreCache::with_rows(std::mem::take(trial_rows)));
+        let score_cache = is_cached.then(|| std::mem::take(&mut self.caches.trial_cache));
         rows.score_cache = std::mem::replace(&mut self.caches.score_cache, score_cache);
         rows
     }
@@ -138,7 +140,7 @@ impl Session<'_> {
         self.state.journal.touch();
         let of_trial = std::mem::replace(&mut self.caches.score_cache, rows.score_cache);
         if let Some(score_cache) = of_trial {
-            self.caches.trial_rows = score_cache.into_rows();
+            self.caches.trial_cache = score_cache;
         }
     }
 
@@ -207,12 +209,17 @@ impl Session<'_> {
     /// something there.
     fn empty_nodes(&mut self, job: JobId, rooms: &[Dim], rows: &mut LiftedRows) {
         let cluster = &mut *self.state.cluster;
+        let mut own: BTreeMap<NodeId, (u32, Resource)> = BTreeMap::new();
+        for &task in cluster.jobs[job].tasks.iter() {
+            let row = &cluster.tasks[task];
+            let Some(node) = row.node.filter(|_| !row.status.is_terminated()) else { continue };
+            let (n_pods, held) = own.entry(node).or_default();
+            *n_pods += 1;
+            held.add(cluster.request(task));
+        }
+        let nothing = (0, Resource::default());
         for &node in self.state.info.nodes.iter() {
-            let row = &cluster.nodes[node];
-            let own = row.tasks.iter().filter(|&&task| cluster.tasks[task].job == Some(job));
-            let own: Vec<TaskId> = own.copied().collect();
-            let mut held = Resource::default();
-            own.iter().for_each(|&task| held.add(cluster.request(task)));
+            let (n_pods, held) = own.get(&node).unwrap_or(&nothing);
             let row = &mut cluster.nodes[node];
             rows.nodes.push((
                 node,
@@ -226,7 +233,7 @@ impl Session<'_> {
             ));
             for &dim in rooms {
                 if dim == Dim::PODS {
-                    row.view.n_pods = u32::try_from(own.len()).unwrap_or(u32::MAX);
+                    row.view.n_pods = *n_pods;
                 }
                 if !row.allocatable.has(dim) {
                     continue;

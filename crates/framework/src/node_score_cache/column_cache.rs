@@ -3,7 +3,7 @@
 //!
 //! Exact because:
 //! - the key holds the whole field;
-//! - a value is computed again when the object of its node changes;
+//! - a value is computed again when the object of its node changes, which includes that the node comes;
 //! - the engine's `laws.rs` compares with the plain evaluator.
 //!
 //! Specification: actions.md 12.2 S1, S2.
@@ -146,19 +146,30 @@ impl ColumnCache {
         &self.columns[slot]
     }
 
-    /// Drops all columns if the set of nodes or the plugins' revision changed, or if they exceed
-    /// `MOST_BYTES`.
-    pub(super) fn follow(&mut self, session: &SessionState<'_>) {
+    /// Moves the numbers of the nodes to new positions if the set of nodes changed. Drops all columns if it
+    /// is not known how, if the plugins' revision changed, or if they exceed `MOST_BYTES`.
+    pub(super) fn follow(&mut self, session: &SessionState<'_>, positions: &NodeRows) {
         let node_set = session.node_set_revision();
         let revision = session.plugins().revision();
-        let is_same = (self.node_set, self.revision) == (node_set, revision);
-        if !is_same || MOST_BYTES < self.n_bytes {
-            *self = Self {
-                node_set,
-                revision,
-                columns_revision: self.columns_revision + 1,
-                ..Self::default()
-            };
+        let is_kept = self.revision == revision && self.n_bytes <= MOST_BYTES;
+        if is_kept && self.node_set == node_set {
+            return;
+        }
+        match positions.moves_between(self.node_set, node_set).filter(|_| is_kept) {
+            Some(earlier) => {
+                (self.node_set, self.columns_revision) = (node_set, self.columns_revision + 1);
+                self.columns.iter_mut().for_each(|column| column.move_nodes(earlier));
+                self.n_bytes = self.slots.keys().map(ColumnKey::n_bytes).sum::<usize>()
+                    + self.columns.iter().map(FieldColumn::n_bytes).sum::<usize>();
+            }
+            None => {
+                *self = Self {
+                    node_set,
+                    revision,
+                    columns_revision: self.columns_revision + 1,
+                    ..Self::default()
+                };
+            }
         }
     }
 
@@ -255,6 +266,14 @@ impl FieldColumn {
                 }
             }
         }
+    }
+
+    /// Gives each position the number of an earlier one. The number of a node that is new is computed by the
+    /// next [`FieldColumn::follow`], because the log of changed objects names it.
+    fn move_nodes(&mut self, earlier: &[u32]) {
+        let code = |&at: &u32| self.codes.get(at as usize).copied().unwrap_or(0);
+        self.codes = earlier.iter().map(code).collect();
+        self.n_changes += 1;
     }
 
     fn code_for(&mut self, number: i64) -> u32 {

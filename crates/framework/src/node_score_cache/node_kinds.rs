@@ -74,6 +74,18 @@ impl NodeKinds {
         self.n_nodes[kind as usize] += 1;
     }
 
+    /// Takes a node out of its kind, because it is gone.
+    pub(super) fn leave_at(&mut self, at: usize) {
+        let kind = std::mem::replace(&mut self.of[at], NO_KIND);
+        self.leave(kind);
+    }
+
+    /// Gives each position the kind of an earlier one. A position beyond the earlier ones has none yet.
+    pub(super) fn move_nodes(&mut self, earlier: &[u32]) {
+        let kind = |&at: &u32| self.of.get(at as usize).copied().unwrap_or(NO_KIND);
+        self.of = earlier.iter().map(kind).collect();
+    }
+
     fn is_like(&self, kind: u32, row: &NodeColumns) -> bool {
         kind != NO_KIND && self.columns.is_like(kind as usize, row)
     }
@@ -125,7 +137,7 @@ mod tests {
         #[test]
         fn nodes_of_a_kind_have_equal_rows(
             n_nodes in 1..20_usize,
-            changes in prop::collection::vec((0..20_usize, 0..4_i64, 0..3_i64), 0..80),
+            changes in prop::collection::vec((0..20_usize, 0..4_i64, 0..3_i64, 0..4_u8), 0..80),
         ) {
             let row = |(n_pods, held): (i64, i64)| {
                 let mut row = NodeColumns::new(2, 1);
@@ -135,8 +147,17 @@ mod tests {
             let mut rows = vec![(0, 0); n_nodes];
             let mut kinds = NodeKinds::new(2, n_nodes);
             (0..n_nodes).for_each(|at| kinds.enter(at, &row(rows[at])));
-            for (at, n_pods, held) in changes {
-                let at = at % n_nodes;
+            for (at, n_pods, held, comes) in changes {
+                let mut at = at % n_nodes;
+                if comes == 0 {
+                    // Another node goes, and this one comes behind all others.
+                    kinds.leave_at(at);
+                    let stay = (0..n_nodes as u32).filter(|&it| it as usize != at);
+                    kinds.move_nodes(&stay.chain([u32::MAX]).collect::<Vec<u32>>());
+                    rows.remove(at);
+                    rows.push((n_pods, held));
+                    at = n_nodes - 1;
+                }
                 rows[at] = (n_pods, held);
                 kinds.enter(at, &row(rows[at]));
                 let amounts: BTreeSet<(i64, i64)> = rows.iter().copied().collect();

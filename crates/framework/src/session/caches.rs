@@ -4,7 +4,7 @@ use vc_model::Cluster;
 
 use crate::enqueue_refusals::EnqueueRefusals;
 use crate::failed_preemption_cache::FailedPreemptionCache;
-use crate::node_score_cache::{Evaluator, NodeRows, NodeScoreCache};
+use crate::node_score_cache::{Evaluator, NodeScoreCache};
 use crate::unschedulable_cache::UnschedulableCache;
 
 /// Cached answers about a [`SessionState`], which they borrow when they are asked. Between sessions
@@ -19,10 +19,10 @@ pub struct Caches {
     pub(crate) refusals: EnqueueRefusals,
     /// Victim searches that failed in earlier cycles.
     pub(crate) failed_preemptions: FailedPreemptionCache,
-    /// Rows of the nodes for the next trial. Empty if no trial has read them.
-    pub(crate) trial_rows: NodeRows,
     /// Number of last transactions that the session before has recorded.
     pub(super) n_last_transactions: usize,
+    /// Filter results and scores of trials that lift no filter. Empty if no trial has read the nodes.
+    pub(crate) trial_cache: NodeScoreCache,
     /// Counters of this session, for tests.
     pub stats: CacheStats,
 }
@@ -36,7 +36,7 @@ impl Caches {
 
     /// Returns caches for trials on a copy of the cluster.
     pub fn copy_for_trials(&self) -> Self {
-        Self { trial_rows: self.trial_rows.clone(), ..Self::default() }
+        Self { trial_cache: self.trial_cache.copy_rows(), ..Self::default() }
     }
 
     /// True if the fast evaluator is selected.
