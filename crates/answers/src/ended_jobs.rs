@@ -10,20 +10,28 @@ use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::known_trials::{KnownTrials, SupposedChange};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
-use crate::unblock::{ClusterQuestion, is_placed};
+use crate::unblock::{ClusterQuestion, is_placed, shared_copy};
 
 /// Upper bound of the jobs that a remedy names. It takes at most one trial for all of them and one for
 /// each.
 const MOST_JOBS: usize = 8;
 
 /// Returns the remedy, if jobs were chosen and their end suffices. Each of them is needed.
-pub(crate) fn end_jobs(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
-    let suffices = |jobs: &[JobId]| {
-        let mut copy = fork.copy();
-        jobs.iter().for_each(|&job| end_job(copy.cluster_mut(), job));
-        is_placed(&mut copy, question)
+pub(crate) fn end_jobs(
+    fork: &mut Fork,
+    question: &ClusterQuestion,
+    known: &mut KnownTrials,
+) -> Option<Remedy> {
+    let mut suffices = |jobs: &[JobId]| {
+        let change = SupposedChange::EndedJobs(jobs.to_vec());
+        known.is_placed(question.shape.as_ref(), change, || {
+            let mut copy = shared_copy(fork);
+            jobs.iter().for_each(|&job| end_job(copy.cluster_mut(), job));
+            is_placed(&mut copy, question)
+        })
     };
     let mut jobs = question.ending.clone();
     if jobs.is_empty() || !suffices(&jobs) {

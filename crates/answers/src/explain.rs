@@ -181,9 +181,9 @@ fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expl
         explain_in(&mut asked, &record, subject, Scope::Alone(depth))
     });
     if let Some(question) = question {
-        fork.share();
         let of_job = std::mem::take(&mut explanation.unblock);
-        explanation.unblock = change_cluster(fork, &mut known.added, &question, of_job);
+        let kept = (&mut known.added, &mut known.trials);
+        explanation.unblock = change_cluster(fork, kept, &question, of_job);
         if !fork.keeps_answers() {
             known.added = None;
         }

@@ -11,9 +11,10 @@ use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::known_trials::{KnownTrials, SupposedChange};
 use crate::nodes::NodeRefusals;
 use crate::remedy_change::RemedyChange;
-use crate::unblock::{ClusterQuestion, is_placed};
+use crate::unblock::{ClusterQuestion, is_placed, shared_copy};
 use crate::what_if::changes::numbered;
 
 /// Shapes of nodes that are tried.
@@ -114,16 +115,20 @@ pub(crate) struct AddedNodes {
 }
 
 impl AddedNodes {
-    pub(crate) fn new(fork: &Fork) -> Self {
-        Self { copy: fork.copy(), added: Vec::new() }
+    pub(crate) fn new(fork: &mut Fork) -> Self {
+        Self { copy: shared_copy(fork), added: Vec::new() }
     }
 
     /// Returns one remedy for each shape of which nodes help.
-    pub(crate) fn remedies(&mut self, question: &ClusterQuestion) -> Vec<Remedy> {
+    pub(crate) fn remedies(
+        &mut self,
+        question: &ClusterQuestion,
+        known: &mut KnownTrials,
+    ) -> Vec<Remedy> {
         let mut remedies = Vec::new();
         for shape in &question.shapes {
             let record = self.copy.cluster().node_record(shape.first);
-            if let Some(count) = self.least(question, &record, shape.n_pods) {
+            if let Some(count) = self.least((question, known), &record, shape) {
                 remedies.push(remedy(&record.name, count));
             }
             self.set_count(&record, 0);
@@ -137,15 +142,18 @@ impl AddedNodes {
     /// share no node with others, or else by doubling and bisection.
     fn least(
         &mut self,
-        question: &ClusterQuestion,
+        (question, known): (&ClusterQuestion, &mut KnownTrials),
         record: &NodeRecord,
-        n_pods: usize,
+        shape: &NodeShape,
     ) -> Option<usize> {
         let most = question.n_needed;
-        let guess = question.n_missing.div_ceil(n_pods).clamp(1, most);
+        let guess = question.n_missing.div_ceil(shape.n_pods).clamp(1, most);
         let mut suffices = |count: usize| {
-            self.set_count(record, count);
-            is_placed(&mut self.copy, question)
+            let change = SupposedChange::AddedNodes(shape.first, count);
+            known.is_placed(question.shape.as_ref(), change, || {
+                self.set_count(record, count);
+                is_placed(&mut self.copy, question)
+            })
         };
         let (mut low, mut high) = (1, guess);
         while !suffices(high) {

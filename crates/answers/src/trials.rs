@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_job};
-use vc_framework::{Atom, JobChange, Room, Session};
+use vc_framework::{Atom, GangShape, JobChange, Room, Session};
 use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::known_trials::{KnownOfShape, KnownTrials};
@@ -112,6 +112,12 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     /// Returns what is known of jobs of the same shape.
     pub(crate) fn of_shape(&mut self) -> Option<&mut KnownOfShape<'s>> {
         self.of_shape.as_mut()
+    }
+
+    /// Returns the shape by which trials in changed copies of the cluster are kept. `base` is the trial without a
+    /// change. Returns `None` if none is kept.
+    pub(crate) fn shape_of_copies(&self, base: &TrialAnswer) -> Option<Arc<GangShape>> {
+        self.of_shape.as_ref()?.of_changed_copies(self.session, self.job, base)
     }
 
     /// Limits the work of [`JobTrials::try_run`].

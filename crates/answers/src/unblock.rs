@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use vc_actions::needed;
 use vc_engine::Fork;
-use vc_framework::{Atom, JobChange, LimitOwner, QueueLimit, Session};
+use vc_framework::{Atom, GangShape, JobChange, LimitOwner, QueueLimit, Session};
 use vc_model::{JobId, ObjectKey, TaskId};
 use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::known_trials::KnownTrials;
 use crate::new_nodes::{AddedNodes, NodeShape, shapes};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
@@ -27,6 +28,8 @@ const MOST_NAMES: usize = 5;
 pub(crate) struct ClusterQuestion {
     pub(crate) job: JobId,
     held: HeldByOrder,
+    /// The shape by which trials are kept. `None` if none is kept.
+    pub(crate) shape: Option<Arc<GangShape>>,
     pub(crate) n_needed: usize,
     /// Limits of queues that would have to be raised, with the amounts that would suffice.
     raised: Vec<RaisedLimit>,
@@ -63,6 +66,7 @@ pub(crate) fn change_job(
     let first_waiting = || waiting_members(trials.session(), job).first().copied();
     let task = base.failed.or_else(first_waiting);
     let refusals = task.map(|task| trials.refusals(task, &AtomSet::new(), &[]));
+    let shape = trials.shape_of_copies(&base);
     let question = trials.with_lifted(&AtomSet::new(), |session| {
         let needed = needed(session, job);
         let limit = limit_of(session, job, (&base, &needed));
@@ -81,6 +85,7 @@ pub(crate) fn change_job(
         ClusterQuestion {
             job,
             held,
+            shape,
             n_needed,
             n_missing,
             raised,
@@ -92,16 +97,20 @@ pub(crate) fn change_job(
 }
 
 /// Tries changes of the cluster, and orders all remedies: those of the user first.
-/// `added` is the copy in which earlier questions about the same state have added nodes, if there is one.
+/// `added` is the copy in which earlier questions about the same state have added nodes, if there is one;
+/// `known` are their trials.
 pub(crate) fn change_cluster(
-    fork: &Fork,
-    added: &mut Option<AddedNodes>,
+    fork: &mut Fork,
+    (added, known): (&mut Option<AddedNodes>, &mut KnownTrials),
     question: &ClusterQuestion,
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
-    remedies.extend(added.get_or_insert_with(|| AddedNodes::new(fork)).remedies(question));
-    remedies.extend(end_jobs(fork, question));
+    if !question.shapes.is_empty() {
+        let added = added.get_or_insert_with(|| AddedNodes::new(fork));
+        remedies.extend(added.remedies(question, known));
+    }
+    remedies.extend(end_jobs(fork, question, known));
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
     remedies
@@ -314,9 +323,9 @@ fn raised_limits(limit: Option<&QueueLimit>) -> Vec<RaisedLimit> {
     raised.collect()
 }
 
-fn raise_quota(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
+fn raise_quota(fork: &mut Fork, question: &ClusterQuestion) -> Option<Remedy> {
     let queue = &question.raised.first()?.queue;
-    let mut copy = fork.copy();
+    let mut copy = shared_copy(fork);
     let id = copy.cluster().queue(queue)?;
     for raised in &question.raised {
         copy.cluster_mut().queues[id].capability.set(raised.dim, raised.amount);
@@ -338,6 +347,12 @@ fn raise_quota(fork: &Fork, question: &ClusterQuestion) -> Option<Remedy> {
             change: Some(RemedyChange::Capability { queue: queue.clone(), amounts }),
         }
     })
+}
+
+/// Returns a copy that shares the tables with this one until either side writes to them.
+pub(crate) fn shared_copy(fork: &mut Fork) -> Fork {
+    fork.share();
+    fork.copy()
 }
 
 /// True if the job gets its places in the changed copy.

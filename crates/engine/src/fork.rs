@@ -3,7 +3,8 @@
 
 use vc_conf::{ActionSettings, Config};
 use vc_framework::{
-    ActiveJobs, Caches, Evaluator, EvictionHolds, Opening, PluginEntry, PluginSet, Session,
+    ActiveJobs, Caches, Evaluator, EvictionHolds, Opening, PausedSession, PluginEntry, PluginSet,
+    Session,
 };
 use vc_model::{Cluster, ClusterEvent};
 
@@ -22,6 +23,9 @@ pub struct Fork {
     /// What the last session has read, for the next one.
     caches: Caches,
     active_jobs: ActiveJobs,
+    /// The session of the last question, which the next one goes on with. `None` if there was none since the
+    /// last change.
+    paused: Option<Box<PausedSession>>,
 }
 
 /// What the plugins and actions of a copy are built from.
@@ -62,6 +66,7 @@ impl Fork {
             now_micros,
             caches: Caches::default(),
             active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
+            paused: None,
         }
     }
 
@@ -76,9 +81,11 @@ impl Fork {
         let (configuration, eviction_holds) =
             (self.configuration.clone(), self.eviction_holds.clone());
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
+        let caches = self.paused.as_ref().map_or(&self.caches, |paused| paused.caches());
+        let active_jobs = self.paused.as_ref().map_or(&self.active_jobs, |it| it.active_jobs());
         Self {
-            caches: self.caches.copy_for_trials(),
-            active_jobs: self.active_jobs.clone().reporting_all_changed(),
+            caches: caches.copy_for_trials(),
+            active_jobs: active_jobs.clone().reporting_all_changed(),
             ..Self::new(configuration, state, (self.evaluator, self.n_cycles, self.now_micros))
         }
     }
@@ -91,11 +98,13 @@ impl Fork {
     /// Returns the cluster, to be changed between two sessions. Changes of nodes and jobs must be logged, since
     /// sessions keep what they have read of them.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
+        self.end_session();
         &mut self.cluster
     }
 
     /// Changes the copy.
     pub fn apply(&mut self, event: ClusterEvent) {
+        self.end_session();
         self.cluster.apply(event);
     }
 
@@ -123,6 +132,7 @@ impl Fork {
     /// state as at the start of the next cycle, at the time of the last one. Trials are cached if the engine
     /// has the fast evaluator.
     pub fn session(&mut self) -> Session<'_> {
+        self.end_session();
         let mut eviction_holds = self.eviction_holds.clone();
         eviction_holds.expire(&self.cluster);
         let now = CycleTime { unix_micros: self.now_micros };
@@ -137,13 +147,31 @@ impl Fork {
         session
     }
 
-    /// Asks a question in a session as [`Fork::session`] opens it, and keeps what it has read for the next one.
+    /// Asks a question in a session as [`Fork::session`] opens it. The question must undo what it does there. The
+    /// next question goes on with the session, unless something was changed in between. With the plain
+    /// evaluator each question has a session of its own.
     pub fn with_session<T>(&mut self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
-        let mut session = self.session();
+        let keeps_session = self.keeps_answers();
+        let mut session = match self.paused.take() {
+            Some(paused) => {
+                let settings = &self.configuration.settings;
+                Session::resume(&mut self.cluster, &mut self.plugin_set, settings, *paused)
+            }
+            None => self.session(),
+        };
         let answer = question(&mut session);
-        let (_decisions, _holds, caches, active_jobs) = session.finish();
+        self.paused = Some(Box::new(session.pause()));
+        if !keeps_session {
+            self.end_session();
+        }
+        answer
+    }
+
+    /// Ends the session of the last question, and keeps what it has read for the next one.
+    fn end_session(&mut self) {
+        let Some(paused) = self.paused.take() else { return };
+        let (caches, active_jobs) = paused.end();
         // The plugins were not closed: they are to read all jobs again.
         (self.caches, self.active_jobs) = (caches, active_jobs.reporting_all_changed());
-        answer
     }
 }

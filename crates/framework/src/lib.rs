@@ -102,7 +102,7 @@ pub use sample::{
 };
 pub use scan::{Filter, Scan, outside_shard};
 pub use sentences::{Sentences, admission, begins_with_text};
-pub use session::{CacheStats, Caches, Opening, Outcome, Session, SessionState};
+pub use session::{CacheStats, Caches, Opening, Outcome, PausedSession, Session, SessionState};
 pub use sort::sort_stably;
 pub use statement::{Mark, Op, OperationRefused, Plan, Room, Statement};
 pub use sums::JobSums;

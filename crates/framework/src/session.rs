@@ -4,6 +4,7 @@
 mod caches;
 mod commit;
 mod operations;
+mod pause;
 mod pre_bind;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::victim_selection::{EvictionRule, EvictionRules, Question, VictimSelec
 use crate::wait_cause::WaitCause;
 
 pub use caches::{CacheStats, Caches};
+pub use pause::PausedSession;
 
 /// The working state of a cycle, in three parts: the state that decisions read, the caches of
 /// answers about it, and the outcome. It dereferences to the [`SessionState`].

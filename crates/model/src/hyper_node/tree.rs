@@ -228,6 +228,9 @@ impl HyperNodeTree {
 
     /// Collects the nodes of each HyperNode, those of members before those of their parents.
     fn fill(&mut self, records: &[&HyperNodeRecord], nodes: &[SelectableNode<'_>]) {
+        if records.is_empty() {
+            return;
+        }
         let by_name: FxHashMap<&str, usize> =
             nodes.iter().enumerate().map(|(place, node)| (&**node.name, place)).collect();
         let mut places: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.rows.len()];
