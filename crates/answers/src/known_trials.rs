@@ -15,17 +15,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use vc_actions::first_tasks;
-use vc_framework::{Atom, GangShape, Session};
+use vc_framework::{Atom, GangShape, JobChange, Session};
 use vc_model::{Gates, JobId, NodeId, TaskId};
 
-use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, waiting_members};
+use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, asks_admission, waiting_members};
 use crate::verdict::RefusedTask;
 
 /// Trials that are kept at most; a refusal takes up to 4 KiB. When there are more, all are forgotten.
 const MOST_KEPT: usize = 4_096;
 
-/// A trial of a shape with these atoms lifted.
-type ShapeTrial = (Arc<GangShape>, AtomSet);
+/// A trial of a shape with these atoms lifted and the job changed.
+type ShapeTrial = (Arc<GangShape>, AtomSet, JobChange);
 
 /// What trials of earlier jobs have found in the same state.
 #[derive(Default)]
@@ -121,28 +121,28 @@ impl<'k> KnownOfShape<'k> {
         job: JobId,
         base: &TrialAnswer,
     ) -> Option<Arc<GangShape>> {
-        let is_pending = session.jobs[job].is_pending() && session.info().enqueue_configured;
         let is_attempt = match base.end {
             TrialEnd::Placed | TrialEnd::Pipelined | TrialEnd::NoTurn | TrialEnd::Unplaced => true,
             TrialEnd::NotValid(_) | TrialEnd::NotAdmitted(..) | TrialEnd::BehindHead => false,
         };
-        let is_alone = is_attempt && !is_pending && !self.tasks.is_empty();
+        let is_alone = is_attempt && !asks_admission(session, job) && !self.tasks.is_empty();
         is_alone.then(|| self.shape.clone())
     }
 
-    fn trial(&self, lifted: &AtomSet) -> Option<ShapeTrial> {
+    fn trial(&self, lifted: &AtomSet, change: JobChange) -> Option<ShapeTrial> {
         // What the merged atom stands for depends on the job.
         let is_merged = lifted.contains(&Atom::OtherFilters);
-        (!is_merged).then(|| (self.shape.clone(), lifted.clone()))
+        (!is_merged).then(|| (self.shape.clone(), lifted.clone(), change))
     }
 
     fn place_of(&self, task: TaskId) -> Option<usize> {
         self.tasks.iter().position(|&other| other == task)
     }
 
-    /// Returns the result of the attempt with these atoms lifted.
-    pub(crate) fn attempt(&self, lifted: &AtomSet) -> Option<TrialAnswer> {
-        let KnownAttempt { end, placed, failed } = self.known.attempts.get(&self.trial(lifted)?)?;
+    /// Returns the result of the attempt with these atoms lifted and the job changed.
+    pub(crate) fn attempt(&self, lifted: &AtomSet, change: JobChange) -> Option<TrialAnswer> {
+        let trial = self.trial(lifted, change)?;
+        let KnownAttempt { end, placed, failed } = self.known.attempts.get(&trial)?;
         Some(TrialAnswer {
             end: end.clone(),
             placed: placed.iter().map(|&(place, node)| (self.tasks[place], node)).collect(),
@@ -150,9 +150,13 @@ impl<'k> KnownOfShape<'k> {
         })
     }
 
-    /// Keeps the result of the attempt with these atoms lifted.
-    pub(crate) fn keep_attempt(&mut self, lifted: &AtomSet, answer: &TrialAnswer) {
-        let Some(trial) = self.trial(lifted) else { return };
+    /// Keeps the result of the attempt with these atoms lifted and the job changed.
+    pub(crate) fn keep_attempt(
+        &mut self,
+        (lifted, change): (&AtomSet, JobChange),
+        answer: &TrialAnswer,
+    ) {
+        let Some(trial) = self.trial(lifted, change) else { return };
         let places = answer.placed.iter().map(|&(task, node)| Some((self.place_of(task)?, node)));
         let failed = answer.failed.map(|task| self.place_of(task));
         let (Some(placed), false) = (places.collect(), failed == Some(None)) else { return };
@@ -163,13 +167,15 @@ impl<'k> KnownOfShape<'k> {
 
     /// Returns why this task finds no node with these atoms lifted.
     pub(crate) fn refused(&self, lifted: &AtomSet, task: TaskId) -> Option<RefusedTask> {
-        let key = (self.trial(lifted)?, self.place_of(task)?);
+        let key = (self.trial(lifted, JobChange::default())?, self.place_of(task)?);
         self.known.refused.get(&key).cloned()
     }
 
     /// Keeps why this task finds no node with these atoms lifted.
     pub(crate) fn keep_refused(&mut self, lifted: &AtomSet, task: TaskId, refused: &RefusedTask) {
-        if let (Some(trial), Some(place)) = (self.trial(lifted), self.place_of(task)) {
+        if let (Some(trial), Some(place)) =
+            (self.trial(lifted, JobChange::default()), self.place_of(task))
+        {
             self.known.make_room();
             self.known.refused.insert((trial, place), refused.clone());
         }

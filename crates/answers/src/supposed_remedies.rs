@@ -103,6 +103,8 @@ fn has_node(cluster: &Cluster, task: TaskId) -> bool {
 /// Makes changes in a copy. Returns `None` if one of them is not possible.
 fn changed_run(engine: &Engine, ends: ExpectedEnds, changes: &[Change]) -> Option<SupposedRun> {
     let mut run = SupposedRun::new(engine, SupposedKubelet::Instant, ends);
+    // Nobody reads what these cycles report of jobs that wait.
+    run.engine_mut().explain(false);
     let mut notes = ChangeNotes::default();
     for change in changes.iter().enumerate() {
         make(&mut run, change, &mut notes).ok()?;

@@ -173,20 +173,31 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         if let Some(answer) = self.known.get(lifted) {
             return answer.clone();
         }
+        let answer = self.run_anew(lifted, JobChange::default());
+        self.known.insert(lifted.clone(), answer.clone());
+        answer
+    }
+
+    /// Runs the trial, or repeats the attempt of a job of the same shape.
+    fn run_anew(&mut self, lifted: &AtomSet, change: JobChange) -> TrialAnswer {
         let (job, is_held) = (self.job, !lifted.contains(&Atom::Order));
         let is_behind = is_held && self.held.head.is_some();
-        let known = self.of_shape.as_ref().and_then(|of_shape| of_shape.attempt(lifted));
+        let known = self.of_shape.as_ref().and_then(|of_shape| of_shape.attempt(lifted, change));
+        // Only admission reads what nodes hold. Making all nodes empty costs more than an attempt.
+        let mut lifted_before = lifted.clone();
+        if known.is_some() && !asks_admission(self.session, job) {
+            lifted_before.retain(|atom| !atom.is_room());
+        }
         let mut is_new = false;
-        let answer = self.with_lifted(lifted, |session| {
+        let answer = self.with_changed((&lifted_before, change), |session| {
             before_attempt(session, job, is_behind).or(known).unwrap_or_else(|| {
                 is_new = true;
                 attempt(session, job)
             })
         });
         if let Some(of_shape) = self.of_shape.as_mut().filter(|_| is_new) {
-            of_shape.keep_attempt(lifted, &answer);
+            of_shape.keep_attempt((lifted, change), &answer);
         }
-        self.known.insert(lifted.clone(), answer.clone());
         answer
     }
 
@@ -195,12 +206,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         if self.left_units == 0 {
             return None;
         }
-        let (job, is_behind) = (self.job, self.held.head.is_some());
-        let nothing = AtomSet::new();
-        let attempt = |session: &mut Session<'c>| {
-            before_attempt(session, job, is_behind).unwrap_or_else(|| attempt(session, job))
-        };
-        let answer = self.with_changed((&nothing, change), attempt);
+        let answer = self.run_anew(&AtomSet::new(), change);
         self.spend(&answer);
         Some(answer)
     }
@@ -312,12 +318,17 @@ fn pipeline(session: &mut Session<'_>, tasks: &[(TaskId, NodeId)]) -> Vec<TaskId
     held
 }
 
+/// True if enqueue decides about the job before allocate tries it.
+pub(crate) fn asks_admission(session: &Session<'_>, job: JobId) -> bool {
+    session.jobs[job].is_pending() && session.info().enqueue_configured
+}
+
 /// Asks what allocate asks before it places the job. Returns the answer if the trial ends here; so it
 /// does for a job of best-effort pods, which are placed one by one.
 fn before_attempt(session: &mut Session<'_>, job: JobId, is_behind: bool) -> Option<TrialAnswer> {
     let ended = |end| Some(TrialAnswer::without_places(end));
     let row = &session.jobs[job];
-    let asks_admission = row.is_pending() && session.info().enqueue_configured;
+    let asks_admission = asks_admission(session, job);
     // Controllers may create the pods once the job is admitted.
     let has_pods = !row.tasks.is_empty() || !asks_admission;
     if has_pods && let Err(invalid) = session.plugins().job_valid(session.view(), job) {

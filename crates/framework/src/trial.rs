@@ -34,7 +34,7 @@ use crate::statement::Op;
 const CORDON: &str = "node.kubernetes.io/unschedulable";
 
 /// A change of the job itself that a trial makes beside lifting atoms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct JobChange {
     /// Amount of one dimension that each waiting pod asks for, in units of [`Resource`].
     pub request: Option<(Dim, i64)>,

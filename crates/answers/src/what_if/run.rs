@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use vc_engine::{Certificate, CycleTime, Effect, Engine, Report};
 use vc_model::{
-    Cluster, ClusterEvent, JobId, ObjectKey, QueueRecord, QueueState, TaskId, TaskStatus,
+    ChangeReader, Cluster, ClusterEvent, JobId, NodeId, ObjectKey, QueueRecord, QueueState, TaskId,
+    TaskStatus,
 };
 
 use super::question::SupposedKubelet;
@@ -46,6 +47,10 @@ pub(crate) struct SupposedRun {
     now_micros: i64,
     n_cycles: u32,
     report: Report,
+    /// What has been read of the changes that pods make to their nodes and jobs.
+    changes: (ChangeReader<NodeId>, ChangeReader<JobId>),
+    /// Pods that had a node and no volume yet when kubelets were run last.
+    held: BTreeSet<TaskId>,
     pub(crate) bound: BTreeMap<ObjectKey, BoundPod>,
     pub(crate) evicted: BTreeMap<ObjectKey, GonePod>,
     /// True if a volume was made for a claim.
@@ -63,6 +68,8 @@ impl SupposedRun {
             now_micros: engine.last_micros(),
             n_cycles: 0,
             report: Report::default(),
+            changes: Default::default(),
+            held: BTreeSet::new(),
             bound: BTreeMap::new(),
             evicted: BTreeMap::new(),
             has_provisioned: false,
@@ -221,21 +228,35 @@ impl SupposedRun {
         }
     }
 
+    /// Returns the pods that may have got a node or may have to go since the last call, by id. Each such change
+    /// is in the change log of the node or of the job, or ends that the pod is held.
+    fn touched_pods(&mut self) -> Vec<TaskId> {
+        let cluster = self.engine.cluster();
+        let (nodes, jobs) = &mut self.changes;
+        let (nodes, jobs) = (nodes.read(cluster.node_changes()), jobs.read(cluster.job_changes()));
+        let (Some(nodes), Some(jobs)) = (nodes, jobs) else {
+            return cluster.tasks.ids().collect();
+        };
+        let on_nodes = nodes.filter_map(|node| cluster.nodes.get(node)).flat_map(|row| &row.tasks);
+        let of_jobs = jobs.filter_map(|job| cluster.jobs.get(job));
+        let of_jobs = of_jobs.flat_map(|row| row.tasks.iter());
+        let touched = on_nodes.chain(of_jobs).chain(&self.held).copied();
+        let touched: BTreeSet<TaskId> = touched.collect();
+        touched.into_iter().collect()
+    }
+
     /// Starts pods that are bound, and removes those that terminate.
     fn run_kubelets(&mut self) {
-        let cluster = self.cluster();
+        let touched = self.touched_pods();
+        let cluster = self.engine.cluster();
         let held: BTreeSet<TaskId> = cluster.volumes.held().collect();
-        let mut starting = Vec::new();
-        let mut gone = Vec::new();
-        for (task, row) in cluster.tasks.iter().filter(|(_, row)| row.node.is_some()) {
-            match row.status {
-                TaskStatus::Binding | TaskStatus::Bound if !held.contains(&task) => {
-                    starting.push(task);
-                }
-                TaskStatus::Releasing => gone.push((row.key.clone(), row.uid.clone())),
-                _ => {}
-            }
-        }
+        let work = kubelet_work(cluster, touched.into_iter(), &held);
+        debug_assert_eq!(work, kubelet_work(cluster, cluster.tasks.ids(), &held), "of all pods");
+        let (starting, leaving) = work;
+        let key_of =
+            |&task: &TaskId| (cluster.tasks[task].key.clone(), cluster.tasks[task].uid.clone());
+        let gone: Vec<_> = leaving.iter().map(key_of).collect();
+        self.held = held;
         let now_micros = self.now_micros;
         if !starting.is_empty() {
             let start = |cluster: &mut Cluster| {
@@ -252,6 +273,25 @@ impl SupposedRun {
             self.engine.apply(gone.collect());
         }
     }
+}
+
+/// Returns which of these pods start, as they are bound and have their volumes, and which are gone, as they
+/// terminate.
+fn kubelet_work(
+    cluster: &Cluster,
+    pods: impl Iterator<Item = TaskId>,
+    held: &BTreeSet<TaskId>,
+) -> (Vec<TaskId>, Vec<TaskId>) {
+    let (mut starting, mut gone) = (Vec::new(), Vec::new());
+    for task in pods {
+        let Some(row) = cluster.tasks.get(task).filter(|row| row.node.is_some()) else { continue };
+        match row.status {
+            TaskStatus::Binding | TaskStatus::Bound if !held.contains(&task) => starting.push(task),
+            TaskStatus::Releasing => gone.push(task),
+            _ => {}
+        }
+    }
+    (starting, gone)
 }
 
 /// True for an effect that lets the cluster differ in a later cycle. Conditions and events do not.
