@@ -33,7 +33,7 @@ pub(crate) fn end_jobs(
             is_placed(&mut copy, question)
         })
     };
-    let mut jobs = question.ending.clone();
+    let mut jobs = question.changes.ending.clone();
     if jobs.is_empty() || !suffices(&jobs) {
         return None;
     }

@@ -15,14 +15,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use vc_actions::first_tasks;
-use vc_framework::{Atom, GangShape, JobChange, Session};
-use vc_model::{Gates, JobId, NodeId, TaskId};
+use vc_framework::{Atom, GangShape, JobChange, RefusingAtoms, Session};
+use vc_model::{ByteLruCache, Gates, JobId, NodeId, TaskId};
 
+use crate::new_nodes::NodeShape;
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, asks_admission, waiting_members};
 use crate::verdict::RefusedTask;
 
 /// Trials that are kept at most; a refusal takes up to 4 KiB. When there are more, all are forgotten.
 const MOST_KEPT: usize = 4_096;
+/// Budget of what refuses nodes, beyond which the least recently used one is forgotten.
+const MOST_BYTES_OF_REFUSALS: usize = 4 << 20;
+/// Bytes of the sets of atoms of one task, generously.
+const BYTES_OF_REFUSALS: usize = 4 << 10;
 
 /// A trial of a shape with these atoms lifted and the job changed.
 type ShapeTrial = (Arc<GangShape>, AtomSet, JobChange);
@@ -35,6 +40,19 @@ pub(crate) struct KnownTrials {
     refused: HashMap<(ShapeTrial, usize), RefusedTask>,
     /// True if the attempt succeeds in a changed copy of the cluster.
     changed: HashMap<(Arc<GangShape>, SupposedChange), bool>,
+    /// Changes of the cluster that are worth a trial, by the namespace of the job.
+    worth_trying: HashMap<(Arc<GangShape>, Arc<str>), ChangesToTry>,
+    /// What refuses the nodes, by the place of the task among the tasks of its job and by the placed tasks.
+    refusals: ByteLruCache<(ShapeTrial, usize, Vec<(usize, NodeId)>), Arc<RefusingAtoms>>,
+}
+
+/// Changes of the cluster that are worth a trial.
+#[derive(Clone, Default)]
+pub(crate) struct ChangesToTry {
+    /// Shapes of nodes that would take the job's pods if they were empty.
+    pub(crate) shapes: Vec<NodeShape>,
+    /// Running jobs whose end would suffice by their amounts.
+    pub(crate) ending: Vec<JobId>,
 }
 
 /// A change of a copy of the cluster.
@@ -49,7 +67,8 @@ pub(crate) enum SupposedChange {
 impl KnownTrials {
     /// Makes room for one more trial.
     fn make_room(&mut self) {
-        if MOST_KEPT <= self.attempts.len() + self.refused.len() + self.changed.len() {
+        let n_changes = self.changed.len() + self.worth_trying.len();
+        if MOST_KEPT <= self.attempts.len() + self.refused.len() + n_changes {
             *self = Self::default();
         }
     }
@@ -163,6 +182,61 @@ impl<'k> KnownOfShape<'k> {
         let attempt = KnownAttempt { end: answer.end.clone(), placed, failed: failed.flatten() };
         self.known.make_room();
         self.known.attempts.insert(trial, attempt);
+    }
+
+    /// Returns the changes that are worth a trial for a job of this shape and namespace.
+    pub(crate) fn changes_to_try(
+        &self,
+        shape: &Arc<GangShape>,
+        namespace: &Arc<str>,
+    ) -> Option<ChangesToTry> {
+        self.known.worth_trying.get(&(shape.clone(), namespace.clone())).cloned()
+    }
+
+    /// Keeps the changes that are worth a trial. The job must hold no node: jobs that do are among those that
+    /// may end, but for the own one.
+    pub(crate) fn keep_changes_to_try(
+        &mut self,
+        (shape, namespace): (&Arc<GangShape>, &Arc<str>),
+        changes: &ChangesToTry,
+    ) {
+        self.known.make_room();
+        self.known.worth_trying.insert((shape.clone(), namespace.clone()), changes.clone());
+    }
+
+    /// Returns what refuses the nodes for this task with these atoms lifted and these tasks placed.
+    pub(crate) fn refusing_atoms(
+        &mut self,
+        lifted: &AtomSet,
+        (task, placed): (TaskId, &[(TaskId, NodeId)]),
+    ) -> Option<Arc<RefusingAtoms>> {
+        let key = self.refusals_key(lifted, (task, placed))?;
+        self.known.refusals.get_mut(&key).map(|known| known.clone())
+    }
+
+    /// Keeps what refuses the nodes for this task.
+    pub(crate) fn keep_refusing_atoms(
+        &mut self,
+        lifted: &AtomSet,
+        (task, placed): (TaskId, &[(TaskId, NodeId)]),
+        atoms: &Arc<RefusingAtoms>,
+    ) {
+        let Some(key) = self.refusals_key(lifted, (task, placed)) else { return };
+        let n_bytes = BYTES_OF_REFUSALS + size_of_val(&*atoms.set_of);
+        self.known.refusals.put(key, atoms.clone(), n_bytes);
+        while MOST_BYTES_OF_REFUSALS < self.known.refusals.n_bytes() {
+            self.known.refusals.pop_oldest();
+        }
+    }
+
+    fn refusals_key(
+        &self,
+        lifted: &AtomSet,
+        (task, placed): (TaskId, &[(TaskId, NodeId)]),
+    ) -> Option<(ShapeTrial, usize, Vec<(usize, NodeId)>)> {
+        let trial = self.trial(lifted, JobChange::default())?;
+        let places = placed.iter().map(|&(task, node)| Some((self.place_of(task)?, node)));
+        Some((trial, self.place_of(task)?, places.collect::<Option<_>>()?))
     }
 
     /// Returns why this task finds no node with these atoms lifted.

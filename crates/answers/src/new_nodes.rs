@@ -126,7 +126,7 @@ impl AddedNodes {
         known: &mut KnownTrials,
     ) -> Vec<Remedy> {
         let mut remedies = Vec::new();
-        for shape in &question.shapes {
+        for shape in &question.changes.shapes {
             let record = self.copy.cluster().node_record(shape.first);
             if let Some(count) = self.least((question, known), &record, shape) {
                 remedies.push(remedy(&record.name, count));

@@ -28,7 +28,7 @@ pub(crate) struct NodeRefusals {
     /// The nodes in name order.
     nodes: Arc<[NodeId]>,
     /// The sets of atoms, and the set that refuses each node.
-    atoms: RefusingAtoms,
+    atoms: Arc<RefusingAtoms>,
 }
 
 impl NodeRefusals {
@@ -39,14 +39,28 @@ impl NodeRefusals {
             false => Filter::Allocate,
         };
         let nodes = session.info().nodes.clone();
-        let atoms = session.refusing_atoms(task, &nodes, filter);
+        let atoms = Arc::new(session.refusing_atoms(task, &nodes, filter));
         Self { task, nodes, atoms }
+    }
+
+    /// Returns the same for a task of which it is known what refuses the nodes.
+    pub(crate) fn known(
+        session: &SessionState<'_>,
+        task: TaskId,
+        atoms: Arc<RefusingAtoms>,
+    ) -> Self {
+        Self { task, nodes: session.info().nodes.clone(), atoms }
+    }
+
+    /// Returns the sets of atoms, and the set that refuses each node.
+    pub(crate) fn atoms(&self) -> &Arc<RefusingAtoms> {
+        &self.atoms
     }
 
     /// Returns the same as if the atoms of `lifted` did not count.
     pub(crate) fn without(&self, lifted: &AtomSet) -> Self {
         let mut refusals = self.clone();
-        for atoms in &mut refusals.atoms.sets {
+        for atoms in &mut Arc::make_mut(&mut refusals.atoms).sets {
             atoms.retain(|atom| !lifted.contains(atom));
         }
         refusals

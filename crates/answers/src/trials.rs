@@ -283,9 +283,27 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         if let Some(known) = self.refusals.get(&key) {
             return known.clone();
         }
-        let find = |session: &Session<'_>| Arc::new(NodeRefusals::find(session, task));
-        let refusals = self.with_placed(lifted, placed, find);
+        let of_shape = self.of_shape.as_mut();
+        let atoms = of_shape.and_then(|it| it.refusing_atoms(lifted, (task, placed)));
+        let refusals = Arc::new(match atoms {
+            Some(atoms) => NodeRefusals::known(self.session, task, atoms),
+            None => self.find_refusals(task, lifted, placed),
+        });
         self.refusals.insert(key, refusals.clone());
+        refusals
+    }
+
+    fn find_refusals(
+        &mut self,
+        task: TaskId,
+        lifted: &AtomSet,
+        placed: &[(TaskId, NodeId)],
+    ) -> NodeRefusals {
+        let find = |session: &Session<'_>| NodeRefusals::find(session, task);
+        let refusals = self.with_placed(lifted, placed, find);
+        if let Some(of_shape) = &mut self.of_shape {
+            of_shape.keep_refusing_atoms(lifted, (task, placed), refusals.atoms());
+        }
         refusals
     }
 

@@ -13,8 +13,8 @@ use vc_resource::Dim;
 use crate::amounts::quantity_of;
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
-use crate::known_trials::KnownTrials;
-use crate::new_nodes::{AddedNodes, NodeShape, shapes};
+use crate::known_trials::{ChangesToTry, KnownTrials};
+use crate::new_nodes::{AddedNodes, shapes};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -35,10 +35,8 @@ pub(crate) struct ClusterQuestion {
     raised: Vec<RaisedLimit>,
     /// Members that find no place as it is.
     pub(crate) n_missing: usize,
-    /// Shapes of nodes that would take the job's pods if they were empty.
-    pub(crate) shapes: Vec<NodeShape>,
-    /// Running jobs whose end would suffice by their amounts.
-    pub(crate) ending: Vec<JobId>,
+    /// Nodes to add and jobs to end.
+    pub(crate) changes: ChangesToTry,
 }
 
 /// A capability of a queue that would suffice.
@@ -65,35 +63,53 @@ pub(crate) fn change_job(
     let (job, held) = (trials.job(), trials.held().clone());
     let first_waiting = || waiting_members(trials.session(), job).first().copied();
     let task = base.failed.or_else(first_waiting);
-    let refusals = task.map(|task| trials.refusals(task, &AtomSet::new(), &[]));
-    let shape = trials.shape_of_copies(&base);
-    let question = trials.with_lifted(&AtomSet::new(), |session| {
+    let (needed, limit) = trials.with_lifted(&AtomSet::new(), |session| {
         let needed = needed(session, job);
         let limit = limit_of(session, job, (&base, &needed));
-        let raised = raised_limits(limit.as_ref());
-        let contents = tables.node_contents(session);
-        let shapes = refusals.as_ref().map(|refusals| shapes(session, refusals, contents));
-        let n_needed = needed.len().max(1);
-        let ending = refusals.as_ref().map(|refusals| {
-            let (limit, on_nodes) = (limit.as_ref(), tables.jobs_on_nodes(session));
-            ended_jobs::choose(
-                session,
-                &EndingQuestion { job, refusals, n_needed, limit, on_nodes },
-            )
-        });
-        let n_missing = needed.len().saturating_sub(base.placed.len());
-        ClusterQuestion {
-            job,
-            held,
-            shape,
-            n_needed,
-            n_missing,
-            raised,
-            shapes: shapes.unwrap_or_default(),
-            ending: ending.unwrap_or_default(),
+        (needed, limit)
+    });
+    let shape = trials.shape_of_copies(&base);
+    let n_needed = needed.len().max(1);
+    let changes = match task {
+        Some(task) => {
+            changes_to_try(trials, tables, (task, shape.as_ref()), (n_needed, limit.as_ref()))
+        }
+        None => ChangesToTry::default(),
+    };
+    let raised = raised_limits(limit.as_ref());
+    let n_missing = needed.len().saturating_sub(base.placed.len());
+    (remedies, ClusterQuestion { job, held, shape, n_needed, n_missing, raised, changes })
+}
+
+/// Returns the changes of the cluster that are worth a trial, because `task` finds no node without them. They are
+/// kept for jobs of one shape and namespace that hold no node.
+fn changes_to_try(
+    trials: &mut JobTrials<'_, '_>,
+    tables: &StateTables,
+    (task, shape): (TaskId, Option<&Arc<GangShape>>),
+    (n_needed, limit): (usize, Option<&QueueLimit>),
+) -> ChangesToTry {
+    let (job, session) = (trials.job(), trials.session());
+    let holds_none = trials.row().tasks.iter().all(|&task| session.tasks[task].node.is_none());
+    let shape = shape.filter(|_| holds_none);
+    let namespace = trials.row().key.namespace.clone();
+    let of_shape = trials.of_shape().zip(shape);
+    if let Some(known) = of_shape.and_then(|(it, shape)| it.changes_to_try(shape, &namespace)) {
+        return known;
+    }
+    let refusals = trials.refusals(task, &AtomSet::new(), &[]);
+    let changes = trials.with_lifted(&AtomSet::new(), |session| {
+        let on_nodes = tables.jobs_on_nodes(session);
+        let question = EndingQuestion { job, refusals: &refusals, n_needed, limit, on_nodes };
+        ChangesToTry {
+            shapes: shapes(session, &refusals, tables.node_contents(session)),
+            ending: ended_jobs::choose(session, &question),
         }
     });
-    (remedies, question)
+    if let Some((of_shape, shape)) = trials.of_shape().zip(shape) {
+        of_shape.keep_changes_to_try((shape, &namespace), &changes);
+    }
+    changes
 }
 
 /// Tries changes of the cluster, and orders all remedies: those of the user first.
@@ -106,7 +122,7 @@ pub(crate) fn change_cluster(
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
-    if !question.shapes.is_empty() {
+    if !question.changes.shapes.is_empty() {
         let added = added.get_or_insert_with(|| AddedNodes::new(fork));
         remedies.extend(added.remedies(question, known));
     }

@@ -29,26 +29,47 @@ fn shape() -> impl Strategy<Value = String> {
     })
 }
 
-/// A few nodes, and jobs of at most four shapes in two queues.
+/// Returns the part of a name before the name itself: the namespace, if it is not `default`.
+fn namespace(is_other: bool) -> &'static str {
+    if is_other { "ml/" } else { "" }
+}
+
+/// Jobs that run on the first nodes.
+fn running() -> impl Strategy<Value = String> {
+    let jobs = prop::collection::vec((1..3_i64, 0..2_usize, any::<bool>()), 0..4);
+    jobs.prop_map(|jobs| {
+        let jobs = jobs.iter().enumerate().map(|(at, (cpu, node, is_other))| {
+            let namespace = namespace(*is_other);
+            format!("job {namespace}r{at} running\n task a cpu={cpu} @n{node} running\n")
+        });
+        jobs.collect()
+    })
+}
+
+/// A few nodes, and jobs of at most four shapes in two queues and two namespaces.
 fn cluster() -> impl Strategy<Value = String> {
     let marks = vec!["", "", "zone=a", "taint=x:NoSchedule", "unschedulable"];
     let nodes = prop::collection::vec((1..9_i64, 0..3_i64, prop::sample::select(marks)), 1..6);
     let shapes = prop::collection::vec(shape(), 1..4);
-    let jobs = prop::collection::vec((0..4_usize, any::<bool>(), any::<bool>()), 1..9);
-    (nodes, shapes, jobs, 1..20_i64).prop_map(|(nodes, shapes, jobs, cap)| {
+    let marks = (any::<bool>(), any::<bool>(), any::<bool>());
+    let jobs = prop::collection::vec((0..4_usize, marks), 1..9);
+    let all = (nodes, shapes, jobs, running(), 1..20_i64);
+    all.prop_map(|(nodes, shapes, jobs, running, cap)| {
         let mut text = format!("queue a cap.cpu={cap}\nqueue b\n");
         for (at, (cpu, gpu, mark)) in nodes.iter().enumerate() {
             let gpu = if *gpu == 0 { String::new() } else { format!("gpu={gpu}") };
             text.push_str(&format!("node n{at} cpu={cpu} {gpu} {mark}\n"));
         }
         text.push_str("job old running\n task a cpu=1 @n0 releasing\n");
-        for (at, (shape, in_b, admitted)) in jobs.iter().enumerate() {
+        text.push_str(&running);
+        for (at, (shape, (in_b, admitted, is_other))) in jobs.iter().enumerate() {
             let (head, task) = shapes[shape % shapes.len()].split_once('|').unwrap();
             let (min, priority) = head.split_once(' ').unwrap();
             let queue = if *in_b { "b" } else { "a" };
             let state = if *admitted { "inqueue" } else { "minres.cpu=2" };
+            let namespace = namespace(*is_other);
             text.push_str(&format!(
-                "job j{at} queue={queue} min={min} priority={priority} created={at} {state}\n {task}\n"
+                "job {namespace}j{at} queue={queue} min={min} priority={priority} created={at} {state}\n {task}\n"
             ));
         }
         text
@@ -71,13 +92,13 @@ proptest! {
         // The second time everything is known.
         for _ in 0..2 {
             for it in &listed {
-                let name = it.subject.key.name.to_string();
+                let name = it.subject.key.to_string();
                 let known = fast.why_in(&mut state, &name);
                 prop_assert_eq!(&known, &plain.why(&name), "{} in\n{}", name, text);
             }
             prop_assert_eq!(&*explain_waiting(&mut state), &listed, "all in\n{}", text);
             if let Some(first) = listed.first() {
-                let name = first.subject.key.name.to_string();
+                let name = first.subject.key.to_string();
                 let known = fast.why_with_start_in(&mut state, &name);
                 prop_assert_eq!(&known, &plain.why_with_start(&name), "{} in\n{}", name, text);
             }
