@@ -40,7 +40,7 @@ struct LastTurn {
     /// Reads the queues in which tasks were placed or removed, for the tournament.
     moved_queues: ChangeReader<QueueId>,
     /// What the sort keys of all queues depended on.
-    order_revision: u64,
+    order_revisions: Vec<u64>,
 }
 
 impl JobQueue {
@@ -188,9 +188,22 @@ impl LastTurn {
             renewed.insert(queue);
             renewed.extend(plugins.queues_ordered_with(queue));
         }
-        let order_revision = plugins.queue_order_revision();
-        if std::mem::replace(&mut self.order_revision, order_revision) != order_revision {
+        let revisions = plugins.queue_order_revisions();
+        if self.order_revisions != revisions {
+            self.order_revisions = revisions;
             renewed.extend(waiting.keys());
+        }
+        let needs_key = |queue: QueueId| self.tournament.entry(queue.index()).is_none();
+        for &queue in &*renewed {
+            if !waiting.contains_key(&queue) {
+                self.without_key.remove(&queue);
+            } else if needs_key(queue) && !plugins.has_total_order_key(view, queue) {
+                self.without_key.insert(queue);
+            }
+        }
+        if !self.without_key.is_empty() {
+            // The tournament catches up once all queues have a key.
+            return None;
         }
         let tournament = &mut self.tournament;
         let is_before = |later, earlier| match (later, earlier) {
@@ -201,14 +214,7 @@ impl LastTurn {
         let mut entries = Vec::with_capacity(renewed.len());
         for queue in std::mem::take(renewed) {
             let entry = waiting.contains_key(&queue).then_some(queue);
-            let before = tournament.entry(queue.index());
-            if entry.is_none() {
-                self.without_key.remove(&queue);
-            } else if before.is_none() && !plugins.has_total_order_key(view, queue) {
-                self.without_key.insert(queue);
-                continue;
-            }
-            if entry.or(before).is_some() {
+            if entry.or(tournament.entry(queue.index())).is_some() {
                 entries.push((queue.index(), entry));
             }
         }
@@ -217,7 +223,7 @@ impl LastTurn {
             tournament.set(last, entry, is_before);
         }
         tournament.set_all(entries.into_iter(), is_before);
-        self.without_key.is_empty().then(|| tournament.first())
+        Some(tournament.first())
     }
 }
 

@@ -73,8 +73,8 @@ impl KnownTrials {
         }
     }
 
-    /// Returns whether a job of this shape is placed in a copy with this change, which `is_placed` finds out if
-    /// it is not known. `None`: nothing is kept of the job.
+    /// Returns whether a job of this shape is placed in a copy with this change, which `is_placed`
+    /// finds out if it is not known. `shape` is `None` if nothing may be kept of the job.
     pub(crate) fn is_placed(
         &mut self,
         shape: Option<&Arc<GangShape>>,
@@ -222,7 +222,9 @@ impl<'k> KnownOfShape<'k> {
         atoms: &Arc<RefusingAtoms>,
     ) {
         let Some(key) = self.refusals_key(lifted, (task, placed)) else { return };
-        let n_bytes = BYTES_OF_REFUSALS + size_of_val(&*atoms.set_of);
+        let ((_, lifted, _), _, places) = &key;
+        let of_key = lifted.len() * size_of::<Atom>() + size_of_val(&**places);
+        let n_bytes = BYTES_OF_REFUSALS + of_key + size_of_val(&*atoms.set_of);
         self.known.refusals.put(key, atoms.clone(), n_bytes);
         while MOST_BYTES_OF_REFUSALS < self.known.refusals.n_bytes() {
             self.known.refusals.pop_oldest();

@@ -45,14 +45,14 @@ pub enum ConfigLoadError {
 pub fn parse(files: &impl ConfigFiles, path: &Path) -> ParsedFile {
     match path.as_os_str().is_empty() {
         true => (None, Err(ConfigLoadError::Unnamed)),
-        false => parsed(path, files.read(path)),
+        false => parse_text(path, files.read(path)),
     }
 }
 
 /// The text of a configuration file, if it could be read, and what it means.
 pub type ParsedFile = (Option<String>, Result<LoadedConfig, ConfigLoadError>);
 
-fn parsed(path: &Path, read: io::Result<String>) -> ParsedFile {
+fn parse_text(path: &Path, read: io::Result<String>) -> ParsedFile {
     let name = path.display().to_string();
     match read {
         Err(error) => (None, Err(ConfigLoadError::Unreadable { path: name, error })),
@@ -65,10 +65,10 @@ fn parsed(path: &Path, read: io::Result<String>) -> ParsedFile {
 
 /// Reads a configuration file, and refuses what names something of Volcano that is not built.
 fn load(files: &impl ConfigFiles, path: &Path, allowed: &AllowMissing) -> ParsedFile {
-    admitted(parse(files, path), path, allowed)
+    admit(parse(files, path), path, allowed)
 }
 
-fn admitted((text, parsed): ParsedFile, path: &Path, allowed: &AllowMissing) -> ParsedFile {
+fn admit((text, parsed): ParsedFile, path: &Path, allowed: &AllowMissing) -> ParsedFile {
     let name = path.display().to_string();
     (text, parsed.and_then(|loaded| Ok(loaded.admit(&name, allowed)?)))
 }
@@ -254,7 +254,7 @@ impl<F: ConfigFiles> ConfigFollower<F> {
         loop {
             ticks.tick().await;
             let Some(read) = self.files.read_aside(&self.path).await else { return };
-            let read = self.meaning(read, last.as_deref());
+            let read = self.parse_changed(read, last.as_deref());
             last.clone_from(&read.0);
             let known = &self.in_force.loaded().config;
             let newest = read.1.as_ref().map_or(known, |loaded| &loaded.config);
@@ -268,13 +268,14 @@ impl<F: ConfigFiles> ConfigFollower<F> {
         }
     }
 
-    /// Returns what the file means. A file that says what it said before is not parsed again.
-    fn meaning(&self, read: io::Result<String>, last: Option<&str>) -> ParsedFile {
+    /// Returns what the file means. A file that says what it said before is not parsed again: with
+    /// it comes what is in force, also if it was bad, since `ConfigInForce::read` knows the text.
+    fn parse_changed(&self, read: io::Result<String>, last: Option<&str>) -> ParsedFile {
         match read {
             Ok(text) if last == Some(text.as_str()) => {
                 (Some(text), Ok(self.in_force.loaded().clone()))
             }
-            read => admitted(parsed(&self.path, read), &self.path, &self.allowed),
+            read => admit(parse_text(&self.path, read), &self.path, &self.allowed),
         }
     }
 

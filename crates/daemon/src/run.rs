@@ -146,8 +146,8 @@ struct LeaderConfig {
     usages: UsageReader,
 }
 
-/// Reload, dumps, and what the machine runs beside; they end with this value.
-type Beside = JoinSet<()>;
+/// The tasks beside a leader: reload, dumps, and those of the machine. They end with this value.
+type LeaderTasks = JoinSet<()>;
 
 /// Starts what runs while this process leads.
 fn begin<H: ProcessHost>(
@@ -157,7 +157,7 @@ fn begin<H: ProcessHost>(
     (clients, server): (Clients, ServerFeatures),
     dumps: H::Dumps,
     config: LeaderConfig,
-) -> Result<(LeaderWork, Beside), Fatal> {
+) -> Result<(LeaderWork, LeaderTasks), Fatal> {
     let Process { flags, meter, .. } = process;
     let division = process.environment.division.as_ref();
     if division.is_some_and(|division| !division.is_member()) {
@@ -186,7 +186,7 @@ fn begin<H: ProcessHost>(
     };
     let work = LeaderWork::start(threads, &clients, setup, engine).map_err(Into::into)?;
     let inbox = work.inbox();
-    let mut beside = Beside::new();
+    let mut beside = LeaderTasks::new();
     host.run_beside(process, &clients, &mut beside);
     let follower = ConfigFollower::new(host.files(), flags, &start, devices, meter.clone());
     let source = follower.load_source();

@@ -38,6 +38,7 @@ pub fn version(pod: Pod<'_>) -> u64 {
     let images = &pod.cluster.images;
     let version = |name| images.get(name).map_or(0, |id| images[id].version);
     let mut hasher = FxHasher::default();
+    hasher.write_usize(pod.cluster.nodes_by_name().len());
     pod.class.images.iter().for_each(|name| hasher.write_u64(version(name)));
     hasher.finish()
 }

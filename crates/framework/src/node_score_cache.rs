@@ -119,6 +119,11 @@ impl SessionState<'_> {
 }
 
 impl NodeScoreCache {
+    /// Keeps the budget small: most classes of trials are lent, and never come back.
+    pub(crate) fn fix_budget(&mut self) {
+        self.budget.fix();
+    }
+
     /// Returns a cache for another copy of the cluster, with the rows of the nodes alone.
     pub(crate) fn copy_rows(&self) -> Self {
         Self { rows: self.rows.clone(), ..Self::default() }

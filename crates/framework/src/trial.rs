@@ -113,7 +113,8 @@ impl Session<'_> {
         self.state.journal.touch();
         let lifts_filters = self.state.plugins.lens.as_ref().is_some_and(Lens::lifts_filters);
         let is_cached = self.state.is_trial_cached && !lifts_filters;
-        let score_cache = is_cached.then(|| std::mem::take(&mut self.caches.trial_cache));
+        let mut score_cache = is_cached.then(|| std::mem::take(&mut self.caches.trial_cache));
+        score_cache.iter_mut().for_each(NodeScoreCache::fix_budget);
         rows.score_cache = std::mem::replace(&mut self.caches.score_cache, score_cache);
         rows
     }

@@ -87,7 +87,7 @@ impl PreemptorSignature {
 /// Candidates that the votes left too few of.
 #[derive(Clone, Debug)]
 struct RejectedCandidates {
-    /// The queue of the task that was searched for.
+    /// The queue of the task that the victims were for.
     queue: QueueId,
     /// The jobs of the candidates, with the counts they had then.
     jobs: Vec<(JobId, Counts)>,
@@ -113,7 +113,7 @@ pub struct VictimNodeIndex {
     changed_nodes: ChangeReader<NodeId>,
     /// Bounds by position in name order.
     bounds: Vec<PreemptionBound>,
-    /// The queue of the task that is searched for.
+    /// The queue of the task whose victims are searched.
     queue: QueueId,
     /// Per node: the candidates that votes left too few of.
     rejections: Vec<Option<RejectedCandidates>>,

@@ -124,7 +124,7 @@ fn closest(
 /// name.
 ///
 /// # Errors
-/// No trial suffices; the last one, if any was made.
+/// No trial suffices. The error is the last failed trial, or `None` if none was made.
 fn best_of(
     statement: &mut Statement<'_, '_>,
     job: JobId,

@@ -67,6 +67,24 @@ fn fast__a_node_that_other_pods_rule_out_is_no_extreme() {
 /// What an image is worth on a node depends on how many nodes have it.
 #[test]
 fn fast__an_image_that_comes_to_another_node_counts_on_all_of_them() {
+    let mut world = image_on_3_of_120_nodes();
+    world.add("node n3 cpu=1 memory=1Gi image=web:20000");
+    world.add("job second\n task a cpu=1 memory=1Gi image=web");
+    // 40 and 65 on four of them, against 98.
+    assert_eq!(world.cycle().decisions(), "bind second-a n1");
+}
+
+#[test]
+fn fast__an_image_counts_more_on_all_nodes_when_others_go() {
+    let mut world = image_on_3_of_120_nodes();
+    (2..32).for_each(|node| world.delete_node(&format!("small{node}")));
+    world.add("job second\n task a cpu=1 memory=1Gi image=web");
+    // 40 and 65 on three of 90 nodes, against 98.
+    assert_eq!(world.cycle().decisions(), "bind second-a n1");
+}
+
+/// A world in which the pod of a first job was placed for the room on `n2`.
+fn image_on_3_of_120_nodes() -> World {
     let mut text = String::from(
         "node n1 cpu=10 memory=10Gi image=web:20000
         node n2 cpu=100 memory=100Gi
@@ -85,10 +103,7 @@ fn fast__an_image_that_comes_to_another_node_counts_on_all_of_them() {
     let mut world = World::new(&conf("allocate", &format!("gang | predicates {scorer}")), &text);
     // 40 and 48 for the image on three nodes of 120, against 99.
     assert_eq!(world.cycle().decisions(), "bind first-a n2");
-    world.add("node n3 cpu=1 memory=1Gi image=web:20000");
-    world.add("job second\n task a cpu=1 memory=1Gi image=web");
-    // 40 and 65 on four of them, against 98.
-    assert_eq!(world.cycle().decisions(), "bind second-a n1");
+    world
 }
 
 /// As many nodes as before, but those between them in the order of names have moved up.
@@ -104,6 +119,47 @@ fn fast__nodes_that_are_exchanged_move_the_others() {
     world.delete_node("n1");
     world.add("node n4 cpu=9\n job second\n task a cpu=1 selector.disk=ssd");
     assert_eq!(world.cycle().decisions(), "bind second-a n2");
+}
+
+/// A queue without a path has no sort key among those of a tree: as long as it has jobs all pairs are
+/// compared, and from then on the others play a tournament (S17). Every world is compared with the
+/// plain evaluator.
+#[test]
+fn fast__queues_of_a_tree_take_turns_beside_one_without_a_path() {
+    let queue = |name: &str, path: &str| {
+        format!(
+            "queue {name} note.volcano.sh/hierarchy=root/{path} \
+             note.volcano.sh/hierarchy-weights=1/1/1\n"
+        )
+    };
+    let mut text = "node n1 cpu=8\n".to_owned();
+    for (name, path) in [("qa", "x/a"), ("qb", "x/b"), ("qc", "y/c"), ("qd", "y/d")] {
+        text.push_str(&queue(name, path));
+    }
+    text.push_str("job plain\n task w cpu=1\n");
+    for name in ["qa", "qb", "qc", "qd"] {
+        let jobs = (0..3).map(|number| format!("job {name}{number} queue={name}\n task w cpu=1\n"));
+        text.extend(jobs);
+    }
+    let mut world = World::new(&conf("allocate", "gang | drf{* hierarchy} predicates"), &text);
+    let decisions = world.cycle().decisions();
+    let n_of = |queue: &str| decisions.matches(&format!("bind {queue}")).count();
+    let counts = ["plain", "qa", "qb", "qc", "qd"].map(n_of);
+    assert_eq!(counts.iter().sum::<usize>(), 8, "{decisions}");
+    assert_eq!((counts[0], counts[1] + counts[2], counts[3] + counts[4]), (1, 4, 3), "{decisions}");
+}
+
+/// The last node goes, and another one comes.
+#[test]
+fn fast__a_cluster_may_lose_all_its_nodes() {
+    let text = "node n1 cpu=2\n job first min=0\n task a cpu=1\n task b x2";
+    let mut world = World::new(&conf("allocate, backfill", "gang | predicates nodeorder"), text);
+    assert_eq!(world.cycle().decisions().lines().count(), 3);
+    world.delete_node("n1");
+    world.add("job second min=0\n task a cpu=1\n task b x2");
+    assert_eq!(world.cycle().decisions(), "");
+    world.add("node n2 cpu=9");
+    assert_eq!(world.cycle().decisions().lines().count(), 3);
 }
 
 /// What `b` gave to `a` puts it before `c`, while nobody of either had a turn (S17).

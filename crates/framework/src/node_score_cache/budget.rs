@@ -25,6 +25,8 @@ pub(super) struct CacheBudget {
     /// Classes that were evicted and not needed since.
     gone: BTreeSet<ClassScoresKey>,
     n_doubled: u32,
+    /// True if the budget never doubles.
+    is_fixed: bool,
 }
 
 impl CacheBudget {
@@ -33,9 +35,14 @@ impl CacheBudget {
         MOST_BYTES.min(FEW_BYTES << self.n_doubled)
     }
 
+    /// Keeps the budget as it is.
+    pub(super) fn fix(&mut self) {
+        self.is_fixed = true;
+    }
+
     /// Notes that a class is needed. The budget doubles if that class was evicted before.
     pub(super) fn asked(&mut self, key: &ClassScoresKey) {
-        if self.gone.remove(key) && self.most_bytes() < MOST_BYTES {
+        if self.gone.remove(key) && !self.is_fixed && self.most_bytes() < MOST_BYTES {
             self.n_doubled += 1;
         }
     }

@@ -3,7 +3,8 @@
 //!
 //! Exact because:
 //! - the key holds the whole field;
-//! - a value is computed again when the object of its node changes, which includes that the node comes;
+//! - a value is computed again when the object of its node changes, which includes that the node
+//!   comes; of other nodes it reads only what the version of the rule stands for;
 //! - the engine's `laws.rs` compares with the plain evaluator.
 //!
 //! Specification: actions.md 12.2 S1, S2.
@@ -64,7 +65,7 @@ pub struct NodeColumnRule<'a> {
     pub name: &'static str,
     /// The field of the class that the rule reads.
     pub part: ClassField,
-    /// Changes whenever values may have changed for any other reason.
+    /// Changes whenever values may have changed for any other reason, such as the number of nodes.
     pub version: u64,
     /// Computes the number of a node.
     pub value: Box<dyn Fn(NodeId) -> i64 + 'a>,

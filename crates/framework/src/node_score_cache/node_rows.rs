@@ -62,6 +62,10 @@ impl NodeRows {
         let now = session.node_set_revision();
         if before != now || self.len() != session.info().nodes.len() {
             self.move_rows(session, (before, now));
+            // A kind stands for nodes: there are no more of them.
+            if self.len() < self.kinds.len() {
+                return self.read_all(session);
+            }
         }
         for node in changed {
             if let Some(at) = self.position(node) {

@@ -309,7 +309,7 @@ fn add_objects<'u>(
         let RawScore::Object { normal, .. } = &column.raw else { continue };
         let Some(used) = used.next().filter(|_| normal.is_none()) else { continue };
         let part = context.column_cache.column(used.slot);
-        if part.distinct() == [0] {
+        if matches!(part.distinct(), [] | [0]) {
             continue;
         }
         sound &= part.distinct().iter().all(|score| (0..=100).contains(score));

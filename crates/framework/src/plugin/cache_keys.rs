@@ -31,8 +31,8 @@ pub trait CacheKeys {
     fn has_total_order_key(&self, _view: SessionView<'_>, _queue: QueueId) -> bool {
         false
     }
-    /// Returns a number that is another one whenever something besides pods of single queues has
-    /// changed sort keys in QueueOrder.
+    /// Returns a number that stands for what sort keys in QueueOrder depend on besides the pods of
+    /// queues: equal numbers in one session, equal content.
     fn queue_order_revision(&self) -> u64 {
         0
     }

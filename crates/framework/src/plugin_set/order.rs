@@ -115,9 +115,10 @@ impl PluginSet {
         keys.flat_map(move |keys| keys.queues_that_move(queue))
     }
 
-    /// Returns a number that changes when all queues may be elsewhere in the order.
-    pub fn queue_order_revision(&self) -> u64 {
-        self.queue_order_keys().map(CacheKeys::queue_order_revision).sum()
+    /// Returns a number by plugin. While they stay the same, the order changes only with pods of
+    /// queues.
+    pub fn queue_order_revisions(&self) -> Vec<u64> {
+        self.queue_order_keys().map(CacheKeys::queue_order_revision).collect()
     }
 
     fn queue_order_keys(&self) -> impl Iterator<Item = &dyn CacheKeys> {

@@ -125,8 +125,28 @@ impl Observer for ProcessObserver {
         self.meter.stage(stage, took);
     }
 
+    fn loads_read(&self, source: &'static str, n_read: usize, n_missing: usize) {
+        self.meter.loads_read(source, n_read, n_missing);
+    }
+
+    fn loads_failed(&self, source: &'static str, cause: &'static str) {
+        self.meter.loads_failed(source, cause);
+    }
+
+    fn loads_stopped(&self) {
+        self.meter.loads_stopped();
+    }
+
     fn malformed(&self, kind: &'static str) {
         self.meter.malformed(kind);
+    }
+
+    fn usage_saved(&self, result: &'static str) {
+        self.meter.usage_saved(result);
+    }
+
+    fn table_size(&self, table: &'static str, size: usize) {
+        self.meter.table_size(table, size);
     }
 
     fn foreign_bind(&self) {

@@ -29,9 +29,9 @@ pub(super) struct SimulatedHost {
 }
 
 /// The story in place of an operator: it looks at the engine, and requests no dump.
-pub(super) struct StoryLooks(Arc<Findings>);
+pub(super) struct StoryDumps(Arc<Findings>);
 
-impl DumpRequests for StoryLooks {
+impl DumpRequests for StoryDumps {
     async fn idle(&mut self) {
         std::future::pending().await
     }
@@ -49,7 +49,7 @@ impl DumpRequests for StoryLooks {
 
 impl ProcessHost for SimulatedHost {
     type Files = MountedConfig;
-    type Dumps = StoryLooks;
+    type Dumps = StoryDumps;
     type Servers = ();
     type Threads = OneThread;
 
@@ -57,8 +57,8 @@ impl ProcessHost for SimulatedHost {
         self.config.clone()
     }
 
-    fn catch_dumps(&self) -> io::Result<StoryLooks> {
-        Ok(StoryLooks(self.setup.findings.clone()))
+    fn catch_dumps(&self) -> io::Result<StoryDumps> {
+        Ok(StoryDumps(self.setup.findings.clone()))
     }
 
     async fn serve(&self, _process: &Process, _clients: &Clients) -> Result<(), Fatal> {
