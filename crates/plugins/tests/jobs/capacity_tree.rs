@@ -346,5 +346,9 @@ fn jobs_46_only_leaves_at_the_top_stand_alone() {
     let without_root = text.replace("queue root\n", "");
     assert_eq!(alone(TREE, &without_root), ["flat"]);
     assert_eq!(alone("capacity", text).len(), 5);
-    assert_eq!(alone("drf +enableHierarchy", text), [""; 0]);
+    // S17: with hierarchical drf it is the queues with the longest path.
+    let drf = "drf +enableHierarchy";
+    assert_eq!(alone(drf, text).len(), 5);
+    let path = "queue deep hierarchy=root/deep weights=1/1";
+    assert_eq!(alone(drf, &text.replace("queue deep parent=top", path)), ["deep"]);
 }
