@@ -37,7 +37,7 @@ pub(super) struct Tree {
     /// Node of each job. The map is only looked up, never iterated.
     leaves: FxHashMap<JobId, usize>,
     /// The path of each queue, by its index. `None` for a queue that is not in the session.
-    paths: Vec<Option<QueuePath>>,
+    paths: Vec<Option<TreePath>>,
     /// Number of nodes on the longest path.
     longest_path: usize,
     kept: KeptRanks,
@@ -46,7 +46,7 @@ pub(super) struct Tree {
 
 /// The nodes of a queue from root down. A component is `None` if no job is below it (D9: such a
 /// node counts as empty).
-type QueuePath = Box<[Option<usize>]>;
+type TreePath = Box<[Option<usize>]>;
 
 /// Place of a node among its siblings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
