@@ -32,6 +32,9 @@ const BYTES_OF_REFUSALS: usize = 4 << 10;
 /// A trial of a shape with these atoms lifted and the job changed.
 type ShapeTrial = (Arc<GangShape>, AtomSet, JobChange);
 
+/// A trial, the place of the task among the tasks of its job, and the placed tasks.
+type RefusalsKey = (ShapeTrial, usize, Vec<(usize, NodeId)>);
+
 /// What trials of earlier jobs have found in the same state.
 #[derive(Default)]
 pub(crate) struct KnownTrials {
@@ -42,8 +45,8 @@ pub(crate) struct KnownTrials {
     changed: HashMap<(Arc<GangShape>, SupposedChange), bool>,
     /// Changes of the cluster that are worth a trial, by the namespace of the job.
     worth_trying: HashMap<(Arc<GangShape>, Arc<str>), ChangesToTry>,
-    /// What refuses the nodes, by the place of the task among the tasks of its job and by the placed tasks.
-    refusals: ByteLruCache<(ShapeTrial, usize, Vec<(usize, NodeId)>), Arc<RefusingAtoms>>,
+    /// What refuses the nodes.
+    refusals: ByteLruCache<RefusalsKey, Arc<RefusingAtoms>>,
 }
 
 /// Changes of the cluster that are worth a trial.
@@ -235,7 +238,7 @@ impl<'k> KnownOfShape<'k> {
         &self,
         lifted: &AtomSet,
         (task, placed): (TaskId, &[(TaskId, NodeId)]),
-    ) -> Option<(ShapeTrial, usize, Vec<(usize, NodeId)>)> {
+    ) -> Option<RefusalsKey> {
         let trial = self.trial(lifted, JobChange::default())?;
         let places = placed.iter().map(|&(task, node)| Some((self.place_of(task)?, node)));
         Some((trial, self.place_of(task)?, places.collect::<Option<_>>()?))

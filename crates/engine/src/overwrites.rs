@@ -95,6 +95,8 @@ fn in_order<S: Serializer>(
 impl ConditionOverwrites {
     /// Records the conditions in effects that are sent.
     pub(crate) fn sent(&mut self, effects: &[Effect], now_micros: i64) {
+        let is_condition = |effect: &&Effect| matches!(effect, Effect::PodCondition { .. });
+        self.written.reserve(effects.iter().filter(is_condition).count());
         // Pods of a gang mostly have one text, and share the condition in memory.
         let mut last: Option<Arc<PodCondition>> = None;
         for effect in effects {
