@@ -33,7 +33,7 @@ const BYTES_OF_REFUSALS: usize = 4 << 10;
 type ShapeTrial = (Arc<GangShape>, AtomSet, JobChange);
 
 /// A trial, the place of the task among the tasks of its job, and the placed tasks.
-type RefusalsKey = (ShapeTrial, usize, Vec<(usize, NodeId)>);
+type KnownRefusalsKey = (ShapeTrial, usize, Vec<(usize, NodeId)>);
 
 /// What trials of earlier jobs have found in the same state.
 #[derive(Default)]
@@ -46,7 +46,7 @@ pub(crate) struct KnownTrials {
     /// Changes of the cluster that are worth a trial, by the namespace of the job.
     worth_trying: HashMap<(Arc<GangShape>, Arc<str>), ChangesToTry>,
     /// What refuses the nodes.
-    refusals: ByteLruCache<RefusalsKey, Arc<RefusingAtoms>>,
+    refusals: ByteLruCache<KnownRefusalsKey, Arc<RefusingAtoms>>,
 }
 
 /// Changes of the cluster that are worth a trial.
@@ -238,7 +238,7 @@ impl<'k> KnownOfShape<'k> {
         &self,
         lifted: &AtomSet,
         (task, placed): (TaskId, &[(TaskId, NodeId)]),
-    ) -> Option<RefusalsKey> {
+    ) -> Option<KnownRefusalsKey> {
         let trial = self.trial(lifted, JobChange::default())?;
         let places = placed.iter().map(|&(task, node)| Some((self.place_of(task)?, node)));
         Some((trial, self.place_of(task)?, places.collect::<Option<_>>()?))
