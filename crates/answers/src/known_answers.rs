@@ -1,4 +1,5 @@
-//! Answers that were given, kept as long as the state is the same. Specification: answers.md 10 (ANS-66).
+//! A cache of the answers about one state. It is dropped when the state changes. Specification: answers.md 10
+//! (ANS-66).
 //!
 //! Exact because:
 //! - an answer is a function of the state and the question (ANS-1), and the cache belongs to one state;

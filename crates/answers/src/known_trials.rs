@@ -161,7 +161,7 @@ impl<'k> KnownOfShape<'k> {
         self.tasks.iter().position(|&other| other == task)
     }
 
-    /// Returns the result of the attempt with these atoms lifted and the job changed.
+    /// Returns the known result of the attempt with these atoms lifted and the job changed.
     pub(crate) fn attempt(&self, lifted: &AtomSet, change: JobChange) -> Option<TrialAnswer> {
         let trial = self.trial(lifted, change)?;
         let KnownAttempt { end, placed, failed } = self.known.attempts.get(&trial)?;
@@ -187,7 +187,8 @@ impl<'k> KnownOfShape<'k> {
         self.known.attempts.insert(trial, attempt);
     }
 
-    /// Returns the changes that are worth a trial for a job of this shape and namespace.
+    /// Returns the changes that are worth a trial for a job of this shape and namespace. Returns `None` if
+    /// they are not known.
     pub(crate) fn changes_to_try(
         &self,
         shape: &Arc<GangShape>,

@@ -11,7 +11,7 @@
 //! - the change log names each node on which a trial has placed something, or whose room it has lifted, and
 //!   again when that is undone;
 //! - another class of the tasks has a shape of its own, whose results are others;
-//! - of the lens, results of nodes read only whether filters are lifted, and then nothing is cached;
+//! - results of nodes read of the lens only whether it lifts filters; if it does, nothing is cached;
 //! - `ans_21_both_evaluators_suppose_the_same` and `ans_29_what_is_kept_changes_no_answer` compare with the
 //!   plain evaluator, which caches nothing.
 
