@@ -87,13 +87,13 @@ impl HyperNodePlaces {
 fn places_of(session: &SessionState<'_>, task: TaskId) -> Vec<i64> {
     let tree: &HyperNodeTree = &session.info().hyper_nodes;
     let nodes: &[NodeId] = &session.info().nodes;
-    let (request, open) = (session.request(task), session.open_nodes(task, nodes));
+    let request = session.request(task);
     let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
     let mut by_node = vec![0; n_ids];
-    for (&node, _) in nodes.iter().zip(open).filter(|(_, is_open)| *is_open) {
+    session.each_open_node(task, nodes, |_, node| {
         let row = &session.nodes[node];
         by_node[node.index()] = n_places(request, |dim| row.future_idle_of(dim));
-    }
+    });
     let of_node = |node: &NodeId| by_node.get(node.index()).copied().unwrap_or(0);
     let sum = |row: &HyperNode| row.nodes.iter().map(of_node).sum();
     std::iter::once(HyperNodeTree::ROOT).chain(tree.real()).map(|id| sum(&tree[id])).collect()

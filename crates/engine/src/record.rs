@@ -14,7 +14,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
-    About, Effect, Sentences, Session, SessionState, WaitCause, admission, gang_text, job_text,
+    About, Effect, Sentences, Session, SessionState, WaitCause, WaitTexts, admission,
 };
 use vc_model::{
     JobId, PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus, QueueState, TaskStatus,
@@ -30,8 +30,8 @@ use fresh::{JobConditions, NewConditions};
 /// Type of the condition that says why a PodGroup waits.
 const UNSCHEDULABLE: &str = "Unschedulable";
 
-/// The text of a job's state, computed at most once per cycle.
-type JobText = OnceCell<String>;
+/// The texts of why a job waits, computed at most once per cycle.
+type JobTexts = OnceCell<WaitTexts>;
 
 /// Records all results. The operations of the session are still in place.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
@@ -49,14 +49,17 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     roles::record(session, &mut memory.report_throttle);
     let mut texts = std::mem::take(&mut session.outcome.out.job_texts);
     let mut sentences = Sentences::default();
+    let n_waiting = session.info().to_close.iter().map(|&job| pods::n_waiting(&session.jobs[job]));
+    let n_most = n_waiting.sum();
+    session.outcome.out.effects.reserve(n_most);
     for job in session.info().to_close.clone() {
-        let text = texts.remove(&job).map_or_else(JobText::new, JobText::from);
-        debug_assert!(is_right(session, job, &text), "a text of another state");
+        let texts_of_job = texts.remove(&job).map_or_else(JobTexts::new, JobTexts::from);
+        debug_assert!(is_right(session, job, &texts_of_job), "a text of another state");
         let written = write_status(session, job, conditions.of(job));
-        announce(session, &mut memory.report_throttle, job, written, &text);
+        announce(session, &mut memory.report_throttle, job, written, &texts_of_job);
         gates::record(session, &mut memory.report_throttle, job);
         let is_due = skipped.changed.contains(&job) | amounts_are_due(session, job, memory);
-        pods::record(session, job, (&text, &mut sentences), is_due);
+        pods::record(session, job, (&texts_of_job, &mut sentences), is_due);
         session.note_reported(job, |group| {
             let due_micros = |reported| memory.report_throttle.due_micros(&group.uid, reported);
             REPEATED.into_iter().filter_map(due_micros).min()
@@ -83,7 +86,7 @@ const REPEATED: [ReportKind; 5] = [
 /// often than events are repeated.
 fn amounts_are_due(session: &SessionState<'_>, job: JobId, memory: &mut EngineMemory) -> bool {
     let row = &session.jobs[job];
-    let Some(group) = row.pod_group.as_ref().filter(|_| pods::has_waiting(row)) else {
+    let Some(group) = row.pod_group.as_ref().filter(|_| 0 < pods::n_waiting(row)) else {
         return false;
     };
     let nothing: Arc<str> = Arc::default();
@@ -95,8 +98,9 @@ fn amounts_are_due(session: &SessionState<'_>, job: JobId, memory: &mut EngineMe
     )
 }
 
-fn is_right(session: &SessionState<'_>, job: JobId, text: &JobText) -> bool {
-    text.get().is_none_or(|text| *text == job_text(session.view(), &session.records, job))
+fn is_right(session: &SessionState<'_>, job: JobId, texts: &JobTexts) -> bool {
+    let now = || WaitTexts::of(session.view(), &session.records, job);
+    texts.get().is_none_or(|texts| *texts == now())
 }
 
 /// Names a queue that is not open to the jobs that wait for it (C-33).
@@ -252,7 +256,7 @@ fn announce(
     report_throttle: &mut ReportThrottle,
     job: JobId,
     written: bool,
-    text: &JobText,
+    texts: &JobTexts,
 ) {
     let row = &session.jobs[job];
     let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };
@@ -269,8 +273,8 @@ fn announce(
     if row.is_ready() && session.plugins().job_ready(session.view(), job) {
         return;
     }
-    let why = text.get_or_init(|| job_text(session.view(), &session.records, job));
-    let message = gang_text(session.view(), &session.records, job, why).into();
+    let texts = texts.get_or_init(|| WaitTexts::of(session.view(), &session.records, job));
+    let message = texts.gang.as_str().into();
     if report_throttle.admits(&group.uid, ReportKind::Waits, &message, session.info().now_micros) {
         event(session, job, true, "Unschedulable", message);
     }

@@ -21,7 +21,7 @@ pub(crate) fn wait_cause(session: &SessionState<'_>, task: TaskId) -> WaitCause 
     if row.gates != Gates::None {
         return WaitCause::Gated;
     }
-    let last = records.last_transaction.get(&task);
+    let last = records.last_transaction.get(task);
     match last.map_or(row.status, |last| last.status) {
         TaskStatus::Allocated => return WaitCause::GangIncomplete,
         TaskStatus::Pipelined => return WaitCause::AwaitsRoom,
@@ -33,7 +33,7 @@ pub(crate) fn wait_cause(session: &SessionState<'_>, task: TaskId) -> WaitCause 
     if row.invalid.is_some() {
         return WaitCause::Incomplete;
     }
-    match records.fit_errors.get(&task) {
+    match records.fit_errors.get(task) {
         None => job_cause(session, job),
         Some(errors) if 0 < errors.n_nodes => WaitCause::FitsNowhere,
         Some(errors) if errors.head.is_none() => WaitCause::NoNodes,
@@ -61,10 +61,7 @@ pub(crate) fn job_cause(session: &SessionState<'_>, job: JobId) -> WaitCause {
     if session.plugins().job_valid(session.view(), job).is_err() {
         return WaitCause::MembersMissing;
     }
-    let is_tried = |task: &TaskId| {
-        let records = &session.records;
-        records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
-    };
+    let is_tried = |task: &TaskId| session.records.has(*task);
     let n_placed = row.counts.waiting() + row.counts.of(TaskStatus::Allocated);
     if 0 < n_placed || row.tasks.iter().any(is_tried) {
         return WaitCause::OtherMember;

@@ -271,7 +271,7 @@ impl FailedPreemptionCache {
         let key = SearchKey {
             signature,
             kind: preemption_kind,
-            was_tried: session.records.fit_errors.contains_key(&task),
+            was_tried: session.records.fit_errors.get(task).is_some(),
             own_usage: plugins.own_queue_usages(view, (task, preemption_kind)).collect(),
         };
         let voter = VoterKey::by_signature(&key);

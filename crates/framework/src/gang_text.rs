@@ -7,14 +7,41 @@ use std::sync::Arc;
 
 use vc_model::{Counts, Gates, Job, JobId, Task, TaskId, TaskStatus};
 
+use crate::message::job_text;
 use crate::plugin::SessionView;
 use crate::records::Records;
 
-/// Returns `<n>/<m> tasks in gang unschedulable: <why>`. `m` counts all members of the gang,
-/// including those that do not exist yet; `why` is the text of [`crate::job_text`].
-pub fn gang_text(view: SessionView<'_>, records: &Records, id: JobId, why: &str) -> String {
-    let job = &view.cluster.jobs[id];
-    let n_lacking = n_lacking(view, records, job).max(1);
+/// Texts of why a job waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitTexts {
+    /// The text of [`job_text`].
+    pub why: String,
+    /// `<n>/<m> tasks in gang unschedulable: <why>`. `m` counts all members of the gang, including
+    /// those that do not exist yet.
+    pub gang: String,
+}
+
+impl WaitTexts {
+    /// Returns the texts about a job.
+    pub fn of(view: SessionView<'_>, records: &Records, id: JobId) -> Self {
+        let n_lacking = n_lacking(view, records, &view.cluster.jobs[id]);
+        Self::with_lacking(view, records, id, n_lacking)
+    }
+
+    /// Returns the texts about a job that lacks so many members.
+    pub fn with_lacking(
+        view: SessionView<'_>,
+        records: &Records,
+        id: JobId,
+        n_lacking: i64,
+    ) -> Self {
+        let why = job_text(view, records, id);
+        let gang = gang_text(&view.cluster.jobs[id], n_lacking.max(1), &why);
+        Self { why, gang }
+    }
+}
+
+fn gang_text(job: &Job, n_lacking: i64, why: &str) -> String {
     let minimum = usize::try_from(job.min_available).unwrap_or(0);
     let n_members = job.tasks.len().max(minimum);
     format!("{n_lacking}/{n_members} tasks in gang unschedulable: {why}")
@@ -27,7 +54,7 @@ pub fn n_lacking(view: SessionView<'_>, records: &Records, job: &Job) -> i64 {
         return role_deficit(job).max(1);
     }
     let was_placed = |task: &&TaskId| {
-        let last = records.last_transaction.get(task);
+        let last = records.last_transaction.get(**task);
         view.cluster.tasks[**task].status == TaskStatus::Pending
             && last.is_some_and(|last| last.status.is_allocated())
     };

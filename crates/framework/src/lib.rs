@@ -65,7 +65,7 @@ pub use failed_preemption_cache::{
     PreemptionKind, QueueUsageStamp,
 };
 pub use gang_shape::GangShape;
-pub use gang_text::{gang_text, gated_members, n_lacking};
+pub use gang_text::{WaitTexts, gated_members, n_lacking};
 pub use lens::{Lens, RefusalRule, RefusingAtoms};
 pub use limit::{LimitOwner, LimitedAmount, QueueLimit, quantity};
 pub use message::{TaskMessage, job_text, task_message};

@@ -21,7 +21,7 @@ pub struct TaskMessage {
 /// Returns reason and message of one task, by its last transaction if it has one (core.md 3.10).
 pub fn task_message(view: SessionView<'_>, records: &Records, id: TaskId) -> TaskMessage {
     let task = &view.cluster.tasks[id];
-    let last = records.last_transaction.get(&id);
+    let last = records.last_transaction.get(id);
     let (status, node) = last.map_or((task.status, task.node), |last| (last.status, last.node));
     let name = |node: NodeId| &*view.cluster.nodes[node].name;
     let node_name = node.map_or("", name);
@@ -62,7 +62,7 @@ fn pending_message(view: SessionView<'_>, records: &Records, id: TaskId) -> Stri
     if let Some(invalid) = &task.invalid {
         return invalid.to_string();
     }
-    match records.fit_errors.get(&id) {
+    match records.fit_errors.get(id) {
         Some(errors) => errors.text(&view.cluster.dims),
         None => job_fit(records, task.job),
     }
@@ -115,7 +115,7 @@ fn pending_histogram(view: SessionView<'_>, records: &Records, id: JobId) -> Str
 
 /// Returns the condition reason of a task without building its message.
 fn task_reason(view: SessionView<'_>, records: &Records, id: TaskId) -> &'static str {
-    let last = records.last_transaction.get(&id);
+    let last = records.last_transaction.get(id);
     let task = &view.cluster.tasks[id];
     match last.map_or(task.status, |last| last.status) {
         TaskStatus::Allocated => "Schedulable",
@@ -127,7 +127,7 @@ fn task_reason(view: SessionView<'_>, records: &Records, id: TaskId) -> &'static
 
 fn first_fit_error(view: SessionView<'_>, records: &Records, id: JobId) -> Option<String> {
     view.cluster.jobs[id].tasks.iter().find_map(|task| {
-        let errors = records.fit_errors.get(task)?;
+        let errors = records.fit_errors.get(*task)?;
         let name = &view.cluster.tasks[*task].key.name;
         Some(format!("{name}: {}", errors.text(&view.cluster.dims)))
     })

@@ -7,6 +7,7 @@ use vc_model::{JobId, PodGroupCondition};
 
 use crate::certificate::{Certificate, Witness};
 use crate::effect::Effect;
+use crate::gang_text::WaitTexts;
 use crate::sample::Sample;
 
 /// Decisions that are collected while a session runs and returned at its close.
@@ -21,9 +22,9 @@ pub struct Outbox {
     /// Conditions, by job and type, that are written again unchanged except for time and transition
     /// id. They count like `conditions`, without a copy of the texts.
     pub confirmed: Vec<(JobId, &'static str)>,
-    /// Text of why a job waits ([`crate::job_text`]), as the closing plugin has written it. Later
-    /// records do not change it. Looked up by id only.
-    pub job_texts: FxHashMap<JobId, String>,
+    /// Texts of why a job waits, as the closing plugin has written them. Later records do not change
+    /// them. Looked up by id only.
+    pub job_texts: FxHashMap<JobId, WaitTexts>,
     /// Samples for metrics.
     pub samples: Vec<Sample>,
     /// Number of victims on the node that preempt tried last. `None` if it tried none (actions.md

@@ -84,7 +84,7 @@ impl SessionState<'_> {
     pub(crate) fn has_same_signature(&self, task: TaskId, other: TaskId) -> bool {
         let (l, r) = (&self.tasks[task], &self.tasks[other]);
         let unresolvable = |task: TaskId| {
-            let errors = self.records.fit_errors.get(&task);
+            let errors = self.records.fit_errors.get(task);
             errors.map(|errors| errors.unresolvable()).filter(|set| !set.is_empty())
         };
         l.class == r.class
@@ -122,7 +122,7 @@ impl SessionState<'_> {
         if !is_plain || !self.plugins().is_signature_complete(self.view(), task) {
             return None;
         }
-        let errors = self.records.fit_errors.get(&task);
+        let errors = self.records.fit_errors.get(task);
         let topology = topologies(job, row.sub_job);
         let sub_job = (topology != Topologies::default()).then_some(row.sub_job);
         let holds_nothing = job.counts.total() == job.counts.of(TaskStatus::Pending);

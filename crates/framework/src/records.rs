@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_model::{FitErrors, JobId, NodeId, TaskId, TaskStatus};
+use vc_model::{Column, FitErrors, JobId, NodeId, TaskId, TaskStatus};
 
 use crate::session::SessionState;
 use crate::wait_cause::{JobFit, WaitCause};
@@ -22,28 +22,26 @@ pub struct LastTransaction {
 /// Number of tasks that fit on no node, by role. Roles with 0 are absent.
 pub type FailedRoles = BTreeMap<Arc<str>, u32>;
 
-/// Records by task and job. Looked up by id only, never iterated.
+/// Records by task and job.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// Fit errors of tasks that fit on no node. Changed by [`crate::Session::note_fit_errors`] and
     /// [`crate::Session::clear_fit_errors`] only.
-    pub fit_errors: FxHashMap<TaskId, Arc<FitErrors>>,
+    pub fit_errors: Column<TaskId, Arc<FitErrors>>,
     /// Number of tasks that fit on no node, by role, for jobs counted by
     /// [`crate::Session::know_failed_roles`].
     pub(crate) failed_roles: FxHashMap<JobId, FailedRoles>,
     /// Last transaction of a task: its state in the last discarded statement of allocate or
     /// backfill. Removed once a statement with the task is committed or kept.
-    pub last_transaction: FxHashMap<TaskId, LastTransaction>,
+    pub last_transaction: Column<TaskId, LastTransaction>,
     /// Job fit messages (A45: why all pods of a job wait). Set by [`crate::Session::note_job_fit`] only.
     pub(crate) job_fit: FxHashMap<JobId, JobFit>,
 }
 
 impl Records {
-    /// Returns empty records with room for so many last transactions.
-    pub(crate) fn with_capacity(n_last_transactions: usize) -> Self {
-        let mut records = Self::default();
-        records.last_transaction.reserve(n_last_transactions);
-        records
+    /// True if something is recorded about the task.
+    pub fn has(&self, task: TaskId) -> bool {
+        self.fit_errors.get(task).is_some() || self.last_transaction.get(task).is_some()
     }
 
     /// Returns the job fit message of a job, if it has one.
@@ -67,13 +65,13 @@ impl SessionState<'_> {
     /// Records the fit errors of a task that fits on no node.
     pub(crate) fn note_fit_errors(&mut self, task: TaskId, errors: Arc<FitErrors>) {
         let fails = is_of_nodes(&errors);
-        let before = self.records.fit_errors.insert(task, errors);
+        let before = self.records.fit_errors.place(task).replace(errors);
         self.count_failed(task, before.is_some_and(|before| is_of_nodes(&before)), fails);
     }
 
     /// Removes the fit errors of a task.
     pub(crate) fn clear_fit_errors(&mut self, task: TaskId) {
-        if let Some(before) = self.records.fit_errors.remove(&task) {
+        if let Some(before) = self.records.fit_errors.take(task) {
             self.count_failed(task, is_of_nodes(&before), false);
         }
     }
@@ -98,7 +96,7 @@ impl SessionState<'_> {
     fn count_failed_roles(&self, job: JobId) -> FailedRoles {
         let mut roles = FailedRoles::new();
         for &task in &self.jobs[job].tasks {
-            if self.records.fit_errors.get(&task).is_some_and(|errors| is_of_nodes(errors)) {
+            if self.records.fit_errors.get(task).is_some_and(|errors| is_of_nodes(errors)) {
                 *roles.entry(self.tasks[task].role.clone()).or_default() += 1;
             }
         }

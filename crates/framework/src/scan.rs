@@ -166,7 +166,7 @@ impl SessionState<'_> {
     /// Returns the nodes on which evictions can help a task: all but the unresolvable ones
     /// (actions.md 2.8).
     pub fn nodes_worth_evicting(&self, task: TaskId) -> Vec<NodeId> {
-        let errors = self.records.fit_errors.get(&task);
+        let errors = self.records.fit_errors.get(task);
         let unresolvable =
             |node: &NodeId| errors.is_some_and(|errors| errors.is_unresolvable(*node));
         self.info().nodes.iter().copied().filter(|node| !unresolvable(node)).collect()

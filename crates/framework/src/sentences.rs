@@ -54,12 +54,12 @@ impl Sentences {
     /// or nothing specific is short.
     fn shortage(&mut self, session: &SessionState<'_>, job: JobId, task: TaskId) -> Option<String> {
         let (row, records) = (&session.tasks[task], &session.records);
-        let is_placed = records.last_transaction.contains_key(&task);
+        let is_placed = records.last_transaction.get(task).is_some();
         if row.status != TaskStatus::Pending || row.invalid.is_some() || is_placed {
             return None;
         }
         let request = session.request(task).clone();
-        match records.fit_errors.get(&task) {
+        match records.fit_errors.get(task) {
             Some(errors) if 0 < errors.n_nodes => {
                 errors.reasons.keys().find(|reason| matches!(reason, Reason::Insufficient(_)))?;
                 let closed = errors.unresolvable();
@@ -114,7 +114,7 @@ fn limit(session: &SessionState<'_>, job: JobId, task: TaskId) -> Option<String>
 }
 
 fn was_placed(session: &SessionState<'_>, task: TaskId) -> bool {
-    let last = session.records.last_transaction.get(&task);
+    let last = session.records.last_transaction.get(task);
     let is_place = |status| matches!(status, TaskStatus::Allocated | TaskStatus::Pipelined);
     session.tasks[task].status == TaskStatus::Pending
         && last.is_some_and(|last| is_place(last.status))
@@ -223,9 +223,7 @@ fn members(session: &SessionState<'_>, job: JobId) -> Option<String> {
         return None;
     }
     let records = &session.records;
-    let is_known = |task: &&TaskId| {
-        records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
-    };
+    let is_known = |task: &&TaskId| records.has(**task);
     row.tasks.iter().find(is_known)?;
     let n_tried = row.tasks.iter().filter(|&&task| was_placed(session, task)).count();
     let counts = &row.counts;

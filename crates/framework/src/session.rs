@@ -174,7 +174,7 @@ impl<'c> Session<'c> {
             plugins,
             settings,
             info,
-            records: Records::with_capacity(caches.n_last_transactions),
+            records: Records::default(),
             eviction_holds: opening.eviction_holds,
             victim_index_bytes: crate::victim_node_index::MOST_BYTES,
             rules: EvictionRules::default(),
@@ -238,7 +238,7 @@ impl<'c> Session<'c> {
 
     /// Drops the last transaction of a task, because it is tried anew.
     pub fn forget_transaction(&mut self, task: TaskId) {
-        self.state.records.last_transaction.remove(&task);
+        self.state.records.last_transaction.take(task);
     }
 
     /// Returns the plugin set, to lend a plugin out of it.
@@ -453,7 +453,6 @@ impl<'c> Session<'c> {
         for task in std::mem::take(&mut state.evicted) {
             state.cluster.reveal_task(task);
         }
-        caches.n_last_transactions = state.records.last_transaction.len();
         caches.end(|| state.votes_until_micros());
         (outcome.out, state.eviction_holds, caches, state.info.active_jobs)
     }

@@ -537,7 +537,7 @@ impl<'s, 'c> Statement<'s, 'c> {
         }
         let mut ops = self.session.state.journal.split_off(0);
         for op in &ops {
-            self.session.state.records.last_transaction.remove(&op.task());
+            self.session.state.records.last_transaction.take(op.task());
         }
         self.session.state.held.append(&mut ops);
     }

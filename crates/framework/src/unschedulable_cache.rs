@@ -486,7 +486,7 @@ fn failed_tasks(
     tasks: &[TaskId],
 ) -> Option<Vec<FailedTask>> {
     let visit = |&task: &TaskId| {
-        let errors = state.records.fit_errors.get(&task).filter(|_| state.is_plain(task))?;
+        let errors = state.records.fit_errors.get(task).filter(|_| state.is_plain(task))?;
         let shape = kinds.shape_of(state, task)?;
         let signature = state.pod_signature(task, |_| shape)?.before_attempt();
         let (kind, outcome_revision) = kinds.note(state, signature, errors);
@@ -543,9 +543,7 @@ impl SessionState<'_> {
     pub(crate) fn may_fail_for_long(&self, job: JobId) -> bool {
         let row = &self.jobs[job];
         let records = &self.records;
-        let is_recorded = |task: &TaskId| {
-            records.fit_errors.contains_key(task) || records.last_transaction.contains_key(task)
-        };
+        let is_recorded = |task: &TaskId| records.has(*task);
         self.may_cache_failures
             && !row.bare
             && row.policies().is_empty()

@@ -341,7 +341,7 @@ impl VictimNodeIndex {
 
     /// True if no open node is unresolvable according to allocate's fit errors.
     fn agrees(&self, session: &SessionState<'_>, task: TaskId, positions: &NodePositions) -> bool {
-        let errors = session.records.fit_errors.get(&task);
+        let errors = session.records.fit_errors.get(task);
         let unresolvable = errors.into_iter().flat_map(|errors| errors.unresolvable().iter());
         let mut places = unresolvable.filter_map(|node| positions.of(node));
         places.all(|place| !self.open.has(place))

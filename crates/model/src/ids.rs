@@ -233,6 +233,15 @@ impl<I: Id, T> Column<I, T> {
         self.parts.get_mut(part)?.get_mut(place)?.take()
     }
 
+    /// Returns all values in the order of the ids.
+    pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
+        let parts = self.parts.iter().enumerate();
+        let rows = parts.flat_map(|(part, rows)| {
+            rows.iter().enumerate().map(move |(place, row)| (part * PART + place, row))
+        });
+        rows.filter_map(|(index, row)| Some((row_id(index), row.as_ref()?)))
+    }
+
     /// True if no row has a value.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().flatten().all(Option::is_none)
@@ -280,6 +289,7 @@ mod tests {
             let neighbour = TaskId::new(id.index() as u32 + 1);
             assert_eq!(column.get(neighbour).is_some(), ids.contains(&neighbour));
         }
+        assert!(column.iter().map(|(id, value)| (id, *value - 1)).eq(ids.into_iter().zip(0..)));
         for (number, &id) in ids.iter().enumerate() {
             assert!(!column.is_empty());
             assert_eq!((column.take(id), column.take(id)), (Some(number as u32 + 1), None));

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use rustc_hash::FxHashMap;
 use vc_framework::{
     Depends, GangEviction, GangState, Inputs, JobInvalid, Outbox, Plugin, PluginEntry, Points,
-    Records, ReportLog, Sample, SessionView, VictimVote, Vote, gang_text, job_text, n_lacking,
+    Records, ReportLog, Sample, SessionView, VictimVote, Vote, WaitTexts, n_lacking,
 };
 use vc_model::{Job, JobId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
 
@@ -172,12 +172,11 @@ impl Plugin for Gang {
             let state = state(view, records, job);
             match state {
                 GangState::Ready => write(view, out, id, SCHEDULED, ""),
-                GangState::Unready(_) => {
+                GangState::Unready(n_lacking) => {
                     n_unready_jobs += 1;
-                    let why = job_text(view, records, id);
-                    let text = gang_text(view, records, id, &why);
-                    write(view, out, id, UNSCHEDULABLE, &text);
-                    out.job_texts.insert(id, why);
+                    let texts = WaitTexts::with_lacking(view, records, id, n_lacking);
+                    write(view, out, id, UNSCHEDULABLE, &texts.gang);
+                    out.job_texts.insert(id, texts);
                 }
                 GangState::Unsaid => {}
             }

@@ -302,7 +302,7 @@ fn try_sub_job(
 /// Adds the name of the HyperNode to the fit errors of the tasks.
 fn name_hyper_node(statement: &mut Statement<'_, '_>, entry: &SubJobTasks, name: &Arc<str>) {
     for &task in &entry.tasks {
-        let errors = statement.records.fit_errors.get(&task);
+        let errors = statement.records.fit_errors.get(task);
         let Some(errors) = errors.filter(|errors| errors.n_nodes != 0) else { continue };
         let mut errors = (**errors).clone();
         errors.hyper_node = Some(name.clone());

@@ -44,7 +44,7 @@ pub(super) fn blocks_queue(session: &SessionState<'_>, queue: QueueId, job: JobI
 /// True if a task of the job found no room on the nodes or in its queue.
 fn lacks_room(session: &SessionState<'_>, job: JobId) -> bool {
     session.jobs[job].tasks.iter().any(|task| {
-        session.records.fit_errors.get(task).is_some_and(|errors| {
+        session.records.fit_errors.get(*task).is_some_and(|errors| {
             let short = |reason: &Reason| matches!(reason, Reason::Insufficient(_));
             // A20: an error without nodes is that of the queue.
             errors.n_nodes == 0 || errors.reasons.keys().any(short)

@@ -77,13 +77,13 @@ pub fn try_job(session: &mut Session<'_>, job: JobId) -> JobTrial {
     let place_of = |&task: &TaskId| {
         let in_statement = ops.iter().find(|op| op.task() == task).and_then(node_of);
         let records = &session.records;
-        let last = || records.last_transaction.get(&task).and_then(|last| last.node);
+        let last = || records.last_transaction.get(task).and_then(|last| last.node);
         Some((task, in_statement.or_else(last)?))
     };
     let placed: Vec<(TaskId, NodeId)> = tasks.iter().filter_map(place_of).collect();
     let is_placed = |task: &TaskId| placed.iter().any(|(other, _)| other == task);
     let failed = tasks.iter().find(|task| !is_placed(task) && !outcome.succeeds()).copied();
-    let was_tried = |task: &&TaskId| session.records.fit_errors.contains_key(*task);
+    let was_tried = |task: &&TaskId| session.records.fit_errors.get(**task).is_some();
     let n_tried = placed.len() + tasks.iter().filter(was_tried).count();
     JobTrial { outcome, placed, failed, n_tried }
 }

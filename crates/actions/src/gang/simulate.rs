@@ -204,7 +204,7 @@ fn place(
 /// Returns the best node without the unresolvable ones. Cached results cover all nodes of the
 /// session, and are used if no unresolvable node is a candidate.
 fn choose(statement: &mut Statement<'_, '_>, domain: &[NodeId], task: TaskId) -> Option<NodeId> {
-    let errors = statement.records.fit_errors.get(&task);
+    let errors = statement.records.fit_errors.get(task);
     let unresolvable = errors.map(|errors| errors.unresolvable().iter().collect());
     let unresolvable: Vec<NodeId> = unresolvable.unwrap_or_default();
     if domain.len() == statement.info().nodes.len()

@@ -5,17 +5,17 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
-    Effect, EvictionHold, Nomination, Sentences, Session, SessionState, TaskMessage,
-    begins_with_text, job_text, task_message,
+    Effect, EvictionHold, Nomination, Sentences, Session, SessionState, TaskMessage, WaitTexts,
+    begins_with_text, task_message,
 };
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
-use super::JobText;
+use super::JobTexts;
 use crate::wait_cause::job_sentence;
 
-/// True if a task of the job is in a status of [`REPORTED`].
-pub(super) fn has_waiting(row: &Job) -> bool {
-    REPORTED.iter().any(|&status| 0 < row.counts.of(status))
+/// Returns the number of the job's tasks in a status of [`REPORTED`].
+pub(super) fn n_waiting(row: &Job) -> usize {
+    REPORTED.iter().map(|&status| row.counts.of(status) as usize).sum()
 }
 
 /// Writes the conditions and nominations that changed for the tasks of a job. If `is_due`, our own
@@ -23,10 +23,10 @@ pub(super) fn has_waiting(row: &Job) -> bool {
 pub(super) fn record(
     session: &mut Session<'_>,
     job: JobId,
-    (text, sentences): (&JobText, &mut Sentences),
+    (texts, sentences): (&JobTexts, &mut Sentences),
     is_due: bool,
 ) {
-    if !has_waiting(&session.jobs[job]) {
+    if n_waiting(&session.jobs[job]) == 0 {
         return;
     }
     let whole = OnceCell::new();
@@ -39,7 +39,7 @@ pub(super) fn record(
         } else if REPORTED.contains(&row.status) && row.gates == Gates::None {
             let reported = task_message(session.view(), &session.records, task);
             let message = match reported.message.is_empty() {
-                true => whole.get_or_init(|| text_of_job(session, job, text)),
+                true => whole.get_or_init(|| text_of_job(session, job, texts)),
                 false => &reported.message,
             };
             let nomination = nomination(session, hold.as_ref(), row);
@@ -59,11 +59,11 @@ pub(super) fn record(
 }
 
 /// Returns the text for a pod without a record of its own.
-fn text_of_job(session: &SessionState<'_>, job: JobId, text: &JobText) -> String {
-    let text = text.get_or_init(|| job_text(session.view(), &session.records, job));
+fn text_of_job(session: &SessionState<'_>, job: JobId, texts: &JobTexts) -> String {
+    let texts = texts.get_or_init(|| WaitTexts::of(session.view(), &session.records, job));
     match job_sentence(session, job) {
-        Some(sentence) => format!("{}. {sentence}", text.trim_end_matches('.')),
-        None => text.clone(),
+        Some(sentence) => format!("{}. {sentence}", texts.why.trim_end_matches('.')),
+        None => texts.why.clone(),
     }
 }
 

@@ -166,7 +166,7 @@ fn backfill__pipelined_stays() {
         let hold =
             row.job.and_then(|job| session.eviction_holds.of(session, job)).expect("it was made");
         assert_eq!(hold.planned.get(&row.uid).map(|node| &**node), Some("n1"));
-        assert_eq!(session.records.fit_errors.get(&waiting), None);
+        assert_eq!(session.records.fit_errors.get(waiting), None);
     });
     assert_eq!(lines(&outbox.effects, &Report::default()), ["evict victim-v preempt"]);
 }

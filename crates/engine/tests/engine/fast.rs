@@ -162,6 +162,33 @@ fn fast__a_cluster_may_lose_all_its_nodes() {
     assert_eq!(world.cycle().decisions().lines().count(), 3);
 }
 
+/// Nodes come before, between and behind those that stay, and get the ids of those that went. Labels
+/// and scores of each node go with it to its new position: the plain evaluator reads all of them anew.
+#[test]
+fn fast__nodes_come_between_others_and_take_over_their_ids() {
+    let node = |name: &str, at: u32| format!("node {name} cpu={} at={at}\n", 2 + at);
+    let text = ["n10", "n20", "n30", "n40"].map(|name| node(name, 1)).concat();
+    let plugins = "gang | predicates nodeorder binpack";
+    let mut world = World::new(&conf("allocate, backfill", plugins), &text);
+    let mut n_jobs = 0;
+    let mut place = |world: &mut World, expected: &[usize]| {
+        for (at, &n_pods) in expected.iter().enumerate() {
+            n_jobs += 1;
+            world.add(&format!("job j{n_jobs} min=0\n task t cpu=1 x{n_pods} selector.at={at}"));
+        }
+        let decisions = world.cycle().decisions();
+        assert_eq!(decisions.lines().count(), expected.iter().sum::<usize>(), "{decisions}");
+    };
+    place(&mut world, &[0, 5]);
+    ["n20", "n30"].iter().for_each(|name| world.delete_node(name));
+    place(&mut world, &[0, 1]);
+    world.add(&[node("n00", 2), node("n25", 0), node("n26", 3)].concat());
+    place(&mut world, &[2, 0, 4, 5]);
+    ["n00", "n40"].iter().for_each(|name| world.delete_node(name));
+    world.add(&[node("n15", 2), node("n50", 0), node("n60", 3)].concat());
+    place(&mut world, &[2, 0, 4, 5]);
+}
+
 /// What `b` gave to `a` puts it before `c`, while nobody of either had a turn (S17).
 #[test]
 fn fast__the_contest_sees_queues_that_lose_pods_to_others() {

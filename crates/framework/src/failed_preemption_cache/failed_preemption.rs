@@ -68,7 +68,7 @@ impl SearchConditions {
         let queue = session.tasks[task].job.map(|job| session.jobs[job].queue);
         let allocatable =
             |queue| session.plugins().allocatable(session.view(), queue, task).is_ok();
-        let errors = session.records.fit_errors.get(&task);
+        let errors = session.records.fit_errors.get(task);
         let unresolvable = errors.map(|errors| errors.unresolvable().clone()).unwrap_or_default();
         let nodes = &session.info().nodes;
         let none_is_worth_it =

@@ -19,8 +19,6 @@ pub struct Caches {
     pub(crate) refusals: EnqueueRefusals,
     /// Victim searches that failed in earlier cycles.
     pub(crate) failed_preemptions: FailedPreemptionCache,
-    /// Number of last transactions that the session before has recorded.
-    pub(super) n_last_transactions: usize,
     /// Filter results and scores of trials that lift no filter. Empty if no trial has read the nodes.
     pub(crate) trial_cache: NodeScoreCache,
     /// Counters of this session, for tests.

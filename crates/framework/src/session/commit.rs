@@ -137,7 +137,7 @@ impl Session<'_> {
                 Op::Allocate { task, node }
                     if self.tasks[task].job.is_some_and(|job| waiting.contains(&job)) =>
                 {
-                    self.state.records.last_transaction.remove(&task);
+                    self.state.records.last_transaction.take(task);
                     self.hold_bind(task, node);
                 }
                 op => self.perform(op, pod_group),
@@ -146,7 +146,7 @@ impl Session<'_> {
     }
 
     fn perform(&mut self, op: Op, pod_group: Option<&ObjectKey>) {
-        self.state.records.last_transaction.remove(&op.task());
+        self.state.records.last_transaction.take(op.task());
         match op {
             Op::Evict { task, reason, for_task, .. } => {
                 self.send_eviction(task, reason, for_task, pod_group);

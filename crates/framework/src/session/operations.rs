@@ -70,6 +70,6 @@ impl SessionState<'_> {
         let task = op.task();
         let row = &self.cluster.tasks[task];
         let last = LastTransaction { status: row.status, node: row.node };
-        self.records.last_transaction.insert(task, last);
+        self.records.last_transaction.place(task).replace(last);
     }
 }

@@ -190,7 +190,7 @@ impl GangOutcomes {
             match member_outcome {
                 MemberOutcome::Placed(last) => {
                     session.clear_fit_errors(task);
-                    session.records.last_transaction.insert(task, *last);
+                    session.records.last_transaction.place(task).replace(*last);
                     // Trials in HyperNodes count no placements.
                     if !is_in_hyper_nodes {
                         outcome.note_placed(session, task);
@@ -218,7 +218,7 @@ impl GangOutcome {
 
 fn member_outcome(session: &SessionState<'_>, task: TaskId) -> Option<MemberOutcome> {
     let records = &session.records;
-    match (records.last_transaction.get(&task), records.fit_errors.get(&task)) {
+    match (records.last_transaction.get(task), records.fit_errors.get(task)) {
         (Some(&last), None) => Some(MemberOutcome::Placed(last)),
         (None, Some(errors)) => Some(MemberOutcome::Failed(errors.clone())),
         (None, None) => Some(MemberOutcome::NotReached),

@@ -233,9 +233,9 @@ impl HyperNodeTree {
         }
         let by_name: FxHashMap<&str, usize> =
             nodes.iter().enumerate().map(|(place, node)| (&**node.name, place)).collect();
-        let mut places: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.rows.len()];
+        let mut places: Vec<Vec<usize>> = vec![Vec::new(); self.rows.len()];
         for id in self.below(Self::ROOT).into_iter().rev().filter(|&id| id != Self::ROOT) {
-            let mut own = BTreeSet::new();
+            let mut own: Vec<usize> = Vec::new();
             for member in &records[id.index() - 1].members {
                 match member {
                     HyperNodeMember::HyperNode(_) => {}
@@ -250,6 +250,8 @@ impl HyperNodeTree {
             }
             let children = self[id].children.clone();
             children.iter().for_each(|child| own.extend(&places[child.index()]));
+            own.sort();
+            own.dedup();
             let row = &mut self.rows[id.index()];
             row.nodes = own.iter().map(|&place| nodes[place].id).collect();
             row.by_id = row.nodes.to_vec();

@@ -82,11 +82,15 @@ impl HyperNodeTotals {
         let nodes = &tree[HyperNodeTree::ROOT].nodes;
         let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
         self.tree = Some(tree.clone());
-        self.of_nodes = vec![None; n_ids];
+        self.of_nodes.clear();
+        self.of_nodes.resize_with(n_ids, || None);
         self.totals = vec![Totals::default(); tree.len()];
         for &node in nodes.iter() {
-            self.of_nodes[node.index()] = Some(Totals::default());
-            self.read(cluster, tree, node);
+            let new = Totals::of(cluster, node);
+            for id in tree.containing(node) {
+                self.totals[id.index()].add(&new);
+            }
+            self.of_nodes[node.index()] = Some(new);
         }
     }
 

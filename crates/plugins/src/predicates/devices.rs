@@ -123,7 +123,7 @@ impl DynamicResources {
     pub(super) fn release_useless(&self, cluster: &Cluster, records: &Records, out: &mut Outbox) {
         let failed = records.fit_errors.iter();
         let blocked = failed.filter(|(_, errors)| dynamic_resources::blames_claims(errors));
-        let mut tasks: Vec<TaskId> = blocked.map(|(&task, _)| task).collect();
+        let mut tasks: Vec<TaskId> = blocked.map(|(task, _)| task).collect();
         tasks.sort_by_key(|&task| &cluster.tasks[task].key);
         for task in tasks {
             let pod = Pod::new(cluster, task);
