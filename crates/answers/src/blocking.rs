@@ -61,7 +61,7 @@ pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> FoundSets {
 impl SetSearch<'_, '_, '_> {
     /// True if the trial succeeds. Returns `None` if the budget is spent.
     fn succeeds(&mut self, lifted: &AtomSet) -> Option<bool> {
-        Some(self.trials.try_run(lifted)?.succeeds())
+        self.trials.try_succeeds(lifted)
     }
 
     /// True if the job would be placed on empty nodes, with nobody before it.

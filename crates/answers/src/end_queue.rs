@@ -1,6 +1,7 @@
 //! Expected ends of the pods of a supposed run, in their order. Specification: answers.md 7 (ANS-37).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
 
 use vc_model::{Cluster, TaskId};
 
@@ -19,21 +20,22 @@ pub(crate) struct EndingPods {
 /// cycles run is not put off: it is due at once.
 #[derive(Default)]
 pub(crate) struct EndQueue {
-    in_order: BTreeSet<(i64, TaskId)>,
-    /// When each pod ends, and whether that is learned.
-    known: BTreeMap<TaskId, (i64, bool)>,
+    /// The next end is the greatest. An entry of a pod that is in `added` counts only if it is that end.
+    in_order: BinaryHeap<Reverse<PodEnd>>,
+    /// The ends of pods that came later, or were expected anew. `None` for one that is not in the queue any more.
+    added: HashMap<TaskId, Option<i64>>,
 }
+
+/// When a pod ends, the pod, and true if its end is learned.
+type PodEnd = (i64, TaskId, bool);
 
 impl EndQueue {
     /// Reads all rows.
     pub(crate) fn new(cluster: &Cluster, ends: &ExpectedEnds, now_micros: i64) -> Self {
-        let mut queue = Self::default();
-        for (task, row) in cluster.tasks.iter() {
-            if row.node.is_some() {
-                queue.add(cluster, ends, task, now_micros);
-            }
-        }
-        queue
+        let tasks = cluster.tasks.iter().filter(|(_, row)| row.node.is_some());
+        let end = |(task, _)| Some(Reverse(end_of(cluster, ends, task, now_micros)?));
+        let in_order: Vec<Reverse<PodEnd>> = tasks.filter_map(end).collect();
+        Self { in_order: in_order.into(), added: HashMap::new() }
     }
 
     /// Adds a pod, or expects its end anew.
@@ -44,27 +46,21 @@ impl EndQueue {
         task: TaskId,
         now_micros: i64,
     ) {
-        if let Some((before, _)) = self.known.remove(&task) {
-            self.in_order.remove(&(before, task));
-        }
-        let end = ends.end_of(cluster, task, now_micros);
-        // What terminates already is gone with the next cycle.
-        let Some(end) = end.filter(|end| end.source != EndSource::Terminating) else { return };
-        let is_learned = matches!(end.source, EndSource::Learned(_));
-        self.known.insert(task, (end.at_micros, is_learned));
-        self.in_order.insert((end.at_micros, task));
+        let end = end_of(cluster, ends, task, now_micros);
+        self.added.insert(task, end.map(|(at_micros, ..)| at_micros));
+        self.in_order.extend(end.map(Reverse));
     }
 
     /// Returns the time of the next end. Returns `None` if no pod is expected to end.
     pub(crate) fn next_micros(&mut self, cluster: &Cluster) -> Option<i64> {
-        while let Some(&(at_micros, task)) = self.in_order.first() {
+        while let Some(&Reverse((at_micros, task, _))) = self.in_order.peek() {
             let row = cluster.tasks.get(task);
-            if row.is_some_and(|row| row.node.is_some() && row.status.is_allocated()) {
+            let is_held = row.is_some_and(|row| row.node.is_some() && row.status.is_allocated());
+            if is_held && self.added.get(&task).is_none_or(|end| *end == Some(at_micros)) {
                 return Some(at_micros);
             }
-            // It is gone, or waits again.
-            self.in_order.pop_first();
-            self.known.remove(&task);
+            // It is gone or waits again, or another end is expected.
+            self.in_order.pop();
         }
         None
     }
@@ -74,11 +70,19 @@ impl EndQueue {
         let at_micros = self.next_micros(cluster)?;
         let mut ending = EndingPods { at_micros, tasks: Vec::new(), has_learned: false };
         while self.next_micros(cluster) == Some(at_micros) {
-            let Some((_, task)) = self.in_order.pop_first() else { break };
-            let known = self.known.remove(&task);
-            ending.has_learned |= known.is_some_and(|(_, is_learned)| is_learned);
+            let Some(Reverse((_, task, is_learned))) = self.in_order.pop() else { break };
+            self.added.entry(task).and_modify(|end| *end = None);
+            ending.has_learned |= is_learned;
             ending.tasks.push(task);
         }
         Some(ending)
     }
+}
+
+/// Returns the end of a pod. Returns `None` if it is not expected, or if the pod terminates already: it is gone
+/// with the next cycle.
+fn end_of(cluster: &Cluster, ends: &ExpectedEnds, task: TaskId, now_micros: i64) -> Option<PodEnd> {
+    let end = ends.end_of(cluster, task, now_micros);
+    let end = end.filter(|end| end.source != EndSource::Terminating)?;
+    Some((end.at_micros, task, matches!(end.source, EndSource::Learned(_))))
 }

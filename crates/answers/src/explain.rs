@@ -135,9 +135,14 @@ struct CycleRecord<'a> {
 }
 
 impl RecordedCycle {
-    fn eviction_answer(&self, session: &Session<'_>, job: JobId) -> EvictionAnswer {
+    fn eviction_answer(
+        &self,
+        session: &Session<'_>,
+        tables: &StateTables,
+        job: JobId,
+    ) -> EvictionAnswer {
         let skipped = self.skipped.get(&session.jobs[job].key);
-        eviction_answer(session, &self.actions, (job, skipped))
+        eviction_answer(session, tables, &self.actions, (job, skipped))
     }
 
     fn in_session<'a>(
@@ -321,7 +326,7 @@ fn explain_in(
     let stage = judged.verdict.code.stage();
     let is_about_room = matches!(stage, "admission" | "share" | "order" | "nodes");
     let evict = found.as_ref().filter(|_| is_about_room);
-    let evict = evict.map(|_| record.recorded.eviction_answer(session, job));
+    let evict = evict.map(|_| record.recorded.eviction_answer(session, tables, job));
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed } = judged;
     let explanation = Explanation {

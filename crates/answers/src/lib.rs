@@ -15,6 +15,7 @@ mod evict;
 mod explain;
 mod explanation;
 mod known_answers;
+mod known_failures;
 mod known_trials;
 mod learned_runs;
 mod line;

@@ -110,8 +110,8 @@ impl NodeContents {
 /// the nodes that have changed since the last one.
 pub(crate) struct AddedNodes {
     copy: Fork,
-    /// The names of the nodes that it has beside the live ones. Empty between two questions.
-    added: Vec<Arc<str>>,
+    /// The nodes that it has beside the live ones, with the numbers in their names. Empty between two questions.
+    added: Vec<(u64, Arc<str>)>,
 }
 
 impl AddedNodes {
@@ -181,11 +181,12 @@ impl AddedNodes {
     /// Adds or removes nodes until there are so many.
     fn set_count(&mut self, record: &NodeRecord, count: usize) {
         while self.added.len() < count {
-            let record = numbered(self.copy.cluster(), record, false);
-            self.added.push(record.name.clone());
+            let last = self.added.last().map_or(0, |(number, _)| *number);
+            let (number, record) = numbered(self.copy.cluster(), record, Some(last));
+            self.added.push((number, record.name.clone()));
             self.copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
         }
-        for name in self.added.split_off(count) {
+        for (_, name) in self.added.split_off(count) {
             self.copy.apply(ClusterEvent::NodeDeleted { name });
         }
     }

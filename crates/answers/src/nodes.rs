@@ -2,6 +2,7 @@
 //! that come closest. Specification: answers.md 3 (ANS-11, ANS-12).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use vc_framework::{Atom, Filter, RefusingAtoms, SessionState};
@@ -29,6 +30,17 @@ pub(crate) struct NodeRefusals {
     nodes: Arc<[NodeId]>,
     /// The sets of atoms, and the set that refuses each node.
     atoms: Arc<RefusingAtoms>,
+}
+
+/// Neighbours in name order that are alike for the task: the same atoms refuse them, and of what the task asks
+/// for they have the same amounts in total and free.
+pub(crate) struct NodeRun {
+    /// Their places among the nodes in name order.
+    places: Range<usize>,
+    /// The index of the set of atoms.
+    set: u32,
+    /// What each of them lacks, in report order.
+    lacks: Vec<(Dim, i128)>,
 }
 
 impl NodeRefusals {
@@ -66,10 +78,52 @@ impl NodeRefusals {
         refusals
     }
 
-    /// Returns the nodes in name order, each with the atoms that refuse it.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &AtomSet)> {
-        let atoms_of = |&set: &u32| &self.atoms.sets[set as usize];
-        self.nodes.iter().copied().zip(self.atoms.set_of.iter().map(atoms_of))
+    /// Returns the nodes in runs of those that are alike.
+    pub(crate) fn runs(&self, session: &SessionState<'_>) -> Vec<NodeRun> {
+        let request = session.request(self.task);
+        let of_atoms = |dim: Dim| {
+            let is_of = |atom: &Atom| *atom == Atom::Room(dim) || *atom == Atom::Lacks(dim);
+            self.atoms.sets.iter().flatten().any(is_of)
+        };
+        let dims = session.dims.in_report_order().iter().copied();
+        let dims: Vec<Dim> = dims.filter(|&dim| 0 < request.get(dim) || of_atoms(dim)).collect();
+        let read = |node: NodeId, amounts: &mut Vec<i128>| {
+            let row = &session.nodes[node];
+            let free = |dim: Dim| {
+                row.idle.exact(dim) + row.releasing.exact(dim) - row.pipelined.exact(dim)
+            };
+            amounts.clear();
+            amounts.extend(dims.iter().flat_map(|&dim| [row.allocatable.exact(dim), free(dim)]));
+        };
+        let mut runs: Vec<NodeRun> = Vec::new();
+        let (mut amounts, mut of_last) = (Vec::new(), Vec::new());
+        for (at, (&node, &set)) in self.nodes.iter().zip(&self.atoms.set_of).enumerate() {
+            read(node, &mut amounts);
+            match runs.last_mut().filter(|last| last.set == set && of_last == amounts) {
+                Some(last) => last.places.end = at + 1,
+                None => {
+                    let lacks = self.lacks(session, node, &self.atoms.sets[set as usize]);
+                    runs.push(NodeRun { places: at..at + 1, set, lacks });
+                    std::mem::swap(&mut amounts, &mut of_last);
+                }
+            }
+        }
+        runs
+    }
+
+    /// Returns the first node of a run.
+    pub(crate) fn first_of(&self, run: &NodeRun) -> NodeId {
+        self.nodes[run.places.start]
+    }
+
+    /// Returns the atoms that refuse the nodes of a run.
+    pub(crate) fn atoms_of(&self, run: &NodeRun) -> &AtomSet {
+        &self.atoms.sets[run.set as usize]
+    }
+
+    /// Returns the nodes of runs in name order, if the runs are.
+    fn nodes_of(&self, runs: &[&NodeRun]) -> impl Iterator<Item = NodeId> {
+        runs.iter().flat_map(|run| run.places.clone()).map(|at| self.nodes[at])
     }
 
     /// Returns the sets of atoms that refuse nodes, each with the number of its nodes. A set may come several
@@ -96,12 +150,7 @@ impl NodeRefusals {
     }
 
     /// Returns how much of each dimension the node lacks for the task, in report order.
-    pub(crate) fn lacks(
-        &self,
-        session: &SessionState<'_>,
-        node: NodeId,
-        atoms: &AtomSet,
-    ) -> Vec<(Dim, i128)> {
+    fn lacks(&self, session: &SessionState<'_>, node: NodeId, atoms: &AtomSet) -> Vec<(Dim, i128)> {
         let has_amounts = |atom: &Atom| matches!(atom, Atom::Room(_) | Atom::Lacks(_));
         if !atoms.iter().any(has_amounts) {
             return Vec::new();
@@ -117,64 +166,61 @@ impl NodeRefusals {
     }
 
     /// Returns the partition and the nearest nodes.
-    pub(crate) fn numbers(&self, session: &SessionState<'_>) -> NodeNumbers {
+    pub(crate) fn numbers(&self, session: &SessionState<'_>, runs: &[NodeRun]) -> NodeNumbers {
+        let is_eligible = |run: &&NodeRun| self.atoms_of(run).iter().all(Atom::is_room);
         NodeNumbers {
             total: self.nodes.len(),
-            eligible: self.eligible().len(),
-            groups: self.groups(session),
-            nearest: self.nearest(session),
+            eligible: runs.iter().filter(is_eligible).map(NodeRun::len).sum(),
+            groups: self.groups(session, runs),
+            nearest: self.nearest(session, runs),
         }
     }
 
-    fn groups(&self, session: &SessionState<'_>) -> Vec<RefusedNodes> {
-        let mut by_atoms: BTreeMap<&AtomSet, Vec<NodeId>> = BTreeMap::new();
-        let mut nodes_of: Vec<Vec<NodeId>> = vec![Vec::new(); self.atoms.sets.len()];
-        for (&node, &set) in self.nodes.iter().zip(&self.atoms.set_of) {
-            nodes_of[set as usize].push(node);
+    fn groups(&self, session: &SessionState<'_>, runs: &[NodeRun]) -> Vec<RefusedNodes> {
+        let mut by_atoms: BTreeMap<&AtomSet, Vec<&NodeRun>> = BTreeMap::new();
+        for run in runs {
+            by_atoms.entry(self.atoms_of(run)).or_default().push(run);
         }
-        for (atoms, mut nodes) in self.atoms.sets.iter().zip(nodes_of) {
-            let of_atoms = by_atoms.entry(atoms).or_default();
-            let is_merged = !of_atoms.is_empty();
-            of_atoms.append(&mut nodes);
-            if is_merged {
-                of_atoms.sort_by_key(|&node| &session.nodes[node].name);
-            }
-        }
-        let mut groups: Vec<(&AtomSet, Vec<NodeId>)> = by_atoms.into_iter().collect();
-        let name = |nodes: &[NodeId]| nodes.first().map(|&node| session.nodes[node].name.clone());
-        groups.sort_by(|(l, l_nodes), (r, r_nodes)| {
-            let by_size = l.len().cmp(&r.len()).then(r_nodes.len().cmp(&l_nodes.len()));
-            by_size.then_with(|| name(l_nodes).cmp(&name(r_nodes)))
+        let count = |runs: &[&NodeRun]| runs.iter().map(|run| run.len()).sum::<usize>();
+        let mut groups: Vec<(&AtomSet, usize, Vec<&NodeRun>)> =
+            by_atoms.into_iter().map(|(atoms, runs)| (atoms, count(&runs), runs)).collect();
+        // The nodes are in name order.
+        let place = |runs: &[&NodeRun]| runs.first().map(|run| run.places.start);
+        groups.sort_by(|(l, l_count, l_runs), (r, r_count, r_runs)| {
+            let by_size = l.len().cmp(&r.len()).then(r_count.cmp(l_count));
+            by_size.then_with(|| place(l_runs).cmp(&place(r_runs)))
         });
         let rest = groups.split_off(groups.len().min(MOST_GROUPS));
-        let mut shown: Vec<RefusedNodes> =
-            groups.into_iter().map(|(atoms, nodes)| self.group(session, atoms, &nodes)).collect();
-        let mut rest: Vec<NodeId> = rest.into_iter().flat_map(|(_, nodes)| nodes).collect();
+        let group = |(atoms, count, runs): (&AtomSet, usize, Vec<&NodeRun>)| {
+            let first = &runs[0].lacks;
+            let is_same = runs.iter().all(|run| run.lacks == *first);
+            RefusedNodes {
+                atoms: atom_texts(atoms, &session.dims),
+                count,
+                names: self.names(session, &runs),
+                lacks: if is_same { amounts(first, &session.dims) } else { Vec::new() },
+            }
+        };
+        let mut shown: Vec<RefusedNodes> = groups.into_iter().map(group).collect();
+        let mut rest: Vec<&NodeRun> = rest.into_iter().flat_map(|(.., runs)| runs).collect();
         if !rest.is_empty() {
-            rest.sort_by_key(|&node| &session.nodes[node].name);
+            rest.sort_by_key(|run| run.places.start);
             shown.push(RefusedNodes {
                 atoms: vec![OTHERS.to_owned()],
-                count: rest.len(),
-                names: names(session, &rest),
+                count: count(&rest),
+                names: self.names(session, &rest),
                 lacks: Vec::new(),
             });
         }
         shown
     }
 
-    fn group(&self, session: &SessionState<'_>, atoms: &AtomSet, nodes: &[NodeId]) -> RefusedNodes {
-        let lacks = |&node: &NodeId| self.lacks(session, node, atoms);
-        let first = nodes.first().map(lacks).unwrap_or_default();
-        let is_same = nodes.iter().all(|node| lacks(node) == first);
-        RefusedNodes {
-            atoms: atom_texts(atoms, &session.dims),
-            count: nodes.len(),
-            names: names(session, nodes),
-            lacks: if is_same { amounts(&first, &session.dims) } else { Vec::new() },
-        }
+    fn names(&self, session: &SessionState<'_>, runs: &[&NodeRun]) -> Vec<Arc<str>> {
+        let nodes = self.nodes_of(runs).take(MOST_NAMES);
+        nodes.map(|node| session.nodes[node].name.clone()).collect()
     }
 
-    fn nearest(&self, session: &SessionState<'_>) -> Vec<NearestNode> {
+    fn nearest(&self, session: &SessionState<'_>, runs: &[NodeRun]) -> Vec<NearestNode> {
         let request = session.request(self.task);
         let ratio = |lacks: &[(Dim, i128)]| {
             let ratios = lacks.iter().map(|&(dim, lack)| {
@@ -183,24 +229,32 @@ impl NodeRefusals {
             });
             ratios.fold(0.0, f64::max)
         };
-        let refused = self.nodes().filter(|(_, atoms)| {
+        let is_refused = |run: &&NodeRun| {
+            let atoms = self.atoms_of(run);
             !atoms.is_empty() && !atoms.iter().any(|atom| matches!(atom, Atom::Lacks(_)))
-        });
-        let mut ranked: Vec<(usize, f64, NodeId, &AtomSet)> = refused
-            .map(|(node, atoms)| {
-                (atoms.len(), ratio(&self.lacks(session, node, atoms)), node, atoms)
-            })
-            .collect();
-        // The nodes are in name order and the sort is stable.
+        };
+        let refused = runs.iter().filter(is_refused);
+        let mut ranked: Vec<(usize, f64, &NodeRun)> =
+            refused.map(|run| (self.atoms_of(run).len(), ratio(&run.lacks), run)).collect();
+        // The runs are in name order and the sort is stable.
         ranked.sort_by(|l, r| l.0.cmp(&r.0).then(l.1.total_cmp(&r.1)));
-        let nearest = ranked.into_iter().take(MOST_NEAREST);
-        nearest
-            .map(|(_, _, node, atoms)| NearestNode {
-                name: session.nodes[node].name.clone(),
-                atoms: atom_texts(atoms, &session.dims),
-                lacks: amounts(&self.lacks(session, node, atoms), &session.dims),
-            })
-            .collect()
+        let nodes = ranked.into_iter().flat_map(|(.., run)| {
+            let nodes = run.places.clone().map(|at| self.nodes[at]);
+            nodes.take(MOST_NEAREST).map(move |node| (node, run))
+        });
+        let nearest = |(node, run): (NodeId, &NodeRun)| NearestNode {
+            name: session.nodes[node].name.clone(),
+            atoms: atom_texts(self.atoms_of(run), &session.dims),
+            lacks: amounts(&run.lacks, &session.dims),
+        };
+        nodes.take(MOST_NEAREST).map(nearest).collect()
+    }
+}
+
+impl NodeRun {
+    /// Returns the number of nodes.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
     }
 }
 
@@ -209,10 +263,6 @@ pub(crate) fn atom_texts(atoms: &AtomSet, dims: &Dims) -> Vec<String> {
     let mut atoms: Vec<&Atom> = atoms.iter().collect();
     atoms.sort_by(|l, r| l.order(r, dims));
     atoms.into_iter().map(|atom| atom.text(dims)).collect()
-}
-
-fn names(session: &SessionState<'_>, nodes: &[NodeId]) -> Vec<Arc<str>> {
-    nodes.iter().take(MOST_NAMES).map(|&node| session.nodes[node].name.clone()).collect()
 }
 
 fn amounts(lacks: &[(Dim, i128)], dims: &Dims) -> Vec<(String, String)> {

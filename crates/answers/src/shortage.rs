@@ -1,14 +1,14 @@
 //! Which amounts are short on the eligible nodes, and the texts that follow from it.
 //! Specification: answers.md 2 (NeverFits to Fragmented), 3 (ANS-13).
 
-use vc_framework::SessionState;
+use vc_framework::{Atom, SessionState};
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Dims, Resource};
 
 use crate::amounts::{n_pods_in, quantity_of};
 use crate::code::WaitCode;
 use crate::explanation::{RefusedNodes, ShortResource};
-use crate::nodes::NodeRefusals;
+use crate::nodes::{NodeRefusals, NodeRun};
 
 /// Groups of nodes that a text names.
 const GROUPS_IN_TEXT: usize = 3;
@@ -57,25 +57,29 @@ pub(crate) struct Shortages {
 impl Shortages {
     pub(crate) fn find(
         session: &SessionState<'_>,
-        refusals: &NodeRefusals,
+        (refusals, runs): (&NodeRefusals, &[NodeRun]),
         needed: &[TaskId],
     ) -> Self {
-        let eligible = refusals.eligible();
+        let is_eligible = |run: &&NodeRun| refusals.atoms_of(run).iter().all(Atom::is_room);
+        let eligible = runs.iter().filter(is_eligible);
         let request = session.request(refusals.task);
         // A resource that no node has is not short: it is lacking everywhere.
         let exists = |dim: Dim| {
-            refusals.nodes().any(|(node, _)| 0 < session.nodes[node].allocatable.get(dim))
+            let has = |node: NodeId| 0 < session.nodes[node].allocatable.get(dim);
+            runs.iter().any(|run| has(refusals.first_of(run)))
         };
         let asked = |dim: &Dim| 0 < request.get(*dim) && exists(*dim);
         let dims = session.dims.in_report_order().iter().copied().filter(asked);
-        let nodes: Vec<EligibleNode<'_>> =
-            eligible.iter().map(|&node| EligibleNode::of(session, request, node)).collect();
+        let nodes = eligible.map(|run| {
+            let node = refusals.first_of(run);
+            EligibleNodes::of(session, request, (node, run.len()))
+        });
+        let nodes: Vec<EligibleNodes<'_>> = nodes.collect();
         let rows = dims.map(|dim| shortage(session, (request, dim), &nodes, needed));
-        let fits = |&node: &NodeId| request.fits(&session.nodes[node].allocatable);
         Self {
             rows: rows.collect(),
-            fits_empty_node: eligible.iter().any(fits),
-            n_eligible: eligible.len(),
+            fits_empty_node: nodes.iter().any(|nodes| request.fits(nodes.allocatable)),
+            n_eligible: nodes.iter().map(|nodes| nodes.count).sum(),
         }
     }
 
@@ -142,40 +146,48 @@ impl Shortages {
     }
 }
 
-/// A node that only lacks room.
-struct EligibleNode<'a> {
-    /// FutureIdle.
+/// Nodes that only lack room and are alike.
+struct EligibleNodes<'a> {
+    count: usize,
+    /// FutureIdle of each.
     free: Resource,
     allocatable: &'a Resource,
-    /// Number of pods with the request for which it has room.
+    /// Number of pods with the request for which each has room.
     n_pods: i128,
 }
 
-impl<'a> EligibleNode<'a> {
-    fn of(session: &'a SessionState<'_>, request: &Resource, node: NodeId) -> Self {
-        let row = &session.nodes[node];
+impl<'a> EligibleNodes<'a> {
+    fn of(
+        session: &'a SessionState<'_>,
+        request: &Resource,
+        (first, count): (NodeId, usize),
+    ) -> Self {
+        let row = &session.nodes[first];
         let free = row.future_idle();
         let n_pods = n_pods_in(&free, request);
-        Self { free, allocatable: &row.allocatable, n_pods }
+        Self { count, free, allocatable: &row.allocatable, n_pods }
     }
 }
 
 fn shortage(
     session: &SessionState<'_>,
     (request, dim): (&Resource, Dim),
-    eligible: &[EligibleNode<'_>],
+    eligible: &[EligibleNodes<'_>],
     needed: &[TaskId],
 ) -> Shortage {
     let asked = request.exact(dim);
-    let free = |node: &EligibleNode<'_>| node.free.exact(dim).max(0);
-    let lacks = eligible.iter().map(|node| asked - free(node));
-    let capacities = eligible.iter().map(|node| node.allocatable.exact(dim));
+    let free = |nodes: &EligibleNodes<'_>| nodes.free.exact(dim).max(0);
+    let lacks = eligible.iter().map(|nodes| asked - free(nodes));
+    let capacities = eligible.iter().map(|nodes| nodes.allocatable.exact(dim));
+    let sum = |amount: &dyn Fn(&EligibleNodes<'_>) -> i128| -> i128 {
+        eligible.iter().map(|nodes| nodes.count as i128 * amount(nodes)).sum()
+    };
     Shortage {
         dim,
         asked,
         need: needed.iter().map(|&task| session.request(task).exact(dim)).sum(),
-        free: eligible.iter().map(free).sum(),
-        usable: eligible.iter().map(|node| node.n_pods * asked).sum(),
+        free: sum(&free),
+        usable: sum(&|nodes| nodes.n_pods * asked),
         largest: eligible.iter().map(free).max().unwrap_or(0),
         capacity: capacities.max().unwrap_or(0),
         per_pod: lacks.filter(|lack| 0 < *lack).min(),

@@ -76,6 +76,8 @@ pub(crate) struct JobTrials<'s, 'c> {
     job: JobId,
     held: HeldByOrder,
     known: BTreeMap<AtomSet, TrialAnswer>,
+    /// Sets of atoms with which a trial fails that was not run.
+    known_failures: BTreeSet<AtomSet>,
     /// What is known of jobs of the same shape. `None` if nothing can be kept of this one.
     of_shape: Option<KnownOfShape<'s>>,
     /// Atoms that are lifted together as [`Atom::OtherFilters`].
@@ -94,8 +96,17 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     pub(crate) fn new(session: &'s mut Session<'c>, job: JobId, held: HeldByOrder) -> Self {
         let n_nodes = session.info().nodes.len() as u64;
         let left_units = UNITS * n_nodes.div_ceil(NODES_PER_UNITS).max(1);
-        let (known, others, refusals) = (BTreeMap::new(), AtomSet::new(), BTreeMap::new());
-        Self { session, job, held, known, of_shape: None, others, refusals, left_units }
+        Self {
+            session,
+            job,
+            held,
+            known: BTreeMap::new(),
+            known_failures: BTreeSet::new(),
+            of_shape: None,
+            others: AtomSet::new(),
+            refusals: BTreeMap::new(),
+            left_units,
+        }
     }
 
     /// Returns the trials of a job that keeps what it finds for jobs of the same shape.
@@ -129,6 +140,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     pub(crate) fn merge(&mut self, others: AtomSet) {
         self.others = others;
         self.known.clear();
+        self.known_failures.clear();
         self.refusals.clear();
     }
 
@@ -142,8 +154,40 @@ impl<'s, 'c> JobTrials<'s, 'c> {
             return None;
         }
         let answer = self.run(lifted);
-        self.spend(&answer);
+        self.spend(answer.placed.len());
         Some(answer)
+    }
+
+    /// Returns true if the trial with these atoms lifted succeeds. A trial that is known to fail is not run.
+    /// Returns `None` if the budget is spent.
+    pub(crate) fn try_succeeds(&mut self, lifted: &AtomSet) -> Option<bool> {
+        if let Some(answer) = self.known.get(lifted) {
+            return Some(answer.succeeds());
+        }
+        if self.known_failures.contains(lifted) {
+            return Some(false);
+        }
+        if self.left_units == 0 || !self.is_known_to_fail(lifted) {
+            return Some(self.try_run(lifted)?.succeeds());
+        }
+        debug_assert!(!self.run(lifted).succeeds(), "known to fail");
+        self.spend(0);
+        self.known_failures.insert(lifted.clone());
+        Some(false)
+    }
+
+    /// Returns the answer of the trial with these atoms lifted, if it was run.
+    pub(crate) fn known(&self, lifted: &AtomSet) -> Option<&TrialAnswer> {
+        self.known.get(lifted)
+    }
+
+    /// Returns the atoms with those that are merged in place of the merged one.
+    pub(crate) fn without_merged(&self, lifted: &AtomSet) -> AtomSet {
+        let mut lifted = lifted.clone();
+        if lifted.remove(&Atom::OtherFilters) {
+            lifted.extend(self.others.iter().cloned());
+        }
+        lifted
     }
 
     /// Returns the session, without anything lifted.
@@ -207,13 +251,13 @@ impl<'s, 'c> JobTrials<'s, 'c> {
             return None;
         }
         let answer = self.run_anew(&AtomSet::new(), change);
-        self.spend(&answer);
+        self.spend(answer.placed.len());
         Some(answer)
     }
 
-    fn spend(&mut self, answer: &TrialAnswer) {
+    fn spend(&mut self, n_placed: usize) {
         let n_looks = self.session.info().nodes.len() as u64;
-        let units = n_looks + UNITS_PER_PLACEMENT * answer.placed.len() as u64;
+        let units = n_looks + UNITS_PER_PLACEMENT * n_placed as u64;
         self.left_units = self.left_units.saturating_sub(units.max(1));
     }
 
@@ -238,10 +282,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
             false => pipeline(self.session, &self.held.pipelined),
         };
         // Our own gate is no obstacle: it is removed as soon as the queue has room.
-        let mut lifted = lifted.clone();
-        if lifted.remove(&Atom::OtherFilters) {
-            lifted.extend(self.others.iter().cloned());
-        }
+        let mut lifted = self.without_merged(lifted);
         if self.has_own_gates_only() {
             lifted.insert(Atom::Gates);
         }

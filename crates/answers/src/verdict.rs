@@ -342,8 +342,9 @@ fn refused_task(
     refusals: &NodeRefusals,
     left: &[TaskId],
 ) -> RefusedTask {
-    let shortages = Shortages::find(session, refusals, left);
-    let nodes = refusals.numbers(session);
+    let runs = refusals.runs(session);
+    let shortages = Shortages::find(session, (refusals, &runs), left);
+    let nodes = refusals.numbers(session, &runs);
     let (row, quota) = match refusal(session, refusals.task) {
         Some((_, text, quota)) => ((WaitCode::QueueFull, text), quota),
         None if refusals.sets().any(|(atoms, _)| atoms.is_empty()) => {

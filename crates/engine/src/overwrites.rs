@@ -82,6 +82,9 @@ pub(crate) struct ConditionOverwrites {
     /// Times of the overwritten conditions of the last minutes.
     times: VecDeque<i64>,
     warned_micros: Option<i64>,
+    /// True in a copy for questions, in which nobody else writes: nothing is remembered.
+    #[serde(skip)]
+    is_alone: bool,
 }
 
 /// Writes the map in the order of its keys, so that equal maps have equal texts.
@@ -93,8 +96,16 @@ fn in_order<S: Serializer>(
 }
 
 impl ConditionOverwrites {
+    /// Returns one that remembers nothing, for a copy in which nobody else writes.
+    pub(crate) fn alone() -> Self {
+        Self { is_alone: true, ..Self::default() }
+    }
+
     /// Records the conditions in effects that are sent.
     pub(crate) fn sent(&mut self, effects: &[Effect], now_micros: i64) {
+        if self.is_alone {
+            return;
+        }
         let is_condition = |effect: &&Effect| matches!(effect, Effect::PodCondition { .. });
         self.written.reserve(effects.iter().filter(is_condition).count());
         // Pods of a gang mostly have one text, and share the condition in memory.
@@ -231,7 +242,7 @@ impl ConditionOverwrites {
     /// Drops all recorded writes, after the clock was set.
     pub(crate) fn forget_all(&mut self, cluster: &mut Cluster) {
         self.end(cluster, i64::MAX);
-        *self = Self::default();
+        *self = Self { is_alone: self.is_alone, ..Self::default() };
     }
 
     /// Returns the time when a condition may be written again, in microseconds since 1970. Returns

@@ -113,6 +113,9 @@ impl SessionState<'_> {
     pub fn refusing_atoms(&self, task: TaskId, nodes: &[NodeId], filter: Filter) -> RefusingAtoms {
         let rules = self.plugins().refusal_rules(self.view(), task);
         let needs = self.plugins().needs(self.view(), task);
+        let request = self.request(task);
+        let dims = self.dims.in_report_order().iter().copied();
+        let asked: Vec<(Dim, i64)> = dims.map(|dim| (dim, request.get(dim))).collect();
         let (mut found, mut by_set) = (RefusingAtoms::default(), FxHashMap::default());
         for &node in nodes {
             let mut atoms = needs.clone();
@@ -121,18 +124,14 @@ impl SessionState<'_> {
             }
             rules.iter().for_each(|rule| rule(node, &mut atoms));
             if filter == Filter::Allocate {
-                atoms.extend(self.lacking_atoms(task, node));
+                let row = &self.nodes[node];
+                let lacks =
+                    |(dim, amount): &&(Dim, i64)| 0 < *amount && row.future_idle_of(*dim) < *amount;
+                atoms.extend(asked.iter().filter(lacks).map(|(dim, _)| lacking_atom(row, *dim)));
             }
             found.push(atoms, &mut by_set);
         }
         found
-    }
-
-    /// Returns the atoms of the dimensions in which the task does not fit FutureIdle.
-    fn lacking_atoms(&self, task: TaskId, node: NodeId) -> impl Iterator<Item = Atom> + '_ {
-        let row = &self.nodes[node];
-        let lacking = self.request(task).all_lacking(&row.future_idle(), &self.dims);
-        lacking.into_iter().map(move |dim| lacking_atom(row, dim))
     }
 
     /// Filters nodes while the lens lifts filters: a node passes if every atom against it is

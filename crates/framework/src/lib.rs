@@ -110,7 +110,7 @@ pub use time::rfc3339;
 /// For [`klog!`].
 #[doc(hidden)]
 pub use tracing;
-pub use trial::{JobChange, LiftedRows};
+pub use trial::{JobChange, LiftedRows, UNSCHEDULABLE_TAINT};
 pub use unschedulable_cache::{PreviousAttempt, RepeatedFailure};
 pub use victim_node_index::{PreemptionBound, VictimNodeIndex, VictimNodeIndexCache};
 pub use victim_selection::{EvictionRule, EvictionRuleId, Question, VictimSelection};

@@ -4,25 +4,25 @@
 //! evaluator. Specification: answers.md 4.1, 4.2 (ANS-19).
 //!
 //! With [`Session::cache_trials`] all trials share filter results and scores, so that equal members of a
-//! gang are compared with the nodes once. A trial that lifts filters has none: those of the lens are found by
-//! the plain evaluator alone.
+//! gang are compared with the nodes once. Trials that lift the same rooms share empty nodes, and have results of
+//! their own about them. A trial that lifts filters has none: those of the lens are found by the plain evaluator
+//! alone.
 //!
 //! Exact because:
-//! - the change log names each node on which a trial has placed something, or whose room it has lifted, and
-//!   again when that is undone;
+//! - the change log names each node on which a trial has placed something, and again when that is undone;
 //! - another class of the tasks has a shape of its own, whose results are others;
 //! - results of nodes read of the lens only whether it lifts filters; if it does, nothing is cached;
 //! - `ans_21_both_evaluators_suppose_the_same` and `ans_29_what_is_kept_changes_no_answer` compare with the
 //!   plain evaluator, which caches nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use vc_model::{
-    Class, ClassId, Gates, Job, JobId, NodeId, NodeSelectorTerm, QueueId, QueueState, Shape,
+    Class, ClassId, Gates, Job, JobId, NodeSelectorTerm, QueueId, QueueState, Shape,
     SubGroupPolicy, TaintEffect, TaskId, TaskStatus, Toleration, TolerationOperator, Unsatisfiable,
 };
-use vc_resource::{Dim, Resource};
+use vc_resource::Dim;
 
 use crate::atom::Atom;
 use crate::lens::Lens;
@@ -30,8 +30,12 @@ use crate::node_score_cache::NodeScoreCache;
 use crate::session::{Session, SessionState};
 use crate::statement::Op;
 
-/// The taint that stands for a cordon.
-const CORDON: &str = "node.kubernetes.io/unschedulable";
+mod emptied_nodes;
+
+pub(crate) use emptied_nodes::EmptiedNodes;
+
+/// Key of the taint that stands for a cordon, with the effect `NoSchedule`.
+pub const UNSCHEDULABLE_TAINT: &str = "node.kubernetes.io/unschedulable";
 
 /// A change of the job itself that a trial makes beside lifting atoms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -50,18 +54,9 @@ pub struct LiftedRows {
     gates: Vec<(TaskId, Gates)>,
     job: Option<(JobId, Box<Job>)>,
     queue: Option<(QueueId, QueueState)>,
-    nodes: Vec<(NodeId, SavedAmounts)>,
+    /// The rows that the nodes had. `None` if they were not made empty.
+    nodes: Option<EmptiedNodes>,
     score_cache: Option<NodeScoreCache>,
-}
-
-/// The amounts of a node.
-#[derive(Clone, Debug)]
-struct SavedAmounts {
-    used: Resource,
-    releasing: Resource,
-    pipelined: Resource,
-    idle: Resource,
-    n_pods: u32,
 }
 
 impl SessionState<'_> {
@@ -108,12 +103,16 @@ impl Session<'_> {
         });
         let rooms: Vec<Dim> = rooms.collect();
         if !rooms.is_empty() {
-            self.empty_nodes(job, &rooms, &mut rows);
+            rows.nodes = Some(self.empty_nodes(job, rooms));
         }
         self.state.journal.touch();
         let lifts_filters = self.state.plugins.lens.as_ref().is_some_and(Lens::lifts_filters);
         let is_cached = self.state.is_trial_cached && !lifts_filters;
-        let mut score_cache = is_cached.then(|| std::mem::take(&mut self.caches.trial_cache));
+        let of_trials = match &mut rows.nodes {
+            Some(emptied) => emptied.score_cache_mut(),
+            None => &mut self.caches.trial_cache,
+        };
+        let mut score_cache = is_cached.then(|| std::mem::take(of_trials));
         score_cache.iter_mut().for_each(NodeScoreCache::fix_budget);
         rows.score_cache = std::mem::replace(&mut self.caches.score_cache, score_cache);
         rows
@@ -122,13 +121,6 @@ impl Session<'_> {
     /// Restores what [`Session::lift`] has changed.
     pub fn restore(&mut self, rows: LiftedRows) {
         let cluster = &mut *self.state.cluster;
-        for (node, amounts) in rows.nodes {
-            let SavedAmounts { used, releasing, pipelined, idle, n_pods } = amounts;
-            let row = &mut cluster.nodes[node];
-            (row.used, row.releasing, row.pipelined, row.idle) = (used, releasing, pipelined, idle);
-            row.view.n_pods = n_pods;
-            cluster.touch_node(node);
-        }
         rows.classes.into_iter().for_each(|(task, own)| cluster.restore_class(task, own));
         rows.gates.into_iter().for_each(|(task, gates)| cluster.tasks[task].gates = gates);
         if let Some((job, row)) = rows.job {
@@ -140,7 +132,9 @@ impl Session<'_> {
         self.state.plugins.lens = None;
         self.state.journal.touch();
         let of_trial = std::mem::replace(&mut self.caches.score_cache, rows.score_cache);
-        if let Some(score_cache) = of_trial {
+        if let Some(emptied) = rows.nodes {
+            self.fill_nodes(emptied, of_trial);
+        } else if let Some(score_cache) = of_trial {
             self.caches.trial_cache = score_cache;
         }
     }
@@ -205,48 +199,6 @@ impl Session<'_> {
             }
         }
     }
-
-    /// Makes the nodes count as empty in these dimensions: only pods of the job itself hold
-    /// something there.
-    fn empty_nodes(&mut self, job: JobId, rooms: &[Dim], rows: &mut LiftedRows) {
-        let cluster = &mut *self.state.cluster;
-        let mut own: BTreeMap<NodeId, (u32, Resource)> = BTreeMap::new();
-        for &task in cluster.jobs[job].tasks.iter() {
-            let row = &cluster.tasks[task];
-            let Some(node) = row.node.filter(|_| !row.status.is_terminated()) else { continue };
-            let (n_pods, held) = own.entry(node).or_default();
-            *n_pods += 1;
-            held.add(cluster.request(task));
-        }
-        let nothing = (0, Resource::default());
-        for &node in self.state.info.nodes.iter() {
-            let (n_pods, held) = own.get(&node).unwrap_or(&nothing);
-            let row = &mut cluster.nodes[node];
-            rows.nodes.push((
-                node,
-                SavedAmounts {
-                    used: row.used.clone(),
-                    releasing: row.releasing.clone(),
-                    pipelined: row.pipelined.clone(),
-                    idle: row.idle.clone(),
-                    n_pods: row.view.n_pods,
-                },
-            ));
-            for &dim in rooms {
-                if dim == Dim::PODS {
-                    row.view.n_pods = *n_pods;
-                }
-                if !row.allocatable.has(dim) {
-                    continue;
-                }
-                row.idle.set_exact(dim, row.allocatable.exact(dim) - held.exact(dim));
-                row.used.set_exact(dim, held.exact(dim));
-                row.releasing.remove(dim);
-                row.pipelined.remove(dim);
-            }
-            cluster.touch_node(node);
-        }
-    }
 }
 
 /// Lowers the minimums to the members that exist.
@@ -306,7 +258,11 @@ fn changed_class(
                 shape.tolerations.push(toleration(key, value, *effect));
             }
             Atom::Cordon => {
-                shape.tolerations.push(toleration(CORDON, "", TaintEffect::NoSchedule));
+                shape.tolerations.push(toleration(
+                    UNSCHEDULABLE_TAINT,
+                    "",
+                    TaintEffect::NoSchedule,
+                ));
             }
             Atom::Filter("NodePorts") => shape.host_ports.clear(),
             Atom::Filter("TopologySpread") => {

@@ -90,30 +90,37 @@ fn add_nodes(
         }
     };
     notes.warnings.insert("new nodes have no images".to_owned());
+    let may_be_own = matches!(nodes, NewNodes::Node(_));
+    let mut last = if may_be_own { None } else { Some(0) };
     for _ in 0..count {
-        let record = numbered(run.cluster(), &record, matches!(nodes, NewNodes::Node(_)));
+        let (number, record) = numbered(run.cluster(), &record, last);
+        last = Some(number);
         run.apply(ClusterEvent::NodeApplied(Box::new(record)));
     }
     Ok(())
 }
 
-/// Returns an empty node like this one, with the first name that is free: its own, if `own`, else
-/// `NAME-whatif-1` and so on.
-pub(crate) fn numbered(cluster: &Cluster, like: &NodeRecord, own: bool) -> NodeRecord {
-    let names = (1_u64..).map(|number| format!("{}-whatif-{number}", like.name).into());
-    let mut names = own.then(|| like.name.clone()).into_iter().chain(names);
-    let is_free = |name: &Arc<str>| present_node(cluster, name).is_none();
-    let name: Arc<str> = names.find(is_free).unwrap_or_else(|| like.name.clone());
+/// Returns an empty node like this one, with the first name that is free: its own, if `last` is `None`, else
+/// `NAME-whatif-1` and so on. Names up to the number `last` are known to be taken. The number of the name is
+/// returned, too; that of the own name is 0.
+pub(crate) fn numbered(
+    cluster: &Cluster,
+    like: &NodeRecord,
+    last: Option<u64>,
+) -> (u64, NodeRecord) {
+    let next = last.map_or(0, |last| last + 1);
+    let names = (next..).map(|number| match number {
+        0 => (0, like.name.clone()),
+        _ => (number, format!("{}-whatif-{number}", like.name).into()),
+    });
+    let mut names = names.filter(|(_, name)| present_node(cluster, name).is_none());
+    let (number, name): (u64, Arc<str>) = names.next().unwrap_or((0, like.name.clone()));
     let renamed = |(key, value): (&Arc<str>, &Arc<str>)| {
         let is_name = **key == *HOSTNAME || *value == like.name;
         (key.clone(), if is_name { name.clone() } else { value.clone() })
     };
-    NodeRecord {
-        labels: like.labels.iter().map(renamed).collect(),
-        images: Vec::new(),
-        name,
-        ..like.clone()
-    }
+    let labels = like.labels.iter().map(renamed).collect();
+    (number, NodeRecord { labels, images: Vec::new(), name, ..like.clone() })
 }
 
 fn remove_nodes(

@@ -61,7 +61,7 @@ impl SupposedRun {
     /// Copies the engine.
     pub(crate) fn new(engine: &Engine, kubelet: SupposedKubelet, ends: ExpectedEnds) -> Self {
         Self {
-            engine: engine.copy(),
+            engine: engine.copy_for_questions(),
             kubelet,
             ends,
             end_queue: None,

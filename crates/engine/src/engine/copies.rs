@@ -6,6 +6,7 @@ use vc_model::Cluster;
 
 use super::Engine;
 use crate::fork::{Fork, ForkConfiguration};
+use crate::overwrites::ConditionOverwrites;
 
 impl Engine {
     /// Returns a copy of the state and the configuration, for questions. It has no caches: sessions
@@ -38,11 +39,21 @@ impl Engine {
         self.is_repeatable().then(|| self.copy())
     }
 
-    /// Returns a second engine with this state, configuration and memory, on which questions are
-    /// answered with whole cycles. It explains, asks no extender, and starts without caches; decisions
-    /// do not depend on them. The next decisions of this engine do not depend on it.
+    /// Returns a copy on which questions are answered with whole cycles. Nobody else writes conditions there, so that
+    /// it does not remember which ones were written.
+    #[must_use]
+    pub fn copy_for_questions(&self) -> Self {
+        self.copy_with(ConditionOverwrites::alone())
+    }
+
+    /// Returns a second engine with this state, configuration and memory. It explains, asks no extender, and starts
+    /// without caches; decisions do not depend on them. The next decisions of this engine do not depend on it.
     #[must_use]
     pub fn copy(&self) -> Self {
+        self.copy_with(self.overwrites.clone())
+    }
+
+    fn copy_with(&self, overwrites: ConditionOverwrites) -> Self {
         let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
         plugin_set.copy_memory(&self.plugin_set);
         let evaluator = self.evaluator();
@@ -76,7 +87,7 @@ impl Engine {
             refusals: self.refusals.clone(),
             hyper_node_problems: self.hyper_node_problems.clone(),
             topology_problems: self.topology_problems.clone(),
-            overwrites: self.overwrites.clone(),
+            overwrites,
         }
     }
 

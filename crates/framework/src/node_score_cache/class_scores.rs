@@ -25,9 +25,9 @@ pub(super) const PASSES: u16 = 0;
 /// Filter result of a node that a rule refuses and whose findings were not asked for yet.
 pub(super) const REFUSED: u16 = u16::MAX;
 
-/// Upper bound of candidates that are checked one by one with cluster-scoped rules: one in this
-/// many nodes. Beyond it all candidates are checked at once.
-const MOST_DROPS: usize = 8;
+/// Upper bound of candidates that drop out one by one by cluster-scoped rules. Beyond it all others are looked
+/// through.
+const MOST_DROPS: usize = 16;
 
 /// Cost of one node by itself, in nodes of a computation over all nodes.
 const MANY: usize = 48;
@@ -193,9 +193,9 @@ impl ClassScores {
         }
         let nodes = &context.session.info().nodes;
         let one_by_one = !context.rules.scores_batches() && !self.normalized.depend_on_candidates();
-        let best = match one_by_one.then(|| self.best_one_by_one(context)) {
-            Some(Some(best)) => best,
-            _ => self.best_of_all(context)?,
+        let best = match one_by_one {
+            true => self.best_one_by_one(context),
+            false => self.best_of_all(context)?,
         };
         match best {
             Some(at) => Some(NodeSearch::Node(nodes[at])),
@@ -213,22 +213,19 @@ impl ClassScores {
         !self.broken
     }
 
-    /// Checks the best nodes with the cluster-scoped filters until one passes. Returns `None` if
-    /// too many fail. Requires that no raw score is above 0: then a candidate that drops out does
-    /// not change other scores.
-    fn best_one_by_one(&mut self, context: EvaluationContext<'_, '_>) -> Option<Option<usize>> {
+    /// Returns the best node that passes the cluster-scoped filters. Requires that no raw score is above 0: then a
+    /// candidate that drops out does not change other scores.
+    fn best_one_by_one(&mut self, context: EvaluationContext<'_, '_>) -> Option<usize> {
         let nodes = &context.session.info().nodes;
+        let passes = |at: usize| context.rules.cluster_scoped.pass(nodes[at]);
         let mut dropped = Vec::new();
         let best = loop {
-            let best = self.tournament.best();
-            match best {
-                Some(at) if !context.rules.cluster_scoped.pass(nodes[at]) => {
-                    dropped.push(self.tournament.take_out(at));
-                    if nodes.len() < MOST_DROPS * dropped.len() {
-                        break None;
-                    }
+            match self.tournament.best() {
+                Some(_) if MOST_DROPS <= dropped.len() => {
+                    break self.tournament.best_passing(passes);
                 }
-                _ => break Some(best),
+                Some(at) if !passes(at) => dropped.push(self.tournament.take_out(at)),
+                best => break best,
             }
         };
         dropped.into_iter().for_each(|node| self.tournament.put_back(node));

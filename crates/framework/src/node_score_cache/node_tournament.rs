@@ -124,6 +124,19 @@ impl NodeTournament {
         (best.group != NONE).then_some(best.position as usize)
     }
 
+    /// Returns the position of the best candidate that passes. Only candidates that are better than the best one so
+    /// far are checked. Returns `None` if none passes.
+    pub(crate) fn best_passing(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut best = BlockWinner::default();
+        for (at, (&group, &score)) in self.groups.iter().zip(&self.scores).enumerate() {
+            let next = BlockWinner { position: at as u32, group, score };
+            if next.is_better(best) && passes(at) {
+                best = next;
+            }
+        }
+        (best.group != NONE).then_some(best.position as usize)
+    }
+
     /// Computes the winners of the blocks that changed, and the rounds above them.
     fn play(&mut self) {
         let Self { groups, scores, winners, is_outdated, outdated } = self;
@@ -188,12 +201,16 @@ mod tests {
                 let group = if group == 3 { NONE } else { group };
                 tournament.set(position, group, score);
                 plain[position] = (group, score);
-                let candidates = (0..n_nodes).filter(|&at| plain[at].0 != NONE);
-                let best = candidates.reduce(|best, next| {
-                    let (l, r) = (plain[best], plain[next]);
-                    if r.0 < l.0 || (r.0 == l.0 && l.1 < r.1) { next } else { best }
-                });
+                let best_of = |passes: fn(usize) -> bool| {
+                    let of_all = (0..n_nodes).filter(|&at| plain[at].0 != NONE && passes(at));
+                    of_all.reduce(|best, next| {
+                        let (l, r) = (plain[best], plain[next]);
+                        if r.0 < l.0 || (r.0 == l.0 && l.1 < r.1) { next } else { best }
+                    })
+                };
+                let best = best_of(|_| true);
                 prop_assert_eq!(tournament.best(), best);
+                prop_assert_eq!(tournament.best_passing(|at| at % 3 == 1), best_of(|at| at % 3 == 1));
                 let mut dropped = Vec::new();
                 while let Some(next) = tournament.best().filter(|_| dropped.len() < 5) {
                     dropped.push(tournament.take_out(next));

@@ -5,6 +5,7 @@ use vc_model::Cluster;
 use crate::enqueue_refusals::EnqueueRefusals;
 use crate::failed_preemption_cache::FailedPreemptionCache;
 use crate::node_score_cache::{Evaluator, NodeScoreCache};
+use crate::trial::EmptiedNodes;
 use crate::unschedulable_cache::UnschedulableCache;
 
 /// Cached answers about a [`SessionState`], which they borrow when they are asked. Between sessions
@@ -21,6 +22,8 @@ pub struct Caches {
     pub(crate) failed_preemptions: FailedPreemptionCache,
     /// Filter results and scores of trials that lift no filter. Empty if no trial has read the nodes.
     pub(crate) trial_cache: NodeScoreCache,
+    /// Rows of empty nodes for trials of this session, the ones that were used last behind the others.
+    pub(crate) emptied_nodes: Vec<EmptiedNodes>,
     /// Counters of this session, for tests.
     pub stats: CacheStats,
 }
@@ -60,6 +63,7 @@ impl Caches {
     pub(super) fn begin(&mut self, cluster: &Cluster, now_micros: i64) {
         self.stats = CacheStats::default();
         self.refusals.begin(cluster);
+        self.emptied_nodes.clear();
         if self.is_fast() {
             self.unschedulable.begin(cluster);
             self.failed_preemptions.begin(now_micros);
