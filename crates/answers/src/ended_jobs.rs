@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use vc_engine::Fork;
 use vc_framework::{LimitOwner, QueueLimit, Session, SessionState};
 use vc_model::{Cluster, Id, JobId, NodeId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
+use crate::changed_copy::ChangedCopy;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_trials::{KnownTrials, SupposedChange};
-use crate::nodes::NodeRefusals;
+use crate::nodes::{NodeRefusals, NodeRun};
 use crate::remedy_change::RemedyChange;
-use crate::unblock::{ClusterQuestion, is_placed, shared_copy};
+use crate::unblock::ClusterQuestion;
 
 /// Upper bound of the jobs that a remedy names. It takes at most one trial for all of them and one for
 /// each.
@@ -21,16 +21,17 @@ const MOST_JOBS: usize = 8;
 
 /// Returns the remedy, if jobs were chosen and their end suffices. Each of them is needed.
 pub(crate) fn end_jobs(
-    fork: &mut Fork,
+    copy: &mut ChangedCopy,
     question: &ClusterQuestion,
     known: &mut KnownTrials,
 ) -> Option<Remedy> {
     let mut suffices = |jobs: &[JobId]| {
         let change = SupposedChange::EndedJobs(jobs.to_vec());
         known.is_placed(question.shape.as_ref(), change, || {
-            let mut copy = shared_copy(fork);
-            jobs.iter().for_each(|&job| end_job(copy.cluster_mut(), job));
-            is_placed(&mut copy, question)
+            copy.end_jobs(jobs);
+            let is_placed = copy.is_placed(question);
+            copy.restore();
+            is_placed
         })
     };
     let mut jobs = question.changes.ending.clone();
@@ -45,7 +46,7 @@ pub(crate) fn end_jobs(
             jobs = others;
         }
     }
-    let cluster = fork.cluster();
+    let cluster = copy.cluster();
     let own = &cluster.jobs[question.job].key.namespace;
     let keys = jobs.iter().map(|&job| cluster.jobs[job].key.clone());
     let keys: Vec<ObjectKey> = keys.collect();
@@ -63,13 +64,18 @@ pub(crate) fn end_jobs(
 
 /// Ends the pods of a job that have nodes, successfully.
 pub(crate) fn end_job(cluster: &mut Cluster, job: JobId) {
-    let tasks = cluster.jobs[job].tasks.clone();
-    for &task in tasks.iter() {
-        let row = &cluster.tasks[task];
-        if row.node.is_some() && !row.status.is_terminated() {
-            cluster.end_pod(task);
-        }
+    for task in pods_to_end(cluster, job) {
+        cluster.end_pod(task);
     }
+}
+
+/// Returns the pods of a job that have nodes and have not ended.
+pub(crate) fn pods_to_end(cluster: &Cluster, job: JobId) -> Vec<TaskId> {
+    let is_there = |task: &&TaskId| {
+        let row = &cluster.tasks[**task];
+        row.node.is_some() && !row.status.is_terminated()
+    };
+    cluster.jobs[job].tasks.iter().filter(is_there).copied().collect()
 }
 
 /// The amounts that ended jobs have to free.
@@ -77,6 +83,8 @@ pub(crate) struct EndingQuestion<'a> {
     pub(crate) job: JobId,
     /// The nodes that refuse the first member without a place, and why.
     pub(crate) refusals: &'a NodeRefusals,
+    /// The same nodes in runs of those that are alike.
+    pub(crate) runs: &'a [NodeRun],
     /// Members that must find places.
     pub(crate) n_needed: usize,
     /// The limit that the needed members exceed. `None` if there is none with amounts.
@@ -177,15 +185,16 @@ struct FreedRoom<'a> {
 impl<'a> FreedRoom<'a> {
     /// Returns `None` if the limit is not that of the own queue.
     fn of(session: &'a SessionState<'a>, question: &EndingQuestion<'_>) -> Option<Self> {
-        let request = session.request(question.refusals.task);
-        let eligible = question.refusals.eligible().into_iter();
+        let refusals = question.refusals;
+        let request = session.request(refusals.task);
         let n_ids = session.info().nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
         let (mut counts, mut n_fit) = (vec![false; n_ids], 0);
-        for node in eligible {
-            let row = &session.nodes[node];
+        for run in refusals.eligible(question.runs) {
+            let row = &session.nodes[refusals.first_of(run)];
             if request.fits(&row.allocatable) {
-                counts[node.index()] = true;
-                n_fit += n_pods_in(&row.future_idle(), request);
+                let nodes = refusals.nodes_of(run);
+                nodes.iter().for_each(|node| counts[node.index()] = true);
+                n_fit += nodes.len() as i128 * n_pods_in(&row.future_idle(), request);
             }
         }
         let queue = session.jobs[question.job].queue;

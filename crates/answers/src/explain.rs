@@ -11,6 +11,7 @@ use vc_resource::Dim;
 
 use crate::amounts::{count, positive};
 use crate::blocking::{FoundSets, find_sets};
+use crate::changed_copy::ChangedCopy;
 use crate::code::WaitCode;
 use crate::ends::ExpectedEnds;
 use crate::evict::{EvictionAnswer, eviction_answer};
@@ -21,7 +22,6 @@ use crate::explanation::{
 use crate::known_answers::KnownAnswers;
 use crate::known_trials::KnownTrials;
 use crate::line::{WaitingLines, waits};
-use crate::new_nodes::AddedNodes;
 use crate::obstacles::find_present;
 use crate::state_tables::StateTables;
 use crate::subject::Subject;
@@ -46,8 +46,8 @@ struct KnownOfState {
     trials: KnownTrials,
     lines: Option<WaitingLines>,
     tables: StateTables,
-    /// The copy in which nodes are added. `None` until a question needs it.
-    added: Option<AddedNodes>,
+    /// The copy in which nodes are added and jobs end. `None` until a question needs it.
+    changed: Option<ChangedCopy>,
 }
 
 impl AnswerState {
@@ -187,10 +187,10 @@ fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expl
     });
     if let Some(question) = question {
         let of_job = std::mem::take(&mut explanation.unblock);
-        let kept = (&mut known.added, &mut known.trials);
+        let kept = (&mut known.changed, &mut known.trials);
         explanation.unblock = change_cluster(fork, kept, &question, of_job);
         if !fork.keeps_answers() {
-            known.added = None;
+            known.changed = None;
         }
     }
     explanation

@@ -58,6 +58,13 @@ pub(crate) struct ChangesToTry {
     pub(crate) ending: Vec<JobId>,
 }
 
+impl ChangesToTry {
+    /// True if there is nothing to try.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shapes.is_empty() && self.ending.is_empty()
+    }
+}
+
 /// A change of a copy of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SupposedChange {

@@ -6,6 +6,7 @@
 
 mod amounts;
 mod blocking;
+mod changed_copy;
 mod closed;
 mod code;
 mod end_queue;

@@ -4,18 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_engine::Fork;
 use vc_framework::Session;
-use vc_model::{ClusterEvent, Id, NodeId, NodeRecord, Taint};
+use vc_model::{Id, NodeId, NodeRecord, Taint};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
+use crate::changed_copy::ChangedCopy;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_trials::{KnownTrials, SupposedChange};
-use crate::nodes::NodeRefusals;
+use crate::nodes::{NodeRefusals, NodeRun};
 use crate::remedy_change::RemedyChange;
-use crate::unblock::{ClusterQuestion, is_placed, shared_copy};
-use crate::what_if::changes::numbered;
+use crate::unblock::ClusterQuestion;
 
 /// Shapes of nodes that are tried.
 const MOST_SHAPES: usize = 8;
@@ -35,14 +34,16 @@ pub(crate) struct NodeShape {
 /// enough; the most frequent ones first.
 pub(crate) fn shapes(
     session: &Session<'_>,
-    refusals: &NodeRefusals,
+    (refusals, runs): (&NodeRefusals, &[NodeRun]),
     contents: &NodeContents,
 ) -> Vec<NodeShape> {
     let request = session.request(refusals.task);
     let mut by_content: BTreeMap<u32, (usize, NodeId)> = BTreeMap::new();
-    for &node in &refusals.eligible() {
-        let row = &session.nodes[node];
-        if !row.unschedulable && request.fits(&row.allocatable) {
+    let is_large =
+        |run: &&NodeRun| request.fits(&session.nodes[refusals.first_of(run)].allocatable);
+    let eligible = refusals.eligible(runs).filter(is_large);
+    for &node in eligible.flat_map(|run| refusals.nodes_of(run)) {
+        if !session.nodes[node].unschedulable {
             let content = contents.by_node[node.index()];
             by_content.entry(content).or_insert((0, node)).0 += 1;
         }
@@ -106,90 +107,61 @@ impl NodeContents {
     }
 }
 
-/// A copy of the cluster to which empty nodes are added, one question after the other. Its sessions read only
-/// the nodes that have changed since the last one.
-pub(crate) struct AddedNodes {
-    copy: Fork,
-    /// The nodes that it has beside the live ones, with the numbers in their names. Empty between two questions.
-    added: Vec<(u64, Arc<str>)>,
+/// Returns one remedy for each shape of which nodes help.
+pub(crate) fn add_nodes(
+    copy: &mut ChangedCopy,
+    question: &ClusterQuestion,
+    known: &mut KnownTrials,
+) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    for shape in &question.changes.shapes {
+        let record = copy.cluster().node_record(shape.first);
+        if let Some(count) = least(copy, (question, known), &record, shape) {
+            remedies.push(remedy(&record.name, count));
+        }
+        copy.restore();
+    }
+    remedies
 }
 
-impl AddedNodes {
-    pub(crate) fn new(fork: &mut Fork) -> Self {
-        Self { copy: shared_copy(fork), added: Vec::new() }
+/// Returns the smallest number of nodes with which the job is placed: what its pods fill if they
+/// share no node with others, or else by doubling and bisection.
+fn least(
+    copy: &mut ChangedCopy,
+    (question, known): (&ClusterQuestion, &mut KnownTrials),
+    record: &NodeRecord,
+    shape: &NodeShape,
+) -> Option<usize> {
+    let most = question.n_needed;
+    let guess = question.n_missing.div_ceil(shape.n_pods).clamp(1, most);
+    let mut suffices = |count: usize| {
+        let change = SupposedChange::AddedNodes(shape.first, count);
+        known.is_placed(question.shape.as_ref(), change, || {
+            copy.set_added(record, count);
+            copy.is_placed(question)
+        })
+    };
+    let (mut low, mut high) = (1, guess);
+    while !suffices(high) {
+        if high == most {
+            return None;
+        }
+        (low, high) = (high + 1, (2 * high).min(most));
     }
-
-    /// Returns one remedy for each shape of which nodes help.
-    pub(crate) fn remedies(
-        &mut self,
-        question: &ClusterQuestion,
-        known: &mut KnownTrials,
-    ) -> Vec<Remedy> {
-        let mut remedies = Vec::new();
-        for shape in &question.changes.shapes {
-            let record = self.copy.cluster().node_record(shape.first);
-            if let Some(count) = self.least((question, known), &record, shape) {
-                remedies.push(remedy(&record.name, count));
-            }
-            self.set_count(&record, 0);
-        }
-        // Rows of nodes that were removed are used again by the next question.
-        self.copy.cluster_mut().recycle();
-        remedies
-    }
-
-    /// Returns the smallest number of nodes with which the job is placed: what its pods fill if they
-    /// share no node with others, or else by doubling and bisection.
-    fn least(
-        &mut self,
-        (question, known): (&ClusterQuestion, &mut KnownTrials),
-        record: &NodeRecord,
-        shape: &NodeShape,
-    ) -> Option<usize> {
-        let most = question.n_needed;
-        let guess = question.n_missing.div_ceil(shape.n_pods).clamp(1, most);
-        let mut suffices = |count: usize| {
-            let change = SupposedChange::AddedNodes(shape.first, count);
-            known.is_placed(question.shape.as_ref(), change, || {
-                self.set_count(record, count);
-                is_placed(&mut self.copy, question)
-            })
-        };
-        let (mut low, mut high) = (1, guess);
-        while !suffices(high) {
-            if high == most {
-                return None;
-            }
-            (low, high) = (high + 1, (2 * high).min(most));
-        }
-        if high == guess && 1 < guess {
-            match suffices(guess - 1) {
-                true => high = guess - 1,
-                false => low = guess,
-            }
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match suffices(middle) {
-                true => high = middle,
-                false => low = middle + 1,
-            }
-        }
-        Some(high)
-    }
-
-    /// Adds or removes nodes until there are so many.
-    fn set_count(&mut self, record: &NodeRecord, count: usize) {
-        while self.added.len() < count {
-            let last = self.added.last().map_or(0, |(number, _)| *number);
-            let (number, record) = numbered(self.copy.cluster(), record, Some(last));
-            self.added.push((number, record.name.clone()));
-            self.copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
-        }
-        for (_, name) in self.added.split_off(count) {
-            self.copy.apply(ClusterEvent::NodeDeleted { name });
+    if high == guess && 1 < guess {
+        match suffices(guess - 1) {
+            true => high = guess - 1,
+            false => low = guess,
         }
     }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match suffices(middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    Some(high)
 }
 
 fn remedy(like: &Arc<str>, count: usize) -> Remedy {

@@ -121,9 +121,9 @@ impl NodeRefusals {
         &self.atoms.sets[run.set as usize]
     }
 
-    /// Returns the nodes of runs in name order, if the runs are.
-    fn nodes_of(&self, runs: &[&NodeRun]) -> impl Iterator<Item = NodeId> {
-        runs.iter().flat_map(|run| run.places.clone()).map(|at| self.nodes[at])
+    /// Returns the nodes of a run in name order.
+    pub(crate) fn nodes_of(&self, run: &NodeRun) -> &[NodeId] {
+        &self.nodes[run.places.clone()]
     }
 
     /// Returns the sets of atoms that refuse nodes, each with the number of its nodes. A set may come several
@@ -134,12 +134,14 @@ impl NodeRefusals {
         self.atoms.sets.iter().zip(counts)
     }
 
-    /// Returns the nodes that only lack room, or lack nothing.
-    pub(crate) fn eligible(&self) -> Vec<NodeId> {
+    /// Returns the runs of nodes that only lack room, or lack nothing.
+    pub(crate) fn eligible<'r>(
+        &self,
+        runs: &'r [NodeRun],
+    ) -> impl Iterator<Item = &'r NodeRun> + use<'r> {
         let is_eligible = |atoms: &AtomSet| atoms.iter().all(Atom::is_room);
         let is_eligible: Vec<bool> = self.atoms.sets.iter().map(is_eligible).collect();
-        let nodes = self.nodes.iter().zip(&self.atoms.set_of);
-        nodes.filter(|(_, set)| is_eligible[**set as usize]).map(|(node, _)| *node).collect()
+        runs.iter().filter(move |run| is_eligible[run.set as usize])
     }
 
     /// Returns all atoms but amounts that refuse a node which has what the task asks for.
@@ -167,10 +169,9 @@ impl NodeRefusals {
 
     /// Returns the partition and the nearest nodes.
     pub(crate) fn numbers(&self, session: &SessionState<'_>, runs: &[NodeRun]) -> NodeNumbers {
-        let is_eligible = |run: &&NodeRun| self.atoms_of(run).iter().all(Atom::is_room);
         NodeNumbers {
             total: self.nodes.len(),
-            eligible: runs.iter().filter(is_eligible).map(NodeRun::len).sum(),
+            eligible: self.eligible(runs).map(NodeRun::len).sum(),
             groups: self.groups(session, runs),
             nearest: self.nearest(session, runs),
         }
@@ -216,8 +217,8 @@ impl NodeRefusals {
     }
 
     fn names(&self, session: &SessionState<'_>, runs: &[&NodeRun]) -> Vec<Arc<str>> {
-        let nodes = self.nodes_of(runs).take(MOST_NAMES);
-        nodes.map(|node| session.nodes[node].name.clone()).collect()
+        let nodes = runs.iter().flat_map(|run| self.nodes_of(run)).take(MOST_NAMES);
+        nodes.map(|&node| session.nodes[node].name.clone()).collect()
     }
 
     fn nearest(&self, session: &SessionState<'_>, runs: &[NodeRun]) -> Vec<NearestNode> {
@@ -239,8 +240,7 @@ impl NodeRefusals {
         // The runs are in name order and the sort is stable.
         ranked.sort_by(|l, r| l.0.cmp(&r.0).then(l.1.total_cmp(&r.1)));
         let nodes = ranked.into_iter().flat_map(|(.., run)| {
-            let nodes = run.places.clone().map(|at| self.nodes[at]);
-            nodes.take(MOST_NEAREST).map(move |node| (node, run))
+            self.nodes_of(run).iter().take(MOST_NEAREST).map(move |&node| (node, run))
         });
         let nearest = |(node, run): (NodeId, &NodeRun)| NearestNode {
             name: session.nodes[node].name.clone(),

@@ -1,7 +1,7 @@
 //! Which amounts are short on the eligible nodes, and the texts that follow from it.
 //! Specification: answers.md 2 (NeverFits to Fragmented), 3 (ANS-13).
 
-use vc_framework::{Atom, SessionState};
+use vc_framework::SessionState;
 use vc_model::{NodeId, TaskId};
 use vc_resource::{Dim, Dims, Resource};
 
@@ -60,8 +60,6 @@ impl Shortages {
         (refusals, runs): (&NodeRefusals, &[NodeRun]),
         needed: &[TaskId],
     ) -> Self {
-        let is_eligible = |run: &&NodeRun| refusals.atoms_of(run).iter().all(Atom::is_room);
-        let eligible = runs.iter().filter(is_eligible);
         let request = session.request(refusals.task);
         // A resource that no node has is not short: it is lacking everywhere.
         let exists = |dim: Dim| {
@@ -70,7 +68,7 @@ impl Shortages {
         };
         let asked = |dim: &Dim| 0 < request.get(*dim) && exists(*dim);
         let dims = session.dims.in_report_order().iter().copied().filter(asked);
-        let nodes = eligible.map(|run| {
+        let nodes = refusals.eligible(runs).map(|run| {
             let node = refusals.first_of(run);
             EligibleNodes::of(session, request, (node, run.len()))
         });

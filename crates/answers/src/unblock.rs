@@ -11,10 +11,11 @@ use vc_model::{JobId, ObjectKey, TaskId};
 use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
+use crate::changed_copy::{ChangedCopy, is_placed};
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_trials::{ChangesToTry, KnownTrials};
-use crate::new_nodes::{AddedNodes, shapes};
+use crate::new_nodes::{add_nodes, shapes};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -27,7 +28,7 @@ const MOST_NAMES: usize = 5;
 /// What is asked of changed copies of the cluster.
 pub(crate) struct ClusterQuestion {
     pub(crate) job: JobId,
-    held: HeldByOrder,
+    pub(crate) held: HeldByOrder,
     /// The shape by which trials are kept. `None` if none is kept.
     pub(crate) shape: Option<Arc<GangShape>>,
     pub(crate) n_needed: usize,
@@ -99,10 +100,11 @@ fn changes_to_try(
     }
     let refusals = trials.refusals(task, &AtomSet::new(), &[]);
     let changes = trials.with_lifted(&AtomSet::new(), |session| {
+        let (refusals, runs) = (&*refusals, &*refusals.runs(session));
         let on_nodes = tables.jobs_on_nodes(session);
-        let question = EndingQuestion { job, refusals: &refusals, n_needed, limit, on_nodes };
+        let question = EndingQuestion { job, refusals, runs, n_needed, limit, on_nodes };
         ChangesToTry {
-            shapes: shapes(session, &refusals, tables.node_contents(session)),
+            shapes: shapes(session, (refusals, runs), tables.node_contents(session)),
             ending: ended_jobs::choose(session, &question),
         }
     });
@@ -113,20 +115,23 @@ fn changes_to_try(
 }
 
 /// Tries changes of the cluster, and orders all remedies: those of the user first.
-/// `added` is the copy in which earlier questions about the same state have added nodes, if there is one;
+/// `changed` is the copy in which earlier questions about the same state have made changes, if there is one;
 /// `known` are their trials.
 pub(crate) fn change_cluster(
     fork: &mut Fork,
-    (added, known): (&mut Option<AddedNodes>, &mut KnownTrials),
+    (changed, known): (&mut Option<ChangedCopy>, &mut KnownTrials),
     question: &ClusterQuestion,
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
     remedies.extend(raise_quota(fork, question));
-    if !question.changes.shapes.is_empty() {
-        let added = added.get_or_insert_with(|| AddedNodes::new(fork));
-        remedies.extend(added.remedies(question, known));
+    if !question.changes.is_empty() {
+        let copy = changed.get_or_insert_with(|| ChangedCopy::new(fork));
+        remedies.extend(add_nodes(copy, question, known));
+        remedies.extend(end_jobs(copy, question, known));
+        if !copy.is_restorable() {
+            *changed = None;
+        }
     }
-    remedies.extend(end_jobs(fork, question, known));
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
     remedies
@@ -261,9 +266,10 @@ fn smaller_requests(trials: &mut JobTrials<'_, '_>, dim: Dim) -> Option<SmallerR
     let refusals = trials.refusals(first, &AtomSet::new(), &[]);
     trials.with_lifted(&AtomSet::new(), |session| {
         let asked = session.request(first).get(dim);
-        let free = refusals.eligible().into_iter();
+        let runs = refusals.runs(session);
+        let free = refusals.eligible(&runs).map(|run| refusals.first_of(run));
         let free: BTreeSet<i64> =
-            free.map(|node| session.nodes[node].future_idle().get(dim)).collect();
+            free.map(|node| session.nodes[node].future_idle_of(dim)).collect();
         let unit = unit(asked, dim);
         let parts = free.iter().flat_map(|&free| (1..=members.len() as i64).map(move |n| free / n));
         let whole = parts.map(|amount| amount / unit * unit);
@@ -369,12 +375,4 @@ fn raise_quota(fork: &mut Fork, question: &ClusterQuestion) -> Option<Remedy> {
 pub(crate) fn shared_copy(fork: &mut Fork) -> Fork {
     fork.share();
     fork.copy()
-}
-
-/// True if the job gets its places in the changed copy.
-pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
-    copy.with_session(|session| {
-        let mut trials = JobTrials::new(session, question.job, question.held.clone());
-        trials.run(&AtomSet::new()).succeeds()
-    })
 }

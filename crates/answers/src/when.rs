@@ -269,13 +269,14 @@ pub(crate) fn plan(
     job: JobId,
     waiting: &BTreeSet<TaskId>,
 ) -> Result<StartPlan, StartUnknown> {
-    // Nobody reads the reports of these cycles.
-    run.engine_mut().explain(false);
     let (begin, until) = (run.now_micros(), run.now_micros().saturating_add(WINDOW_MICROS));
     let (mut ended, mut has_learned) = (Vec::new(), false);
     let mut at_micros = begin;
+    // Without a change the first cycle is skipped, if reports stay as they are.
+    run.settle(CYCLES_PER_END);
+    // Nobody reads the reports of these cycles.
+    run.engine_mut().explain(false);
     for _ in 0..=MOST_ENDS {
-        run.settle(CYCLES_PER_END);
         let cluster = run.cluster();
         let has_node = |task: &&TaskId| cluster.tasks[**task].node.is_some();
         if cluster.jobs.get(job).is_none() || waiting.iter().any(|task| has_node(&task)) {
@@ -290,6 +291,7 @@ pub(crate) fn plan(
             Err(true) => return Err(StartUnknown::BeyondWindow),
             Err(false) => return Err(StartUnknown::NoEnd(0)),
         }
+        run.settle(CYCLES_PER_END);
     }
     Err(StartUnknown::Budget)
 }

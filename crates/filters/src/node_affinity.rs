@@ -27,7 +27,8 @@ pub fn pre_filter(pod: Pod<'_>) -> PreFilter<'_> {
     }
 }
 
-fn skips_filter(class: &Class) -> bool {
+/// True if the class has no node selector and no required term.
+pub fn skips_filter(class: &Class) -> bool {
     class.node_affinity.required.is_none() && class.node_selector.is_none()
 }
 

@@ -38,8 +38,29 @@ impl Lens {
     }
 }
 
-/// Appends the atoms by which a plugin refuses a node.
-pub type RefusalRule<'a> = Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>;
+/// The rule by which a plugin refuses nodes for a task.
+pub struct RefusalRule<'a> {
+    find: Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>,
+    are_alike: Option<Box<dyn Fn(NodeId, NodeId) -> bool + 'a>>,
+}
+
+impl<'a> RefusalRule<'a> {
+    /// Returns the rule that appends the atoms against a node.
+    pub fn new(find: impl Fn(NodeId, &mut BTreeSet<Atom>) + 'a) -> Self {
+        Self { find: Box::new(find), are_alike: None }
+    }
+
+    /// Returns the same rule. It has the same atoms against two nodes for which `are_alike` is true.
+    #[must_use]
+    pub fn with_alike(self, are_alike: impl Fn(NodeId, NodeId) -> bool + 'a) -> Self {
+        Self { are_alike: Some(Box::new(are_alike)), ..self }
+    }
+
+    /// True if the rule is known to have the same atoms against both nodes.
+    fn are_alike(&self, l: NodeId, r: NodeId) -> bool {
+        self.are_alike.as_ref().is_some_and(|are_alike| are_alike(l, r))
+    }
+}
 
 impl PluginSet {
     /// True if the plugin's vote does not count: the lens has lifted it.
@@ -69,7 +90,7 @@ impl PluginSet {
         let rule = |&plugin: &usize| -> RefusalRule<'a> {
             let (object, name) = (self.plugin(plugin), self.name_of(plugin));
             object.refusals(view, task).unwrap_or_else(|| {
-                Box::new(move |node, atoms| {
+                RefusalRule::new(move |node, atoms| {
                     let mut findings = Vec::new();
                     object.predicate(view, task, node, &mut findings);
                     if !findings.is_empty() {
@@ -115,21 +136,30 @@ impl SessionState<'_> {
         let needs = self.plugins().needs(self.view(), task);
         let request = self.request(task);
         let dims = self.dims.in_report_order().iter().copied();
-        let asked: Vec<(Dim, i64)> = dims.map(|dim| (dim, request.get(dim))).collect();
+        let asked = dims.map(|dim| (dim, request.get(dim))).filter(|(_, amount)| 0 < *amount);
+        let asked: Vec<(Dim, i64)> = asked.collect();
         let (mut found, mut by_set) = (RefusingAtoms::default(), FxHashMap::default());
+        // Atoms against the node before that need no plugin.
+        let (mut last, mut before): (Option<NodeId>, Vec<Atom>) = (None, Vec::new());
         for &node in nodes {
-            let mut atoms = needs.clone();
-            if self.is_outside_shard(node) {
-                atoms.insert(Atom::Shard);
-            }
-            rules.iter().for_each(|rule| rule(node, &mut atoms));
+            let row = &self.nodes[node];
+            let mut own: Vec<Atom> = Vec::new();
+            own.extend(self.is_outside_shard(node).then_some(Atom::Shard));
             if filter == Filter::Allocate {
-                let row = &self.nodes[node];
-                let lacks =
-                    |(dim, amount): &&(Dim, i64)| 0 < *amount && row.future_idle_of(*dim) < *amount;
-                atoms.extend(asked.iter().filter(lacks).map(|(dim, _)| lacking_atom(row, *dim)));
+                let lacks = |(dim, amount): &&(Dim, i64)| row.future_idle_of(*dim) < *amount;
+                own.extend(asked.iter().filter(lacks).map(|(dim, _)| lacking_atom(row, *dim)));
             }
-            found.push(atoms, &mut by_set);
+            let are_alike = |last| rules.iter().all(|rule| rule.are_alike(last, node));
+            match own == before && last.is_some_and(are_alike) {
+                true => found.set_of.extend(found.set_of.last().copied()),
+                false => {
+                    let mut atoms = needs.clone();
+                    atoms.extend(own.iter().cloned());
+                    rules.iter().for_each(|rule| (rule.find)(node, &mut atoms));
+                    found.push(atoms, &mut by_set);
+                }
+            }
+            (last, before) = (Some(node), own);
         }
         found
     }

@@ -188,15 +188,24 @@ impl Session<'_> {
         let cluster = &mut *self.state.cluster;
         let tasks = cluster.jobs[job].tasks.clone();
         let waits = |task: &&TaskId| cluster.tasks[**task].status == TaskStatus::Pending;
+        // The class of a task, and the first task that got another one for it.
+        let mut last: Option<(ClassId, Option<TaskId>)> = None;
         for task in tasks.iter().filter(waits).copied().collect::<Vec<TaskId>>() {
             if lifted.contains(&Atom::Gates) {
                 let row = &mut cluster.tasks[task];
                 rows.gates.push((task, row.gates));
                 row.gates = Gates::None;
             }
-            if let Some(class) = changed_class(cluster.class(task), lifted, request) {
-                rows.classes.push((task, cluster.lend_class(task, class)));
+            let own = cluster.tasks[task].class;
+            if let Some((_, lent_to)) = last.filter(|(class, _)| *class == own) {
+                let lent = lent_to.map(|other| cluster.lend_class_of(task, other));
+                rows.classes.extend(lent.map(|own| (task, own)));
+                continue;
             }
+            let class = changed_class(cluster.class(task), lifted, request);
+            last = Some((own, class.is_some().then_some(task)));
+            let lent = class.map(|class| cluster.lend_class(task, class));
+            rows.classes.extend(lent.map(|own| (task, own)));
         }
     }
 }

@@ -205,6 +205,11 @@ impl Classes {
         (id, true)
     }
 
+    /// Increases the number of tasks of a class that has some by one.
+    pub(crate) fn acquire_again(&mut self, id: ClassId) {
+        self.rows[id].n_tasks += 1;
+    }
+
     /// Decreases the number of tasks of a class by one. Without tasks the class is removed. Returns
     /// the content of a removed class, else `None`.
     pub(crate) fn release(&mut self, id: ClassId) -> Option<Arc<Class>> {

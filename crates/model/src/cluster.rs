@@ -46,7 +46,7 @@ use crate::reads::{self, Read};
 use crate::record::{ObjectKey, PodCondition, PriorityClassRecord};
 use crate::request::RequestGates;
 use crate::saved_usage::SavedUsages;
-use crate::selector::Labels;
+use crate::selector::{Labels, Taint};
 use crate::task::Task;
 use crate::utc_offset::UtcOffset;
 use crate::volume::Volumes;
@@ -195,6 +195,9 @@ pub struct Cluster {
     last_labels: Arc<Labels>,
     /// Annotations of the PodGroup that came last.
     last_annotations: Arc<Labels>,
+    /// Taints of the node that came last.
+    #[serde(default)]
+    last_taints: Arc<[Taint]>,
 }
 
 /// The sum of one dimension over all present nodes.

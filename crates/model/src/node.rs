@@ -28,8 +28,8 @@ pub struct Node {
     pub labels: Labels,
     /// `spec.unschedulable`: cordoned.
     pub unschedulable: bool,
-    /// `spec.taints`.
-    pub taints: Vec<Taint>,
+    /// `spec.taints`. Neighbours with equal taints share them in memory.
+    pub taints: Arc<[Taint]>,
     /// Ids of the images on the node.
     pub images: Vec<ImageId>,
     /// `status.allocatable` plus oversubscription.

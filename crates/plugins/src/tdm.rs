@@ -198,7 +198,7 @@ impl Plugin for Tdm {
     }
 
     fn refusals<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<RefusalRule<'a>> {
-        Some(Box::new(move |node, atoms| {
+        Some(RefusalRule::new(move |node, atoms| {
             let mut findings = Vec::new();
             self.predicate(view, task, node, &mut findings);
             if !findings.is_empty() {

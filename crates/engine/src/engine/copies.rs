@@ -40,10 +40,13 @@ impl Engine {
     }
 
     /// Returns a copy on which questions are answered with whole cycles. Nobody else writes conditions there, so that
-    /// it does not remember which ones were written.
+    /// it does not remember which ones were written. A cycle without a change is skipped if this engine would skip
+    /// it.
     #[must_use]
     pub fn copy_for_questions(&self) -> Self {
-        self.copy_with(ConditionOverwrites::alone())
+        // The report of a skipped cycle is that of the last one.
+        let idle_cycle = self.idle_cycle.clone().filter(|_| self.explain);
+        Self { idle_cycle, ..self.copy_with(ConditionOverwrites::alone()) }
     }
 
     /// Returns a second engine with this state, configuration and memory. It explains, asks no extender, and starts

@@ -49,16 +49,20 @@ impl Cluster {
             allocatable.set(dim, limit);
             capacity.set(dim, limit);
         }
-        let node = &self.nodes[id];
         let devices = devices_of_node(&record.annotations);
+        if *self.last_taints != *record.taints {
+            self.last_taints = record.taints.into();
+        }
+        let taints = self.last_taints.clone();
+        let node = &self.nodes[id];
         let known = (&node.labels, &node.taints, node.unschedulable, &node.capacity, &node.devices);
-        let told = (&record.labels, &record.taints, record.unschedulable, &capacity, &devices);
+        let told = (&record.labels, &taints, record.unschedulable, &capacity, &devices);
         let in_shard = self.shards.ours.contains(&node.name);
         let is_same = node.present && known == told && node.in_shard == in_shard;
         if is_same && node.allocatable == allocatable && self.has_images(id, &record.images) {
             return false;
         }
-        let moves = !node.present || node.labels != record.labels || node.taints != record.taints;
+        let moves = !node.present || node.labels != record.labels || node.taints != taints;
         self.enter(id);
         self.node_changes.push(id);
         self.object_changes.push(id);
@@ -75,7 +79,7 @@ impl Cluster {
             record.labels.get("volcano.sh/revocable-zone").cloned().unwrap_or_default();
         node.labels = record.labels;
         node.unschedulable = record.unschedulable;
-        node.taints = record.taints;
+        node.taints = taints;
         node.capacity = capacity;
         if node.devices != devices {
             node.devices = devices;

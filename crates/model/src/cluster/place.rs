@@ -78,17 +78,26 @@ impl Cluster {
     /// [`Cluster::restore_class`] gives it back.
     pub fn lend_class(&mut self, task: TaskId, class: Class) -> ClassId {
         let lent = self.acquire_class(class);
+        self.exchange_class(task, lent)
+    }
+
+    /// Gives the task the class that another task has, as [`Cluster::lend_class`] does.
+    pub fn lend_class_of(&mut self, task: TaskId, other: TaskId) -> ClassId {
+        let lent = self.tasks[other].class;
+        self.classes.acquire_again(lent);
+        self.exchange_class(task, lent)
+    }
+
+    fn exchange_class(&mut self, task: TaskId, class: ClassId) -> ClassId {
         self.detach(task);
-        let own = std::mem::replace(&mut self.tasks[task].class, lent);
+        let before = std::mem::replace(&mut self.tasks[task].class, class);
         self.attach(task);
-        own
+        before
     }
 
     /// Gives the task its own class back, which [`Cluster::lend_class`] has returned.
     pub fn restore_class(&mut self, task: TaskId, own: ClassId) {
-        self.detach(task);
-        let lent = std::mem::replace(&mut self.tasks[task].class, own);
-        self.attach(task);
+        let lent = self.exchange_class(task, own);
         self.release_class(lent);
     }
 

@@ -26,7 +26,7 @@ impl Cluster {
             labels: row.labels.clone(),
             annotations: row.devices.as_deref().cloned().unwrap_or_default(),
             unschedulable: row.unschedulable,
-            taints: row.taints.clone(),
+            taints: row.taints.to_vec(),
             allocatable: list(&row.allocatable, &self.dims),
             capacity: list(&row.capacity, &self.dims),
             images: row.images.iter().map(image).collect(),

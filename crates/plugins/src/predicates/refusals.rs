@@ -12,6 +12,9 @@ use vc_resource::Dim;
 
 use super::{Predicates, WrappedFilter, devices};
 
+/// Appends the atoms by which a filter refuses a node.
+type FilterRule<'a> = Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>;
+
 /// Name of the need for claims and volumes that exist.
 const VOLUMES: &str = "Volumes";
 
@@ -36,17 +39,30 @@ impl Predicates {
         let lacks_volumes = self.unmet_needs_of(pod).contains(&Atom::Need(VOLUMES));
         let judges = |wrapped: &&&WrappedFilter| !lacks_volumes || !is_about_volumes(wrapped.name);
         let judging = self.filters.iter().filter(judges);
-        let rules: Vec<RefusalRule<'a>> =
-            judging.filter_map(|wrapped| refusals_by(wrapped, pod)).collect();
+        let rules = judging.filter_map(|it| Some((it.name, refusals_by(it, pod)?)));
         let of_devices = rule_of(devices::NAME, self.devices.pre_filter(pod));
-        Box::new(move |node, atoms| {
-            atoms.extend(pods_lacking(&pod.cluster.nodes[node]));
-            rules.iter().chain(&of_devices).for_each(|rule| rule(node, atoms));
+        let rules: Vec<(&str, FilterRule<'a>)> =
+            rules.chain(of_devices.map(|rule| (devices::NAME, rule))).collect();
+        let reads_taints_alone =
+            rules.iter().all(|(name, _)| ["NodeUnschedulable", "TaintToleration"].contains(name));
+        let row = move |node: NodeId| &pod.cluster.nodes[node];
+        let rule = RefusalRule::new(move |node, atoms| {
+            atoms.extend(pods_lacking(row(node)));
+            rules.iter().for_each(|(_, rule)| rule(node, atoms));
+        });
+        if !reads_taints_alone {
+            return rule;
+        }
+        rule.with_alike(move |l, r| {
+            let (l, r) = (row(l), row(r));
+            l.unschedulable == r.unschedulable
+                && l.taints == r.taints
+                && pods_lacking(l) == pods_lacking(r)
         })
     }
 }
 
-fn refusals_by<'a>(wrapped: &WrappedFilter, pod: Pod<'a>) -> Option<RefusalRule<'a>> {
+fn refusals_by<'a>(wrapped: &WrappedFilter, pod: Pod<'a>) -> Option<FilterRule<'a>> {
     let row = move |node: NodeId| &pod.cluster.nodes[node];
     match wrapped.name {
         "NodeUnschedulable" => Some(Box::new(move |node, atoms| {
@@ -57,6 +73,7 @@ fn refusals_by<'a>(wrapped: &WrappedFilter, pod: Pod<'a>) -> Option<RefusalRule<
         "TaintToleration" => Some(Box::new(move |node, atoms| {
             atoms.extend(taint_toleration::refusing(pod.class, row(node)).map(taint));
         })),
+        "NodeAffinity" if node_affinity::skips_filter(pod.class) => None,
         "NodeAffinity" => Some(Box::new(move |node, atoms| {
             atoms.extend(labels(pod, row(node)));
         })),
@@ -72,7 +89,7 @@ fn refusals_by<'a>(wrapped: &WrappedFilter, pod: Pod<'a>) -> Option<RefusalRule<
 
 /// Returns the rule of a filter that is one atom. Returns `None` if it has nothing against any
 /// node.
-fn rule_of<'a>(name: &'static str, answer: PreFilter<'a>) -> Option<RefusalRule<'a>> {
+fn rule_of<'a>(name: &'static str, answer: PreFilter<'a>) -> Option<FilterRule<'a>> {
     match answer {
         PreFilter::Skip => None,
         PreFilter::Refuse(_) => Some(Box::new(move |_, atoms| {

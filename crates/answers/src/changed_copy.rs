@@ -1,0 +1,114 @@
+//! A copy of the cluster in which questions about one state add empty nodes and end jobs, one after the other. Its
+//! sessions read only the rows that have changed since the last one. Specification: answers.md 5, 10 (ANS-66).
+//!
+//! Exact because:
+//! - after each change the copy is as it was: nodes are removed, and pods get status and node back;
+//! - of a pod whose end also releases volumes nothing is given back: the copy is then dropped with the question;
+//! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, which makes a copy for each
+//!   question.
+
+use std::sync::Arc;
+
+use vc_engine::Fork;
+use vc_model::{Cluster, ClusterEvent, JobId, NodeId, NodeRecord, TaskId, TaskStatus};
+
+use crate::ended_jobs::pods_to_end;
+use crate::trials::{AtomSet, JobTrials};
+use crate::unblock::{ClusterQuestion, shared_copy};
+use crate::what_if::changes::numbered;
+
+/// The copy, with what differs from the live state.
+pub(crate) struct ChangedCopy {
+    copy: Fork,
+    /// The nodes that it has beside the live ones, with the numbers in their names.
+    added: Vec<(u64, Arc<str>)>,
+    /// The pods that have ended, as they were.
+    ended: Vec<EndedPod>,
+    /// False if it cannot be used for a further question.
+    is_restorable: bool,
+}
+
+/// A pod before its end.
+struct EndedPod {
+    task: TaskId,
+    status: TaskStatus,
+    node: Option<NodeId>,
+    is_evicting: bool,
+    is_deleting: bool,
+}
+
+impl ChangedCopy {
+    pub(crate) fn new(fork: &mut Fork) -> Self {
+        let (added, ended) = (Vec::new(), Vec::new());
+        Self { copy: shared_copy(fork), added, ended, is_restorable: true }
+    }
+
+    /// True if further questions may be asked.
+    pub(crate) fn is_restorable(&self) -> bool {
+        self.is_restorable
+    }
+
+    pub(crate) fn cluster(&self) -> &Cluster {
+        self.copy.cluster()
+    }
+
+    /// True if the job gets its places in the changed copy.
+    pub(crate) fn is_placed(&mut self, question: &ClusterQuestion) -> bool {
+        is_placed(&mut self.copy, question)
+    }
+
+    /// Adds or removes nodes until there are so many.
+    pub(crate) fn set_added(&mut self, record: &NodeRecord, count: usize) {
+        while self.added.len() < count {
+            let last = self.added.last().map_or(0, |(number, _)| *number);
+            let (number, record) = numbered(self.copy.cluster(), record, Some(last));
+            self.added.push((number, record.name.clone()));
+            self.copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
+        }
+        for (_, name) in self.added.split_off(count.min(self.added.len())) {
+            self.copy.apply(ClusterEvent::NodeDeleted { name });
+        }
+    }
+
+    /// Ends the pods of jobs that have nodes, successfully.
+    pub(crate) fn end_jobs(&mut self, jobs: &[JobId]) {
+        let cluster = self.copy.cluster_mut();
+        for task in jobs.iter().flat_map(|&job| pods_to_end(cluster, job)).collect::<Vec<_>>() {
+            let row = &cluster.tasks[task];
+            self.is_restorable &= cluster.volumes.reservation(task).is_none();
+            self.ended.push(EndedPod {
+                task,
+                status: row.status,
+                node: row.node,
+                is_evicting: row.evicting,
+                is_deleting: row.deleting,
+            });
+            cluster.end_pod(task);
+        }
+    }
+
+    /// Reverts all changes. Rows of nodes that were removed are used again.
+    pub(crate) fn restore(&mut self) {
+        for (_, name) in std::mem::take(&mut self.added) {
+            self.copy.apply(ClusterEvent::NodeDeleted { name });
+        }
+        if self.ended.is_empty() {
+            return self.copy.cluster_mut().recycle();
+        }
+        let cluster = self.copy.cluster_mut();
+        for pod in self.ended.drain(..).rev() {
+            cluster.set_task(pod.task, pod.status, pod.node);
+            let row = &mut cluster.tasks[pod.task];
+            (row.evicting, row.deleting) = (pod.is_evicting, pod.is_deleting);
+        }
+        cluster.recycle();
+    }
+}
+
+/// True if the job gets its places in the changed copy.
+pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
+    copy.with_session(|session| {
+        let mut trials = JobTrials::new(session, question.job, question.held.clone());
+        trials.run(&AtomSet::new()).succeeds()
+    })
+}
