@@ -30,10 +30,14 @@ impl JobTrials<'_, '_> {
         if !self.session().is_trial_cached() || !places_nobody || is_other_state {
             return false;
         }
+        self.is_refused_everywhere(lifted)
+    }
+
+    /// True if every node is known to refuse each waiting member with these atoms lifted, while no member is placed.
+    pub(crate) fn is_refused_everywhere(&mut self, lifted: &AtomSet) -> bool {
         let lifted = self.without_merged(lifted);
         let Some(still_refusing) = StillRefusing::of(&lifted) else { return false };
-        let members = first_of_classes(self);
-        members.into_iter().all(|task| {
+        first_of_classes(self).into_iter().all(|task| {
             let refusals = self.refusals(task, &AtomSet::new(), &[]);
             let mut sets = refusals.sets().filter(|(_, n_nodes)| 0 < *n_nodes);
             sets.all(|(atoms, _)| atoms.iter().any(|atom| still_refusing.contains(atom)))
@@ -42,7 +46,7 @@ impl JobTrials<'_, '_> {
 }
 
 /// Returns the first waiting member of each class.
-fn first_of_classes(trials: &JobTrials<'_, '_>) -> Vec<TaskId> {
+pub(crate) fn first_of_classes(trials: &JobTrials<'_, '_>) -> Vec<TaskId> {
     let session = trials.session();
     let mut seen: BTreeSet<ClassId> = BTreeSet::new();
     let mut members = waiting_members(session, trials.job());

@@ -1,11 +1,17 @@
 //! The remedy `addNodes`: how many empty nodes like one that exists would suffice.
 //! Specification: answers.md 5 (cases 33, 34).
+//!
+//! Shapes that differ in labels which no filter reads need the same number of nodes. Exact because:
+//! - every live node refuses each member, and more nodes give it no room: members go to the added nodes alone;
+//! - these are equal, and filters and amounts are the same for both shapes. Scores choose among equal nodes;
+//! - there are no HyperNodes, which select nodes by labels;
+//! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, with which all shapes are tried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::Session;
-use vc_model::{Id, NodeId, NodeRecord, Taint};
+use vc_model::{Id, NodeId, NodeRecord, Taint, TaskId};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
@@ -28,6 +34,25 @@ pub(crate) struct NodeShape {
     first: NodeId,
     /// Pods like the one that finds no node for which an empty node has room.
     n_pods: usize,
+    /// The place of an earlier shape of which as many nodes are needed. `None` if there is none.
+    like: Option<usize>,
+}
+
+/// Notes which shapes are like earlier ones for the tasks, of which no live node takes any.
+pub(crate) fn note_alike(session: &Session<'_>, tasks: &[TaskId], shapes: &mut [NodeShape]) {
+    let are_alike = |l: NodeId, r: NodeId| {
+        let (row, other) = (&session.nodes[l], &session.nodes[r]);
+        row.allocatable == other.allocatable
+            && row.capacity == other.capacity
+            && row.devices == other.devices
+            && tasks.iter().all(|&task| session.are_refused_alike(task, l, r))
+    };
+    for at in 1..shapes.len() {
+        let (earlier, shape) = (&shapes[..at], &shapes[at]);
+        let is_like = |it: &NodeShape| it.like.is_none() && are_alike(it.first, shape.first);
+        let like = earlier.iter().position(is_like).filter(|_| session.hyper_nodes.is_empty());
+        shapes[at].like = like;
+    }
 }
 
 /// Returns the shapes of the nodes whose rules other than room let the refused task in, and which are large
@@ -55,7 +80,7 @@ pub(crate) fn shapes(
     });
     let shape = |(_, first): (usize, NodeId)| {
         let n_pods = whole_pods(request, &session.nodes[first].allocatable);
-        NodeShape { first, n_pods }
+        NodeShape { first, n_pods, like: None }
     };
     found.into_iter().take(MOST_SHAPES).map(shape).collect()
 }
@@ -113,15 +138,19 @@ pub(crate) fn add_nodes(
     question: &ClusterQuestion,
     known: &mut KnownTrials,
 ) -> Vec<Remedy> {
-    let mut remedies = Vec::new();
+    let mut counts: Vec<Option<usize>> = Vec::new();
     for shape in &question.changes.shapes {
-        let record = copy.cluster().node_record(shape.first);
-        if let Some(count) = least(copy, (question, known), &record, shape) {
-            remedies.push(remedy(&record.name, count));
-        }
-        copy.restore();
+        let count = shape.like.map(|like| counts[like]).unwrap_or_else(|| {
+            let record = copy.cluster().node_record(shape.first);
+            let count = least(copy, (question, known), &record, shape);
+            copy.restore();
+            count
+        });
+        counts.push(count);
     }
-    remedies
+    let shapes = question.changes.shapes.iter().zip(counts);
+    let name = |shape: &NodeShape| copy.cluster().nodes[shape.first].name.clone();
+    shapes.filter_map(|(shape, count)| Some(remedy(&name(shape), count?))).collect()
 }
 
 /// Returns the smallest number of nodes with which the job is placed: what its pods fill if they

@@ -14,8 +14,9 @@ use crate::amounts::quantity_of;
 use crate::changed_copy::{ChangedCopy, is_placed};
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::known_failures::first_of_classes;
 use crate::known_trials::{ChangesToTry, KnownTrials};
-use crate::new_nodes::{add_nodes, shapes};
+use crate::new_nodes::{add_nodes, note_alike, shapes};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -99,7 +100,7 @@ fn changes_to_try(
         return known;
     }
     let refusals = trials.refusals(task, &AtomSet::new(), &[]);
-    let changes = trials.with_lifted(&AtomSet::new(), |session| {
+    let mut changes = trials.with_lifted(&AtomSet::new(), |session| {
         let (refusals, runs) = (&*refusals, &*refusals.runs(session));
         let on_nodes = tables.jobs_on_nodes(session);
         let question = EndingQuestion { job, refusals, runs, n_needed, limit, on_nodes };
@@ -108,6 +109,11 @@ fn changes_to_try(
             ending: ended_jobs::choose(session, &question),
         }
     });
+    let is_fast = trials.session().is_trial_cached();
+    if is_fast && 1 < changes.shapes.len() && trials.is_refused_everywhere(&AtomSet::new()) {
+        let tasks = first_of_classes(trials);
+        note_alike(trials.session(), &tasks, &mut changes.shapes);
+    }
     if let Some((of_shape, shape)) = trials.of_shape().zip(shape) {
         of_shape.keep_changes_to_try((shape, &namespace), &changes);
     }

@@ -130,6 +130,13 @@ impl RefusingAtoms {
 }
 
 impl SessionState<'_> {
+    /// True if all rules are known to have the same atoms against both nodes for the task, whatever the lens.
+    pub fn are_refused_alike(&self, task: TaskId, l: NodeId, r: NodeId) -> bool {
+        let rules = self.plugins().refusal_rules(self.view(), task);
+        self.is_outside_shard(l) == self.is_outside_shard(r)
+            && rules.iter().all(|rule| rule.are_alike(l, r))
+    }
+
     /// Returns for each of `nodes` all atoms that refuse it for the task, whatever the lens.
     pub fn refusing_atoms(&self, task: TaskId, nodes: &[NodeId], filter: Filter) -> RefusingAtoms {
         let rules = self.plugins().refusal_rules(self.view(), task);
