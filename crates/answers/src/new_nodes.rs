@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::Session;
-use vc_model::{Id, NodeId, NodeRecord, Taint, TaskId};
+use vc_model::{Id, NodeId, Taint, TaskId};
 use vc_resource::{Dim, Resource};
 
 use crate::amounts::n_pods_in;
@@ -141,8 +141,10 @@ pub(crate) fn add_nodes(
     let mut counts: Vec<Option<usize>> = Vec::new();
     for shape in &question.changes.shapes {
         let count = shape.like.map(|like| counts[like]).unwrap_or_else(|| {
-            let record = copy.cluster().node_record(shape.first);
-            let count = least(copy, (question, known), &record, shape);
+            // Mostly as many nodes suffice as of an earlier shape.
+            let before = counts.iter().flatten().next_back().copied();
+            let guess = before.unwrap_or(question.n_missing.div_ceil(shape.n_pods));
+            let count = least(copy, (question, known), (shape.first, guess));
             copy.restore();
             count
         });
@@ -153,20 +155,20 @@ pub(crate) fn add_nodes(
     shapes.filter_map(|(shape, count)| Some(remedy(&name(shape), count?))).collect()
 }
 
-/// Returns the smallest number of nodes with which the job is placed: what its pods fill if they
-/// share no node with others, or else by doubling and bisection.
+/// Returns the smallest number of nodes like this one with which the job is placed: what is guessed, or else by
+/// doubling and bisection.
 fn least(
     copy: &mut ChangedCopy,
     (question, known): (&ClusterQuestion, &mut KnownTrials),
-    record: &NodeRecord,
-    shape: &NodeShape,
+    (like, guess): (NodeId, usize),
 ) -> Option<usize> {
     let most = question.n_needed;
-    let guess = question.n_missing.div_ceil(shape.n_pods).clamp(1, most);
+    let guess = guess.clamp(1, most);
+    let record = copy.cluster().node_record(like);
     let mut suffices = |count: usize| {
-        let change = SupposedChange::AddedNodes(shape.first, count);
+        let change = SupposedChange::AddedNodes(like, count);
         known.is_placed(question.shape.as_ref(), change, || {
-            copy.set_added(record, count);
+            copy.set_added(&record, count);
             copy.is_placed(question)
         })
     };

@@ -167,11 +167,11 @@ impl Fork {
         answer
     }
 
-    /// Ends the session of the last question, and keeps what it has read for the next one.
+    /// Ends the session of the last question, and keeps what it and its plugins have read for the next one. The
+    /// plugins are not closed: what they write there nobody reads, and a question has undone what it did.
     fn end_session(&mut self) {
-        let Some(paused) = self.paused.take() else { return };
-        let (caches, active_jobs) = paused.end();
-        // The plugins were not closed: they are to read all jobs again.
-        (self.caches, self.active_jobs) = (caches, active_jobs.reporting_all_changed());
+        if let Some(paused) = self.paused.take() {
+            (self.caches, self.active_jobs) = paused.end();
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Specification: core.md 3.10, actions.md 10.2 (A48).
 
 use rustc_hash::FxHashMap;
-use vc_model::{FitErrors, JobId, NodeId, NodeSet, Reason, TaskId, TaskStatus};
+use vc_model::{FitErrors, JobId, Node, NodeId, NodeSet, Reason, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
 use crate::accounts_ahead::AccountsAhead;
@@ -132,9 +132,20 @@ struct MostThere {
 impl MostThere {
     fn of(session: &SessionState<'_>, errors: &FitErrors) -> Self {
         let (mut allocatable, mut free) = (Resource::new(), Resource::new());
-        for node in open_nodes(session, errors) {
-            allocatable.set_max(&session.nodes[node].allocatable);
-            free.set_max(&session.nodes[node].future_idle());
+        let mut last: Option<&Node> = None;
+        for row in open_nodes(session, errors).map(|node| &session.nodes[node]) {
+            // Neighbours in name order mostly have equal amounts.
+            let is_like = |other: &Node| {
+                other.allocatable == row.allocatable
+                    && other.idle == row.idle
+                    && other.releasing == row.releasing
+                    && other.pipelined == row.pipelined
+            };
+            if !last.is_some_and(is_like) {
+                allocatable.set_max(&row.allocatable);
+                free.set_max(&row.future_idle());
+            }
+            last = Some(row);
         }
         Self { allocatable, free }
     }

@@ -15,6 +15,7 @@ fn shape() -> impl Strategy<Value = String> {
         "",
         "",
         "selector.zone=a",
+        "selector.zone=b selector.pool=c",
         "disk=d",
         "label.app=web",
         "pvc=data",
@@ -48,7 +49,15 @@ fn running() -> impl Strategy<Value = String> {
 
 /// A few nodes, and jobs of at most four shapes in two queues and two namespaces.
 fn cluster() -> impl Strategy<Value = String> {
-    let marks = vec!["", "", "zone=a", "taint=x:NoSchedule", "unschedulable"];
+    let marks = vec![
+        "",
+        "zone=a",
+        "zone=b",
+        "zone=b pool=c",
+        "taint=x:NoSchedule",
+        "taint=x:NoSchedule taint=y:NoExecute",
+        "unschedulable",
+    ];
     let nodes = prop::collection::vec((1..9_i64, 0..3_i64, prop::sample::select(marks)), 1..6);
     let shapes = prop::collection::vec(shape(), 1..4);
     let marks = (any::<bool>(), any::<bool>(), any::<bool>());
