@@ -20,7 +20,7 @@ use crate::statement::Op;
 
 /// Rows that are kept at most, of all nodes for each set of dimensions. Beyond it those that were not used for
 /// longest are dropped.
-const MOST_ROWS: usize = 50_000;
+const MOST_ROWS: usize = 20_000;
 
 /// The rows of all nodes, empty in some dimensions. While they are in use it holds the rows that the session had.
 #[derive(Debug)]
