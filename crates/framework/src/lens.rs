@@ -38,9 +38,12 @@ impl Lens {
     }
 }
 
+/// A function that appends the atoms against a node.
+type FindAtoms<'a> = Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>;
+
 /// The rule by which a plugin refuses nodes for a task.
 pub struct RefusalRule<'a> {
-    find: Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>,
+    find: FindAtoms<'a>,
     are_alike: Option<Box<dyn Fn(NodeId, NodeId) -> bool + 'a>>,
 }
 
