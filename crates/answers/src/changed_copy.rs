@@ -2,10 +2,11 @@
 //! sessions read only the rows that have changed since the last one. Specification: answers.md 5, 10 (ANS-66).
 //!
 //! Exact because:
-//! - after each change the copy is as it was: nodes are removed, and pods get status and node back;
-//! - of a pod whose end also releases volumes nothing is given back: the copy is then dropped with the question;
-//! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, which makes a copy for each
-//!   question.
+//! - after each trial the copy is as it was: nodes are removed, pods get status and node back, and debug builds
+//!   compare all sums with the rows;
+//! - if a pod has ended that had volumes or devices reserved, the next trial has a copy of its own;
+//! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, which makes a copy for the trials
+//!   of each question.
 
 use std::sync::Arc;
 
@@ -24,7 +25,7 @@ pub(crate) struct ChangedCopy {
     added: Vec<(u64, Arc<str>)>,
     /// The pods that have ended, as they were.
     ended: Vec<EndedPod>,
-    /// False if it cannot be used for a further question.
+    /// False if a pod has ended that had volumes or devices reserved, which it would not get back.
     is_restorable: bool,
 }
 
@@ -41,11 +42,6 @@ impl ChangedCopy {
     pub(crate) fn new(fork: &mut Fork) -> Self {
         let (added, ended) = (Vec::new(), Vec::new());
         Self { copy: shared_copy(fork), added, ended, is_restorable: true }
-    }
-
-    /// True if further questions may be asked.
-    pub(crate) fn is_restorable(&self) -> bool {
-        self.is_restorable
     }
 
     pub(crate) fn cluster(&self) -> &Cluster {
@@ -70,12 +66,30 @@ impl ChangedCopy {
         }
     }
 
+    /// True if the job gets its places once these jobs have ended. The copy is then as it was before. If
+    /// their end has released volumes or devices, it is made anew from `fork`.
+    pub(crate) fn is_placed_after(
+        &mut self,
+        fork: &mut Fork,
+        jobs: &[JobId],
+        question: &ClusterQuestion,
+    ) -> bool {
+        self.end_jobs(jobs);
+        let is_placed = self.is_placed(question);
+        match self.is_restorable {
+            true => self.restore(),
+            false => *self = Self::new(fork),
+        }
+        is_placed
+    }
+
     /// Ends the pods of jobs that have nodes, successfully.
-    pub(crate) fn end_jobs(&mut self, jobs: &[JobId]) {
+    fn end_jobs(&mut self, jobs: &[JobId]) {
         let cluster = self.copy.cluster_mut();
         for task in jobs.iter().flat_map(|&job| pods_to_end(cluster, job)).collect::<Vec<_>>() {
             let row = &cluster.tasks[task];
-            self.is_restorable &= cluster.volumes.reservation(task).is_none();
+            let volumes = &cluster.volumes;
+            self.is_restorable &= volumes.reservation(task).is_none() && !volumes.is_held(task);
             self.ended.push(EndedPod {
                 task,
                 status: row.status,
@@ -97,11 +111,13 @@ impl ChangedCopy {
         }
         let cluster = self.copy.cluster_mut();
         for pod in self.ended.drain(..).rev() {
-            cluster.set_task(pod.task, pod.status, pod.node);
             let row = &mut cluster.tasks[pod.task];
+            // Before it is counted: a pod that is being deleted counts for no spread constraint.
             (row.evicting, row.deleting) = (pod.is_evicting, pod.is_deleting);
+            cluster.set_task(pod.task, pod.status, pod.node);
         }
         cluster.recycle();
+        debug_assert_eq!(cluster.check(), Ok(()));
     }
 }
 

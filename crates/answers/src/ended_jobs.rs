@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use vc_engine::Fork;
 use vc_framework::{LimitOwner, QueueLimit, Session, SessionState};
 use vc_model::{Cluster, Id, JobId, NodeId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
@@ -21,18 +22,14 @@ const MOST_JOBS: usize = 8;
 
 /// Returns the remedy, if jobs were chosen and their end suffices. Each of them is needed.
 pub(crate) fn end_jobs(
-    copy: &mut ChangedCopy,
+    (fork, copy): (&mut Fork, &mut ChangedCopy),
     question: &ClusterQuestion,
     known: &mut KnownTrials,
 ) -> Option<Remedy> {
     let mut suffices = |jobs: &[JobId]| {
         let change = SupposedChange::EndedJobs(jobs.to_vec());
-        known.is_placed(question.shape.as_ref(), change, || {
-            copy.end_jobs(jobs);
-            let is_placed = copy.is_placed(question);
-            copy.restore();
-            is_placed
-        })
+        let is_placed = || copy.is_placed_after(fork, jobs, question);
+        known.is_placed(question.shape.as_ref(), change, is_placed)
     };
     let mut jobs = question.changes.ending.clone();
     if jobs.is_empty() || !suffices(&jobs) {

@@ -2,8 +2,8 @@
 //! 8 (ANS-43).
 
 use std::collections::BTreeMap;
-use vc_engine::{SkippedAction, SkippedCycle};
 
+use vc_engine::{SkippedAction, SkippedCycle};
 use vc_framework::SessionState;
 use vc_model::{Job, JobId, QueueId, TaskStatus};
 

@@ -2,9 +2,10 @@
 //! Specification: answers.md 4.2, 4.3.
 //!
 //! Exact because:
-//! - the member that a trial places first finds its node while no other member is placed, so a trial of a job no
-//!   member of which can be the first one places nobody;
-//! - a trial that places nobody fails if the one without lifted atoms does and places nobody, either;
+//! - the first member that a trial places is placed while all others wait, so if every node refuses every waiting
+//!   member, nobody is placed;
+//! - lifted atoms make a job ready only through members that are placed, so a trial that places nobody fails if
+//!   the trial without lifted atoms has placed nobody and failed;
 //! - amounts, taints, cordons, shards and labels refuse a node whatever else is lifted. Exceptions are in
 //!   [`StillRefusing`]; other filters read what other atoms change;
 //! - a trial that is known to fail costs as many units as one that is run;

@@ -35,23 +35,24 @@ pub(crate) struct NodeShape {
     /// Pods like the one that finds no node for which an empty node has room.
     n_pods: usize,
     /// The place of an earlier shape of which as many nodes are needed. `None` if there is none.
-    like: Option<usize>,
+    same_count_as: Option<usize>,
 }
 
-/// Notes which shapes are like earlier ones for the tasks, of which no live node takes any.
-pub(crate) fn note_alike(session: &Session<'_>, tasks: &[TaskId], shapes: &mut [NodeShape]) {
-    let are_alike = |l: NodeId, r: NodeId| {
+/// Marks shapes of which as many nodes suffice as of an earlier one. No live node may admit any of the tasks.
+pub(crate) fn mark_same_counts(session: &Session<'_>, tasks: &[TaskId], shapes: &mut [NodeShape]) {
+    let has_same_count = |l: NodeId, r: NodeId| {
         let (row, other) = (&session.nodes[l], &session.nodes[r]);
         row.allocatable == other.allocatable
             && row.capacity == other.capacity
             && row.devices == other.devices
-            && tasks.iter().all(|&task| session.are_refused_alike(task, l, r))
+            && tasks.iter().all(|&task| session.has_same_refusals(task, l, r))
     };
     for at in 1..shapes.len() {
         let (earlier, shape) = (&shapes[..at], &shapes[at]);
-        let is_like = |it: &NodeShape| it.like.is_none() && are_alike(it.first, shape.first);
-        let like = earlier.iter().position(is_like).filter(|_| session.hyper_nodes.is_empty());
-        shapes[at].like = like;
+        let is_it =
+            |it: &NodeShape| it.same_count_as.is_none() && has_same_count(it.first, shape.first);
+        let same = earlier.iter().position(is_it).filter(|_| session.hyper_nodes.is_empty());
+        shapes[at].same_count_as = same;
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn shapes(
     });
     let shape = |(_, first): (usize, NodeId)| {
         let n_pods = whole_pods(request, &session.nodes[first].allocatable);
-        NodeShape { first, n_pods, like: None }
+        NodeShape { first, n_pods, same_count_as: None }
     };
     found.into_iter().take(MOST_SHAPES).map(shape).collect()
 }
@@ -140,7 +141,7 @@ pub(crate) fn add_nodes(
 ) -> Vec<Remedy> {
     let mut counts: Vec<Option<usize>> = Vec::new();
     for shape in &question.changes.shapes {
-        let count = shape.like.map(|like| counts[like]).unwrap_or_else(|| {
+        let count = shape.same_count_as.map(|other| counts[other]).unwrap_or_else(|| {
             // Mostly as many nodes suffice as of an earlier shape.
             let before = counts.iter().flatten().next_back().copied();
             let guess = before.unwrap_or(question.n_missing.div_ceil(shape.n_pods));

@@ -16,7 +16,7 @@ use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_failures::first_of_classes;
 use crate::known_trials::{ChangesToTry, KnownTrials};
-use crate::new_nodes::{add_nodes, note_alike, shapes};
+use crate::new_nodes::{add_nodes, mark_same_counts, shapes};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -112,7 +112,7 @@ fn changes_to_try(
     let is_fast = trials.session().is_trial_cached();
     if is_fast && 1 < changes.shapes.len() && trials.is_refused_everywhere(&AtomSet::new()) {
         let tasks = first_of_classes(trials);
-        note_alike(trials.session(), &tasks, &mut changes.shapes);
+        mark_same_counts(trials.session(), &tasks, &mut changes.shapes);
     }
     if let Some((of_shape, shape)) = trials.of_shape().zip(shape) {
         of_shape.keep_changes_to_try((shape, &namespace), &changes);
@@ -133,10 +133,7 @@ pub(crate) fn change_cluster(
     if !question.changes.is_empty() {
         let copy = changed.get_or_insert_with(|| ChangedCopy::new(fork));
         remedies.extend(add_nodes(copy, question, known));
-        remedies.extend(end_jobs(copy, question, known));
-        if !copy.is_restorable() {
-            *changed = None;
-        }
+        remedies.extend(end_jobs((fork, copy), question, known));
     }
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);

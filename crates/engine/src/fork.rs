@@ -167,8 +167,11 @@ impl Fork {
         answer
     }
 
-    /// Ends the session of the last question, and keeps what it and its plugins have read for the next one. The
-    /// plugins are not closed: what they write there nobody reads, and a question has undone what it did.
+    /// Ends the session of the last question, and keeps what it and its plugins have read for the next one.
+    /// The plugins are not closed. Exact because:
+    /// - a plugin that is opened again follows the logs of changes, as after each cycle;
+    /// - questions undo what they did, and plugins have followed the events of that, too;
+    /// - what plugins write when they are closed nobody reads.
     fn end_session(&mut self) {
         if let Some(paused) = self.paused.take() {
             (self.caches, self.active_jobs) = paused.end();

@@ -84,7 +84,7 @@ pub(crate) struct ConditionOverwrites {
     warned_micros: Option<i64>,
     /// True in a copy for questions, in which nobody else writes: nothing is remembered.
     #[serde(skip)]
-    is_alone: bool,
+    is_disabled: bool,
 }
 
 /// Writes the map in the order of its keys, so that equal maps have equal texts.
@@ -97,13 +97,13 @@ fn in_order<S: Serializer>(
 
 impl ConditionOverwrites {
     /// Returns one that remembers nothing, for a copy in which nobody else writes.
-    pub(crate) fn alone() -> Self {
-        Self { is_alone: true, ..Self::default() }
+    pub(crate) fn disabled() -> Self {
+        Self { is_disabled: true, ..Self::default() }
     }
 
     /// Records the conditions in effects that are sent.
     pub(crate) fn sent(&mut self, effects: &[Effect], now_micros: i64) {
-        if self.is_alone {
+        if self.is_disabled {
             return;
         }
         let is_condition = |effect: &&Effect| matches!(effect, Effect::PodCondition { .. });
@@ -242,7 +242,7 @@ impl ConditionOverwrites {
     /// Drops all recorded writes, after the clock was set.
     pub(crate) fn forget_all(&mut self, cluster: &mut Cluster) {
         self.end(cluster, i64::MAX);
-        *self = Self { is_alone: self.is_alone, ..Self::default() };
+        *self = Self { is_disabled: self.is_disabled, ..Self::default() };
     }
 
     /// Returns the time when a condition may be written again, in microseconds since 1970. Returns

@@ -44,24 +44,24 @@ type FindAtoms<'a> = Box<dyn Fn(NodeId, &mut BTreeSet<Atom>) + 'a>;
 /// The rule by which a plugin refuses nodes for a task.
 pub struct RefusalRule<'a> {
     find: FindAtoms<'a>,
-    are_alike: Option<Box<dyn Fn(NodeId, NodeId) -> bool + 'a>>,
+    is_same: Option<Box<dyn Fn(NodeId, NodeId) -> bool + 'a>>,
 }
 
 impl<'a> RefusalRule<'a> {
     /// Returns the rule that appends the atoms against a node.
     pub fn new(find: impl Fn(NodeId, &mut BTreeSet<Atom>) + 'a) -> Self {
-        Self { find: Box::new(find), are_alike: None }
+        Self { find: Box::new(find), is_same: None }
     }
 
-    /// Returns the same rule. It has the same atoms against two nodes for which `are_alike` is true.
+    /// Returns the same rule. It has the same atoms against two nodes for which `is_same` is true.
     #[must_use]
-    pub fn with_alike(self, are_alike: impl Fn(NodeId, NodeId) -> bool + 'a) -> Self {
-        Self { are_alike: Some(Box::new(are_alike)), ..self }
+    pub fn with_equality(self, is_same: impl Fn(NodeId, NodeId) -> bool + 'a) -> Self {
+        Self { is_same: Some(Box::new(is_same)), ..self }
     }
 
     /// True if the rule is known to have the same atoms against both nodes.
-    fn are_alike(&self, l: NodeId, r: NodeId) -> bool {
-        self.are_alike.as_ref().is_some_and(|are_alike| are_alike(l, r))
+    fn is_same(&self, l: NodeId, r: NodeId) -> bool {
+        self.is_same.as_ref().is_some_and(|is_same| is_same(l, r))
     }
 }
 
@@ -134,10 +134,10 @@ impl RefusingAtoms {
 
 impl SessionState<'_> {
     /// True if all rules are known to have the same atoms against both nodes for the task, whatever the lens.
-    pub fn are_refused_alike(&self, task: TaskId, l: NodeId, r: NodeId) -> bool {
+    pub fn has_same_refusals(&self, task: TaskId, l: NodeId, r: NodeId) -> bool {
         let rules = self.plugins().refusal_rules(self.view(), task);
         self.is_outside_shard(l) == self.is_outside_shard(r)
-            && rules.iter().all(|rule| rule.are_alike(l, r))
+            && rules.iter().all(|rule| rule.is_same(l, r))
     }
 
     /// Returns for each of `nodes` all atoms that refuse it for the task, whatever the lens.
@@ -149,8 +149,8 @@ impl SessionState<'_> {
         let asked = dims.map(|dim| (dim, request.get(dim))).filter(|(_, amount)| 0 < *amount);
         let asked: Vec<(Dim, i64)> = asked.collect();
         let (mut found, mut by_set) = (RefusingAtoms::default(), FxHashMap::default());
-        // Atoms against the node before that need no plugin.
-        let (mut last, mut before): (Option<NodeId>, Vec<Atom>) = (None, Vec::new());
+        // The last node, and the atoms against it that no plugin reports.
+        let (mut last, mut of_last): (Option<NodeId>, Vec<Atom>) = (None, Vec::new());
         for &node in nodes {
             let row = &self.nodes[node];
             let mut own: Vec<Atom> = Vec::new();
@@ -159,8 +159,8 @@ impl SessionState<'_> {
                 let lacks = |(dim, amount): &&(Dim, i64)| row.future_idle_of(*dim) < *amount;
                 own.extend(asked.iter().filter(lacks).map(|(dim, _)| lacking_atom(row, *dim)));
             }
-            let are_alike = |last| rules.iter().all(|rule| rule.are_alike(last, node));
-            match own == before && last.is_some_and(are_alike) {
+            let is_same = |last| rules.iter().all(|rule| rule.is_same(last, node));
+            match own == of_last && last.is_some_and(is_same) {
                 true => found.set_of.extend(found.set_of.last().copied()),
                 false => {
                     let mut atoms = needs.clone();
@@ -169,7 +169,7 @@ impl SessionState<'_> {
                     found.push(atoms, &mut by_set);
                 }
             }
-            (last, before) = (Some(node), own);
+            (last, of_last) = (Some(node), own);
         }
         found
     }

@@ -133,7 +133,7 @@ impl Session<'_> {
         self.state.journal.touch();
         let of_trial = std::mem::replace(&mut self.caches.score_cache, rows.score_cache);
         if let Some(emptied) = rows.nodes {
-            self.fill_nodes(emptied, of_trial);
+            self.restore_nodes(emptied, of_trial);
         } else if let Some(score_cache) = of_trial {
             self.caches.trial_cache = score_cache;
         }

@@ -2,9 +2,10 @@
 //! the row number, eight bytes. Keys are not stored: the caller compares the key with the row.
 //! Entries stay small because long lists make the index grow several times, and copying
 //! reference-counted keys would cost a counter update each. The test compares the index with a map.
-//! Figures: docs/performance.md (memory).
+//! Copies share the entries until one of them writes. Figures: docs/performance.md (memory).
 
 use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
@@ -14,28 +15,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<(u32, I)>", into = "Vec<(u32, I)>")]
 #[serde(bound = "I: Copy + Ord + Serialize + for<'d> Deserialize<'d>")]
-pub struct Index<I>(HashTable<(u32, I)>);
+pub struct Index<I: Clone>(Arc<HashTable<(u32, I)>>);
 
-impl<I> Default for Index<I> {
+impl<I: Clone> Default for Index<I> {
     fn default() -> Self {
-        Self(HashTable::new())
+        Self(Arc::default())
     }
 }
 
-impl<I> From<Vec<(u32, I)>> for Index<I> {
+impl<I: Clone> From<Vec<(u32, I)>> for Index<I> {
     fn from(entries: Vec<(u32, I)>) -> Self {
         let mut table = HashTable::with_capacity(entries.len());
         for entry in entries {
             table.insert_unique(spread(entry.0), entry, |&(short, _)| spread(short));
         }
-        Self(table)
+        Self(Arc::new(table))
     }
 }
 
-impl<I: Ord> From<Index<I>> for Vec<(u32, I)> {
+impl<I: Clone + Ord> From<Index<I>> for Vec<(u32, I)> {
     /// Returns the entries in an order that does not depend on when they were added.
     fn from(index: Index<I>) -> Self {
-        let mut entries: Vec<(u32, I)> = index.0.into_iter().collect();
+        let mut entries: Vec<(u32, I)> = Arc::unwrap_or_clone(index.0).into_iter().collect();
         entries.sort_unstable();
         entries
     }
@@ -52,13 +53,15 @@ impl<I: Copy + Eq> Index<I> {
     /// Adds a row under its key. No other row in the index may hold an equal key.
     pub fn insert(&mut self, key: &(impl Hash + ?Sized), id: I) {
         let short = short(key);
-        self.0.insert_unique(spread(short), (short, id), |&(short, _)| spread(short));
+        let entries = Arc::make_mut(&mut self.0);
+        entries.insert_unique(spread(short), (short, id), |&(short, _)| spread(short));
     }
 
     /// Removes the row from the entries of the key.
     pub fn remove(&mut self, key: &(impl Hash + ?Sized), id: I) {
         let short = short(key);
-        if let Ok(entry) = self.0.find_entry(spread(short), |&entry| entry == (short, id)) {
+        let entries = Arc::make_mut(&mut self.0);
+        if let Ok(entry) = entries.find_entry(spread(short), |&entry| entry == (short, id)) {
             entry.remove();
         }
     }
@@ -110,6 +113,18 @@ mod tests {
             assert_eq!(ours.get(asked, |row| is_it(asked, row)), map.get(asked).copied());
             assert_eq!((ours.len(), ours.is_empty()), (map.len(), map.is_empty()));
         }
+    }
+
+    #[test]
+    fn a_copy_shares_its_entries_until_one_side_writes() {
+        let mut index = Index::default();
+        index.insert("a", 1_u32);
+        let mut copy = index.clone();
+        let get = |index: &Index<u32>, key: &str| index.get(key, |_| true);
+        index.insert("b", 2);
+        copy.remove("a", 1);
+        assert_eq!((get(&index, "a"), get(&index, "b")), (Some(1), Some(2)));
+        assert_eq!((get(&copy, "a"), get(&copy, "b"), copy.len()), (None, None, 0));
     }
 
     #[test]

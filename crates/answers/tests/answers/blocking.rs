@@ -107,6 +107,16 @@ fn ans_25_a_hard_topology() {
     assert_eq!(it.sets("j"), ["topology", "room/nvidia.com/gpu"]);
 }
 
+/// The root has a sum of room, also where nobody has made HyperNodes.
+#[test]
+fn ans_25_a_soft_topology_without_hyper_nodes() {
+    let text = "node n cpu=4\njob k running\n task a cpu=4 @n running
+        job j topology=soft\n task a cpu=4";
+    let it = Asked::new(&conf("allocate", "gang predicates network-topology-aware"), text);
+    assert_eq!(it.sets("j"), ["room/cpu"]);
+    assert_eq!(it.why("j").blocking.unwrap().even_empty, Some(true));
+}
+
 #[test]
 fn ans_26_anti_affinity_of_other_pods() {
     let mut events = events_of(

@@ -1,9 +1,14 @@
 //! Remedies. Specification: answers.md 20, cases 32 to 34, 36.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use vc_answers::{Remedy, RemedyKind};
 use vc_model::fixture::{events_of, job};
-use vc_model::{ClusterEvent, TaintEffect, Toleration, TolerationOperator};
+use vc_model::{
+    ClusterEvent, LabelSelector, SpreadConstraint, TaintEffect, Toleration, TolerationOperator,
+    Unsatisfiable,
+};
 
 use crate::support::{Asked, conf, random_cases};
 
@@ -306,4 +311,60 @@ fn ans_35_no_job_is_ended_for_another_one() {
         remedies.iter().any(|remedy| remedy.kind == RemedyKind::EndJobs)
     };
     assert_eq!([ends("first"), ends("j")], [true, false]);
+}
+
+/// The volume of `x` is promised to its node as long as `x` has not ended, also after a trial in which it had.
+#[test]
+fn ans_35_a_job_that_is_put_back_keeps_its_claim() {
+    let text = "class slow provisioner=d delayed
+        pvc data 5Gi class=slow
+        node n1 cpu=2 at=1
+        node n3 cpu=2 at=3
+        csinode n1 d=9
+        csinode n3 d=9
+        job a running
+          task w cpu=1 @n1 running
+        job x priority=9
+          task w cpu=1 pvc=data selector.at=1
+        job j
+          task w cpu=2 pvc=data";
+    let it = Asked::new(&conf("allocate", "priority gang predicates"), text);
+    let ends = |text: &String| text.contains(": end ");
+    let remedies: Vec<String> = it.remedies("j").into_iter().filter(ends).collect();
+    assert_eq!(remedies, ["you: end default/x"]);
+}
+
+/// A pod whose node is gone counts for no spread constraint once it is being deleted. A trial in which it has
+/// ended changes nothing for the next question.
+#[test]
+fn ans_35_a_deleting_pod_of_unknown_phase_is_put_back_as_it_was() {
+    let mut events = events_of(
+        "node a cpu=4 zone=a\nnode b cpu=4 zone=b
+         job k running\n task w cpu=4 @a releasing unknown label.app=web
+         job first\n task w cpu=4 selector.zone=a
+         job s min=2\n task w cpu=2 x2 label.app=web",
+    );
+    let labels = [(Arc::from("app"), Arc::from("web"))].into();
+    let labels = LabelSelector { match_labels: labels, ..LabelSelector::default() };
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event
+            && pod.key.name.starts_with("s-")
+        {
+            pod.spread = vec![SpreadConstraint {
+                topology_key: "zone".into(),
+                max_skew: 1,
+                when: Unsatisfiable::DoNotSchedule,
+                labels: Some(labels.clone()),
+                ..SpreadConstraint::default()
+            }];
+        }
+    }
+    let mut it = Asked::new(&conf("allocate", "gang predicates"), "");
+    it.cycle(events);
+    let ends = |remedies: &[Remedy]| remedies.iter().any(|it| it.kind == RemedyKind::EndJobs);
+    let mut state = it.state();
+    for _ in 0..2 {
+        assert!(ends(&it.why_in(&mut state, "first").unblock));
+        assert_eq!(it.why_in(&mut state, "s"), it.why("s"));
+    }
 }

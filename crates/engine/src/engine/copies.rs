@@ -46,7 +46,7 @@ impl Engine {
     pub fn copy_for_questions(&self) -> Self {
         // The report of a skipped cycle is that of the last one.
         let idle_cycle = self.idle_cycle.clone().filter(|_| self.explain);
-        Self { idle_cycle, ..self.copy_with(ConditionOverwrites::alone()) }
+        Self { idle_cycle, ..self.copy_with(ConditionOverwrites::disabled()) }
     }
 
     /// Returns a second engine with this state, configuration and memory. It explains, asks no extender, and starts

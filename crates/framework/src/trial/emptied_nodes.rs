@@ -6,7 +6,8 @@
 //! - rows are kept as they are for a job that holds nothing. Nodes on which the asked job or an operation of the
 //!   session holds something get other rows for the length of a trial, and are entered in the change log;
 //! - what a trial places on the kept rows is undone there, and debug builds compare kept rows with new ones;
-//! - HyperNodes have sums over the rows, which follow the change log: it then names all nodes;
+//! - a plugin that places by HyperNodes has sums over the rows, which follow the change log: it then names all nodes,
+//!   also if there is no HyperNode, for the root always has a sum;
 //! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, which keeps no rows.
 
 use std::collections::BTreeMap;
@@ -45,7 +46,7 @@ impl EmptiedNodes {
 }
 
 impl Session<'_> {
-    /// Makes the nodes count as empty in these dimensions. Returns what [`Session::fill_nodes`] needs to revert it.
+    /// Makes the nodes count as empty in these dimensions. Returns what [`Session::restore_nodes`] needs to revert it.
     pub(super) fn empty_nodes(&mut self, job: JobId, rooms: Vec<Dim>) -> EmptiedNodes {
         let changed = self.state.nodes_held_in_trial(job);
         let kept = &mut self.caches.emptied_nodes;
@@ -62,13 +63,13 @@ impl Session<'_> {
             emptied.replaced.push((node, kept));
             cluster.touch_node(node);
         }
-        self.state.note_other_rows();
+        self.state.log_all_nodes();
         emptied
     }
 
     /// Gives the nodes the rows back that they had before [`Session::empty_nodes`]. `score_cache` are the results
     /// that the trial has used, `None` if it had none.
-    pub(super) fn fill_nodes(
+    pub(super) fn restore_nodes(
         &mut self,
         mut emptied: EmptiedNodes,
         score_cache: Option<NodeScoreCache>,
@@ -79,7 +80,7 @@ impl Session<'_> {
             cluster.touch_node(node);
         }
         std::mem::swap(&mut cluster.nodes, &mut emptied.nodes);
-        self.state.note_other_rows();
+        self.state.log_all_nodes();
         score_cache.into_iter().for_each(|used| emptied.score_cache = used);
         if emptied.is_kept {
             debug_assert!(self.state.is_as_made_anew(&emptied), "kept rows are those of new ones");
@@ -123,9 +124,9 @@ impl SessionState<'_> {
         EmptiedNodes { rooms, nodes, score_cache, is_kept, replaced }
     }
 
-    /// Enters all nodes in the change log if somebody has sums over their rows.
-    fn note_other_rows(&mut self) {
-        if !self.hyper_nodes.is_empty() {
+    /// Enters all nodes in the change log if a plugin may have sums over their rows.
+    fn log_all_nodes(&mut self) {
+        if self.plugins().places_by_hyper_nodes() {
             let nodes = self.info.nodes.clone();
             nodes.iter().for_each(|&node| self.cluster.touch_node(node));
         }

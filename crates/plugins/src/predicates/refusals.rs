@@ -53,7 +53,7 @@ impl Predicates {
         if !reads_taints_alone {
             return rule;
         }
-        rule.with_alike(move |l, r| {
+        rule.with_equality(move |l, r| {
             let (l, r) = (row(l), row(r));
             l.unschedulable == r.unschedulable
                 && l.taints == r.taints
