@@ -37,11 +37,13 @@ fn namespace(is_other: bool) -> &'static str {
 
 /// Jobs that run on the first nodes.
 fn running() -> impl Strategy<Value = String> {
-    let jobs = prop::collection::vec((1..3_i64, 0..2_usize, any::<bool>()), 0..4);
+    let phases = vec!["running", "running", "running", "releasing", "releasing unknown"];
+    let phase = prop::sample::select(phases);
+    let jobs = prop::collection::vec((1..3_i64, 0..2_usize, any::<bool>(), phase), 0..4);
     jobs.prop_map(|jobs| {
-        let jobs = jobs.iter().enumerate().map(|(at, (cpu, node, is_other))| {
+        let jobs = jobs.iter().enumerate().map(|(at, (cpu, node, is_other, phase))| {
             let namespace = namespace(*is_other);
-            format!("job {namespace}r{at} running\n task a cpu={cpu} @n{node} running\n")
+            format!("job {namespace}r{at} running\n task a cpu={cpu} @n{node} {phase}\n")
         });
         jobs.collect()
     })
@@ -60,25 +62,28 @@ fn cluster() -> impl Strategy<Value = String> {
     ];
     let nodes = prop::collection::vec((1..9_i64, 0..3_i64, prop::sample::select(marks)), 1..6);
     let shapes = prop::collection::vec(shape(), 1..4);
-    let marks = (any::<bool>(), any::<bool>(), any::<bool>());
+    let topology = prop::sample::select(vec!["", "", "topology=soft", "topology=hard:1"]);
+    let marks = (any::<bool>(), any::<bool>(), any::<bool>(), topology);
     let jobs = prop::collection::vec((0..4_usize, marks), 1..9);
-    let all = (nodes, shapes, jobs, running(), 1..20_i64);
-    all.prop_map(|(nodes, shapes, jobs, running, cap)| {
-        let mut text = format!("queue a cap.cpu={cap}\nqueue b\n");
+    let hyper_nodes = prop::sample::select(vec!["", "hypernode h tier=1 node=n0 node=n1\n"]);
+    let all = (nodes, shapes, jobs, running(), 1..20_i64, hyper_nodes);
+    all.prop_map(|(nodes, shapes, jobs, running, cap, hyper_nodes)| {
+        let mut text = format!("queue a cap.cpu={cap}\nqueue b\n{hyper_nodes}");
         for (at, (cpu, gpu, mark)) in nodes.iter().enumerate() {
             let gpu = if *gpu == 0 { String::new() } else { format!("gpu={gpu}") };
             text.push_str(&format!("node n{at} cpu={cpu} {gpu} {mark}\n"));
         }
         text.push_str("job old running\n task a cpu=1 @n0 releasing\n");
         text.push_str(&running);
-        for (at, (shape, (in_b, admitted, is_other))) in jobs.iter().enumerate() {
+        for (at, (shape, (in_b, admitted, is_other, topology))) in jobs.iter().enumerate() {
             let (head, task) = shapes[shape % shapes.len()].split_once('|').unwrap();
             let (min, priority) = head.split_once(' ').unwrap();
             let queue = if *in_b { "b" } else { "a" };
             let state = if *admitted { "inqueue" } else { "minres.cpu=2" };
             let namespace = namespace(*is_other);
+            let order = format!("min={min} priority={priority} created={at}");
             text.push_str(&format!(
-                "job {namespace}j{at} queue={queue} min={min} priority={priority} created={at} {state}\n {task}\n"
+                "job {namespace}j{at} queue={queue} {order} {topology} {state}\n {task}\n"
             ));
         }
         text
@@ -89,10 +94,14 @@ proptest! {
     #![proptest_config(random_cases(150))]
 
     #[test]
-    fn ans_29_what_is_kept_changes_no_answer(text in cluster(), reclaims in any::<bool>()) {
+    fn ans_29_what_is_kept_changes_no_answer(
+        text in cluster(),
+        (reclaims, in_hyper_nodes) in any::<(bool, bool)>(),
+    ) {
         let actions = if reclaims { "enqueue, allocate, reclaim" } else { "enqueue, allocate" };
+        let plugin = if in_hyper_nodes { "network-topology-aware" } else { "" };
         let tiers = "priority gang conformance | overcommit predicates capacity nodeorder binpack";
-        let config = conf(actions, tiers);
+        let config = conf(actions, &format!("{tiers} {plugin}"));
         let plain = Asked::evaluated(Evaluator::Plain, &config, &text);
         let fast = Asked::evaluated(Evaluator::Fast, &config, &text);
         let listed: Vec<Explanation> = fast.all();
