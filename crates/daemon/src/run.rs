@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use vc_engine::{Engine, EngineCommand, EngineOptions};
 use vc_kube::{
     Clients, DeviceApi, Election, ElectionNews, EngineMessage, EngineVisit, Feeds, KindSet,
-    LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion,
+    LeaderSetup, LeaderWork, Leadership, Observer, ServerVersion, of_this_process,
 };
 use vc_model::{ClusterEvent, RequestGates, Settings};
 
@@ -190,13 +190,17 @@ fn begin<H: ProcessHost>(
     host.run_beside(process, &clients, &mut beside);
     let follower = ConfigFollower::new(host.files(), flags, &start, devices, meter.clone());
     let source = follower.load_source();
-    beside.spawn(loads::follow(source, clients.clone(), inbox.clone(), meter.clone()));
+    let loads = loads::follow(source, clients.clone(), inbox.clone(), meter.clone());
+    beside.spawn(of_this_process(loads));
     let reports = follower.report_source();
-    beside.spawn(vc_kube::follow_device_reports(reports, clients.clone(), inbox.clone()));
-    beside.spawn(follower.run(inbox.clone(), reader, usages));
-    beside.spawn(dumps.run(flags.dump_dir.clone(), inbox.clone(), meter.clone()));
+    let reports = vc_kube::follow_device_reports(reports, clients.clone(), inbox.clone());
+    beside.spawn(of_this_process(reports));
+    beside.spawn(of_this_process(follower.run(inbox.clone(), reader, usages)));
+    let dumps = dumps.run(flags.dump_dir.clone(), inbox.clone(), meter.clone());
+    beside.spawn(of_this_process(dumps));
     if let Some(before) = server.devices.filter(|found| !found.are_served()) {
-        beside.spawn(devices_later(clients, before, inbox.clone(), meter.clone()));
+        let devices = devices_later(clients, before, inbox.clone(), meter.clone());
+        beside.spawn(of_this_process(devices));
     }
     Ok((work, beside))
 }

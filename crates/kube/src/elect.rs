@@ -20,6 +20,7 @@ use crate::correlate::{EventNote, EventSubject};
 use crate::events::record_one;
 use crate::failure_log::FailureLog;
 use crate::restored::RestoreNotice;
+use crate::simulated::of_this_process;
 use crate::wall_clock::timestamp;
 
 /// Ends the line about a Lease that cannot be acquired.
@@ -93,9 +94,11 @@ impl Election {
             sleep(retry).await;
         };
         tracing::info!("successfully acquired lease {place}");
-        tokio::spawn(became_leader(clients.clone(), &candidate.election, &lease));
+        let event = became_leader(clients.clone(), &candidate.election, &lease);
+        tokio::spawn(of_this_process(event));
         let (stop, stopped) = oneshot::channel();
-        Leadership { stop, task: tokio::spawn(candidate.keep(renewed, stopped)) }
+        let task = tokio::spawn(of_this_process(candidate.keep(renewed, stopped)));
+        Leadership { stop, task }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::failed::caught;
 use crate::failure_log::{FailureLog, PERIOD};
 use crate::observe::{Observer, Unobserved};
 use crate::pauses::Pauses;
+use crate::simulated::of_this_process;
 use crate::status::now;
 use crate::wall_clock::timestamp;
 
@@ -179,10 +180,10 @@ impl EventWriter {
         let subject = note.about.clone();
         self.about.insert(subject.clone());
         let (poster, observer) = (self.poster.clone(), self.observer.clone());
-        self.in_flight.spawn(Box::pin(async move {
+        self.in_flight.spawn(of_this_process(Box::pin(async move {
             let written = caught(&*observer, "event", poster.write(verdict)).await;
             (subject, written.unwrap_or(Ok(None)))
-        }));
+        })));
     }
 
     fn written(&mut self, done: FinishedEvent) {

@@ -10,6 +10,7 @@ use crate::feed::feed;
 use crate::inbox::EngineMessage;
 use crate::kinds::KindSet;
 use crate::observe::Observer;
+use crate::simulated::of_this_process;
 use crate::slim::Slim;
 use crate::source::ObjectSource;
 
@@ -49,7 +50,7 @@ impl Feeds {
             ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &clients.restores);
         let pod_group_cache = S::WRITTEN_WHOLE.then(|| clients.pod_group_cache.clone());
         let to = (observer.clone(), clients.failures.clone());
-        self.tasks.spawn(feed(source, pod_group_cache, inbox.clone(), to));
+        self.tasks.spawn(of_this_process(feed(source, pod_group_cache, inbox.clone(), to)));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

@@ -2,19 +2,16 @@
 //! follows tokio's clock, which a simulation moves on by itself.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::simulated::ahead_micros;
+
 thread_local! {
     /// `None`: the clock of the machine.
     static SIMULATED: Cell<Option<SimulatedClock>> = const { Cell::new(None) };
-    /// By so many microseconds the clock of what runs now is ahead, in a simulation.
-    static AHEAD_MICROS: Cell<i64> = const { Cell::new(0) };
 }
 
 /// A time of day that follows tokio's clock.
@@ -31,19 +28,6 @@ pub fn simulate_wall_clock(micros: i64) {
     SIMULATED.set(Some(SimulatedClock { origin_micros: micros, start: Instant::now() }));
 }
 
-/// Runs a part of a simulation whose clock is ahead by so many microseconds, as the value says then.
-/// What the part spawns has the clock of the others.
-pub async fn with_clock_ahead<F: Future>(micros: Arc<AtomicI64>, part: F) -> F::Output {
-    let mut part = Box::pin(part);
-    poll_fn(|context| {
-        let before = AHEAD_MICROS.replace(micros.load(Ordering::Relaxed));
-        let polled = part.as_mut().poll(context);
-        AHEAD_MICROS.set(before);
-        polled
-    })
-    .await
-}
-
 /// The time of day, in microseconds since 1970.
 pub fn wall_micros() -> i64 {
     i64::try_from(wall_nanos() / 1_000).unwrap_or(i64::MAX)
@@ -54,7 +38,7 @@ fn wall_nanos() -> i128 {
     let nanos = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
     match SIMULATED.get() {
         Some(clock) => {
-            let origin_micros = i128::from(clock.origin_micros) + i128::from(AHEAD_MICROS.get());
+            let origin_micros = i128::from(clock.origin_micros) + i128::from(ahead_micros());
             origin_micros * 1_000 + nanos(clock.start.elapsed())
         }
         None => nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()),
@@ -83,19 +67,5 @@ mod tests {
         assert_eq!(wall_micros(), 91_000_000);
         assert_eq!(since(90_000_000), Duration::from_secs(1));
         assert_eq!(since(99_000_000), Duration::ZERO);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_part_of_a_simulation_has_a_clock_of_its_own() {
-        simulate_wall_clock(1_000_000);
-        let ahead = Arc::new(AtomicI64::new(5_000_000));
-        let times = with_clock_ahead(ahead.clone(), async {
-            let first = wall_micros();
-            ahead.store(-500_000, Ordering::Relaxed);
-            tokio::task::yield_now().await;
-            [first, wall_micros()]
-        });
-        let (times, other) = tokio::join!(times, async { wall_micros() });
-        assert_eq!((times, other), ([6_000_000, 500_000], 1_000_000));
     }
 }

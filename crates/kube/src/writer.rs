@@ -18,6 +18,7 @@ use crate::observe::Observer;
 use crate::pausable::Pausable;
 use crate::perform::{EffectWriter, WriteOutcome};
 use crate::scheduler_loop::Decisions;
+use crate::simulated::of_this_process;
 use crate::write_queue::{WriteQueue, WriteTarget};
 
 /// Calls in flight: half of them may be answered before somebody looks, and the others still keep the
@@ -41,7 +42,7 @@ pub async fn write(
         (clients.backlog.clone(), clients.failures.clone()),
         observer.clone(),
     );
-    let events = tokio::spawn(events);
+    let events = tokio::spawn(of_this_process(events));
     let Clients { core, volcano, backlog, pod_group_cache, usage_store, failures, .. } = clients;
     let WriteClients { binds, pod_groups, .. } = clients.writes;
     let (log, seen, counts) = (failures.clone(), pod_group_cache.clone(), observer.clone());
@@ -194,7 +195,7 @@ impl Pool {
                 let outcome = writer.try_to_perform(effect, created).await;
                 AnsweredWrite { target, pausable, is_bind, outcome }
             });
-            self.in_flight.spawn(write);
+            self.in_flight.spawn(of_this_process(write));
         }
         let n_in_flight = self.in_flight.len();
         self.places.taken(n_in_flight, n_in_flight == IN_FLIGHT);
@@ -221,9 +222,9 @@ impl Pool {
         self.write_queue.answered(pausable, done.is_refused, now());
         let Some(rest) = done.rest else { return self.write_queue.finish(target, now()) };
         let writer = self.writer.clone();
-        self.resyncs.spawn(async move {
+        self.resyncs.spawn(of_this_process(async move {
             writer.finish(rest).await;
             target
-        });
+        }));
     }
 }

@@ -3,17 +3,13 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::task::Poll;
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 use vc_engine::Engine;
-use vc_kube::{ClientError, Feeds, LeaderThreads, SchedulerLoop};
-
-use crate::fuzz::crash::{CrashPoint, PlannedCrash};
+use vc_kube::{ClientError, Feeds, LeaderThreads, SchedulerLoop, SimulatedProcess};
 
 /// Polls of a part of a leader at one moment of the clock from which on it counts as one that never waits.
 const MOST_POLLS: u32 = 100_000;
@@ -36,8 +32,7 @@ pub(crate) fn simulate<T>(simulation: impl AsyncFnOnce() -> T) -> io::Result<T> 
 
 /// Runs one part of a leader, such as its writer, until it ends. A part that never waits is stopped, because the
 /// simulated clock moves on only while all parts wait.
-/// A part whose process has crashed is not polled any more.
-async fn run_part(part: impl Future<Output = ()>, crash: &PlannedCrash) {
+async fn run_part(part: impl Future<Output = ()>) {
     let mut part = pin!(part);
     let mut last = (Instant::now(), 0);
     poll_fn(|context| {
@@ -45,41 +40,24 @@ async fn run_part(part: impl Future<Output = ()>, crash: &PlannedCrash) {
         last = if last.0 == now { (now, last.1 + 1) } else { (now, 0) };
         match MOST_POLLS < last.1 {
             true => Poll::Ready(()),
-            false if !crash.passes(CrashPoint::Await) => Poll::Pending,
             false => part.as_mut().poll(context),
         }
     })
     .await;
 }
 
-/// Runs a process until it ends by itself. Where the process crashes it is not polled any more.
-pub(crate) async fn run_until_crash<T>(
-    process: impl Future<Output = T>,
-    crash: &PlannedCrash,
-) -> T {
-    let mut process = pin!(process);
-    poll_fn(|context| match crash.passes(CrashPoint::Await) {
-        true => process.as_mut().poll(context),
-        false => Poll::Pending,
-    })
-    .await
-}
-
 /// All parts of a leader on the thread of the simulation. They end with this value.
 pub(crate) struct OneThread {
     parts: JoinSet<()>,
-    ahead_micros: Arc<AtomicI64>,
-    crash: PlannedCrash,
+    process: SimulatedProcess,
     /// True if the engine keeps what its certificates are verified with.
     has_witness: bool,
 }
 
 impl OneThread {
-    /// Returns a thread whose clock is ahead of the simulation's by so many microseconds. Its parts stop when the
-    /// process crashes.
-    pub(crate) fn new(ahead_micros: &Arc<AtomicI64>, crash: PlannedCrash) -> Self {
-        let (parts, ahead_micros) = (JoinSet::new(), ahead_micros.clone());
-        Self { parts, ahead_micros, crash, has_witness: false }
+    /// Returns a thread for the parts of a leader of this process.
+    pub(crate) fn new(process: SimulatedProcess) -> Self {
+        Self { parts: JoinSet::new(), process, has_witness: false }
     }
 
     /// Lets the engine keep what its certificates are verified with.
@@ -90,11 +68,10 @@ impl OneThread {
 
     fn run(&mut self, part: impl Future<Output = ()> + 'static) -> oneshot::Receiver<()> {
         let (guard, ended) = oneshot::channel();
-        let part = vc_kube::with_clock_ahead(self.ahead_micros.clone(), part);
-        let crash = self.crash.clone();
+        let part = self.process.clone().run(part);
         self.parts.spawn_local(async move {
             let _guard: oneshot::Sender<()> = guard;
-            run_part(part, &crash).await;
+            run_part(part).await;
         });
         ended
     }
@@ -146,7 +123,7 @@ mod tests {
                 yield_now().await;
             }
         };
-        simulate(async || run_part(endless, &PlannedCrash::default()).await).unwrap();
+        simulate(async || run_part(endless).await).unwrap();
     }
 
     #[test]
@@ -158,7 +135,7 @@ mod tests {
                 n_waits += 1;
             }
         };
-        simulate(async || run_part(waiting, &PlannedCrash::default()).await).unwrap();
+        simulate(async || run_part(waiting).await).unwrap();
         assert_eq!(n_waits, 2 * MOST_POLLS);
     }
 }

@@ -1,4 +1,4 @@
-//! A crash at a point of the work of a process: at an await of a leader, or at a write. Times of the story
+//! A crash at a point of the work of a process: at an await of one of its tasks, or at a write. Times of the story
 //! hardly ever meet such a point.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::rng::Rng;
 
-/// Largest number of awaits until a crash. A leader has some hundred a minute.
+/// Largest number of awaits until a crash. All tasks of a leader have 300 to 2,000 a minute.
 const MOST_AWAITS: u64 = 2_000;
 /// Largest number of writes until a crash.
 const MOST_WRITES: u64 = 20;
@@ -16,7 +16,7 @@ const MOST_WRITES: u64 = 20;
 /// A kind of point at which a process can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CrashPoint {
-    /// A part of the leader is about to go on after an await.
+    /// A task of the process is about to go on after an await.
     Await,
     /// A write has left the process, and has not reached the server.
     Sent,

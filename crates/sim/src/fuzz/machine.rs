@@ -76,7 +76,7 @@ impl ProcessHost for SimulatedHost {
     fn threads(&self, _process: &Process, _backlog: &Backlog) -> OneThread {
         self.setup.trace.say(format_args!("{}: leads", self.name));
         self.setup.network.leads();
-        OneThread::new(&self.setup.ahead_micros, self.setup.crash.clone()).with_witness()
+        OneThread::new(self.setup.process()).with_witness()
     }
 
     fn engine_machine(&self) -> EngineMachine {

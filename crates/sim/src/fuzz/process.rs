@@ -13,14 +13,14 @@ use vc_daemon::fatal::Fatal;
 use vc_daemon::flags::Flags;
 use vc_daemon::meter::Meter;
 use vc_daemon::run::{self, Process};
+use vc_kube::SimulatedProcess;
 
 use super::config_file::{CONFIG_PATH, ConfigFile, MountedConfig};
-use super::crash::{Crash, PlannedCrash};
+use super::crash::{Crash, CrashPoint, PlannedCrash};
 use super::findings::Findings;
 use super::machine::SimulatedHost;
 use super::network::Network;
 use super::trace::Trace;
-use crate::one_thread::run_until_crash;
 
 /// How long it takes until a process that has ended by itself is started again.
 const RESTART: Duration = Duration::from_secs(2);
@@ -57,6 +57,12 @@ pub(super) struct ProcessSetup {
 }
 
 impl ProcessSetup {
+    /// Returns what all tasks of the present life share.
+    pub(super) fn process(&self) -> SimulatedProcess {
+        let crash = self.crash.clone();
+        SimulatedProcess::new(self.ahead_micros.clone(), move || crash.passes(CrashPoint::Await))
+    }
+
     /// Returns the flags of the process.
     fn flags(&self) -> Flags {
         let file = format!("--scheduler-conf={CONFIG_PATH}");
@@ -195,16 +201,11 @@ struct Life {
 
 impl Life {
     async fn run(&self, stopped: &mut watch::Receiver<()>) -> LifeEnd {
-        let ProcessSetup { findings, crash, ahead_micros, .. } = &self.setup;
+        let findings = &self.setup.findings;
         let config = MountedConfig::new(&self.name, &self.setup);
         let host = SimulatedHost { name: self.name.clone(), setup: self.setup.clone(), config };
         let process = self.schedule(&host, stopped);
-        let process = vc_kube::with_clock_ahead(ahead_micros.clone(), process);
-        let ended = match self.setup.strikes_starts {
-            true => run_until_crash(process, crash).await,
-            false => process.await,
-        };
-        match ended {
+        match self.setup.process().run(process).await {
             Ok(()) => LifeEnd::Stopped,
             Err(fatal) => {
                 if !is_expected(&fatal) {

@@ -15,12 +15,11 @@ use tower::{BoxError, ServiceExt};
 use vc_engine::{Engine, EngineOptions, Report};
 use vc_kube::{
     Clients, CyclePace, EngineMessage, EngineVisit, KindSet, LeaderFailure, LeaderSetup,
-    LeaderWork, Observer, RequestBody, ScheduleTrigger,
+    LeaderWork, Observer, RequestBody, ScheduleTrigger, SimulatedProcess,
 };
 
 use super::SoakError;
 use crate::fuzz::configs;
-use crate::fuzz::crash::PlannedCrash;
 use crate::one_thread::OneThread;
 
 /// Time of a request on its way to the server.
@@ -62,7 +61,7 @@ impl SoakScheduler {
         let clients = clients(router);
         let queues = vc_kube::ensure_queues(&clients.volcano, "default").await;
         queues.map_err(|error| SoakError::Scheduler(error.to_string()))?;
-        let mut threads = OneThread::new(&Arc::default(), PlannedCrash::default());
+        let mut threads = OneThread::new(SimulatedProcess::new(Arc::default(), || true));
         let work = LeaderWork::start(&mut threads, &clients, setup, engine)
             .map_err(|error| fault(error.to_string()))?;
         let inbox = work.inbox().clone();
