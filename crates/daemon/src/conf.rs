@@ -265,6 +265,11 @@ impl<F: ConfigFiles> ConfigFollower<F> {
             {
                 return;
             }
+            if let Some(usage) = usages.read_late().await
+                && inbox.send(EngineMessage::Event(usage)).await.is_err()
+            {
+                return;
+            }
         }
     }
 

@@ -307,6 +307,8 @@ impl Engine {
 
     /// Applies events to the state without a cycle.
     pub fn apply(&mut self, events: Vec<ClusterEvent>) {
+        let is_usage = |event: &ClusterEvent| matches!(event, ClusterEvent::UsageRead(_));
+        let reads_usage = events.iter().any(is_usage) && self.plugin_set.remembers_usage();
         for event in events {
             if let ClusterEvent::PreBindFailed { uid, error, .. } = &event {
                 self.not_written.insert(uid.clone(), error.clone());
@@ -318,6 +320,11 @@ impl Engine {
             let hidden = self.overwrites.see(&event);
             self.refusals.apply(&mut self.cluster, event);
             hidden.iter().for_each(|hidden| self.overwrites.hide(&mut self.cluster, hidden));
+        }
+        if reads_usage {
+            // The order of everything may be another one, as with a new configuration. Its warnings are known.
+            let config = self.config.clone();
+            self.configure(&config);
         }
     }
 

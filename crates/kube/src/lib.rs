@@ -95,7 +95,7 @@ pub use scheduler_loop::{Decisions, SchedulerLoop, check};
 pub use simulated::{SimulatedProcess, of_this_process};
 pub use twin_feed::{MOST_TWIN_EVENTS, TwinFeed, TwinInput, TwinProgress, TwinStop};
 pub use unreadable::KindRefusal;
-pub use usage_store::read_saved_usage;
+pub use usage_store::{read_saved_usage, read_saved_usage_once};
 pub use version::{ServerVersion, server_version};
 pub use wall_clock::{simulate_wall_clock, wall_micros};
 pub use writer::write;

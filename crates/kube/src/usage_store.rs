@@ -31,6 +31,18 @@ impl UsageStore {
     }
 }
 
+/// Reads the usage that an earlier process has saved, once.
+///
+/// # Errors
+/// The API server did not answer, or refused.
+pub async fn read_saved_usage_once(
+    clients: &Clients,
+    key: &ObjectKey,
+) -> Result<ReadUsage, CallError> {
+    let api: Api<ConfigMap> = Api::namespaced(clients.core.clone(), &key.namespace);
+    Ok(keep_read(clients, key, get(&api, &key.name).await?))
+}
+
 /// Reads the usage that an earlier process has saved, for a minute at most.
 ///
 /// # Errors
@@ -44,12 +56,15 @@ pub async fn read_saved_usage(clients: &Clients, key: &ObjectKey) -> Result<Read
             answer => answer.map(Ok),
         }
     };
-    let Some(mut map) = insist("usage of fairshare", ask).await?? else {
-        return Ok(ReadUsage::default());
-    };
+    Ok(keep_read(clients, key, insist("usage of fairshare", ask).await??))
+}
+
+/// Keeps the ConfigMap for the next write, and returns what it says.
+fn keep_read(clients: &Clients, key: &ObjectKey, found: Option<ConfigMap>) -> ReadUsage {
+    let Some(mut map) = found else { return ReadUsage::default() };
     let read = set_bad_text_aside(&mut map);
     clients.usage_store.keep(key, map);
-    Ok(read)
+    read
 }
 
 /// Writes the usage, and returns the number of accounts for which there was no room. Other keys of

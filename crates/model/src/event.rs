@@ -237,4 +237,6 @@ pub enum ClusterEvent {
         /// `metadata.name`.
         name: Arc<str>,
     },
+    /// Usage that an earlier process has saved could not be read yet. Nothing is saved over it until it was.
+    UsageUnread,
 }

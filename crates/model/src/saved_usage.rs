@@ -62,6 +62,9 @@ pub struct SavedShare {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SavedUsages {
     read: Option<Arc<SavedUsage>>,
+    /// True if usage was saved that could not be read yet.
+    #[serde(default)]
+    is_unread: bool,
     n_failed_saves: u64,
 }
 
@@ -71,6 +74,11 @@ impl SavedUsages {
         self.read.as_ref()
     }
 
+    /// True if usage was saved that could not be read yet. Nothing may be saved over it.
+    pub fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
     /// Returns the number of saves that failed.
     pub fn n_failed_saves(&self) -> u64 {
         self.n_failed_saves
@@ -78,6 +86,12 @@ impl SavedUsages {
 
     pub(crate) fn set_read(&mut self, usage: Option<Arc<SavedUsage>>) {
         self.read = usage;
+        self.is_unread = false;
+    }
+
+    pub(crate) fn set_unread(&mut self) {
+        self.read = None;
+        self.is_unread = true;
     }
 
     pub(crate) fn save_failed(&mut self) {

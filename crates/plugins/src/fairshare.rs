@@ -28,7 +28,7 @@ use vc_framework::{
     Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
-use vc_model::{JobId, QueueId, TaskId};
+use vc_model::{JobId, QueueId, SavedUsage, TaskId};
 use vc_resource::Fractional;
 
 use crate::rules::min_resources;
@@ -37,6 +37,7 @@ use division::AccountParts;
 use ledger::{Account, Ledger, Usage};
 use preempt::VoteTerms;
 use queues::QueueUsages;
+use saves::SaveRule;
 
 pub use saves::UsageConfigMap;
 
@@ -175,7 +176,8 @@ impl Plugin for Fairshare {
             ledger.set_back(previous - now, now);
         }
         ledger.advance(now);
-        ledger.saves.note_failures(view.cluster.saved_usages.n_failed_saves());
+        ledger.saves.follow(&view.cluster.saved_usages);
+        ledger.is_unread &= view.cluster.saved_usages.is_unread();
         ledger.forget_session();
         if self.arguments.preempt.is_some() {
             ledger.note_step(preempt::step_of(now));
@@ -384,6 +386,10 @@ impl Fairshare {
                     ledger.advance(now);
                     ledger.change_half_life(half_life, now);
                 }
+                if self.is_read_late(view, &ledger, arguments.save.as_ref()) {
+                    ledger.end(|account| self.samples.push(gone(account)));
+                    ledger = self.first_ledger(view, now);
+                }
                 self.ledger = Some(ledger);
                 return;
             }
@@ -399,6 +405,19 @@ impl Fairshare {
         }
     }
 
+    /// FS-82: true if the usage was read now with which the ledger of this configuration should have begun. What pods
+    /// that have ended since have used is lost.
+    fn is_read_late(
+        &self,
+        view: SessionView<'_>,
+        ledger: &Ledger,
+        save: Option<&SaveRule>,
+    ) -> bool {
+        let is_usable = |saved: &Arc<SavedUsage>| saves::is_charged_by(saved, &self.arguments);
+        let saved = view.cluster.saved_usages.read();
+        ledger.is_unread && save == self.arguments.save.as_ref() && saved.is_some_and(is_usable)
+    }
+
     /// Returns the ledger of a first session: with the usage that an earlier process has saved, and
     /// that of running tasks.
     fn first_ledger(&mut self, view: SessionView<'_>, now: i64) -> Ledger {
@@ -412,6 +431,7 @@ impl Fairshare {
             }
             None => (Ledger::new(self.arguments.half_life_micros, now), i64::MIN),
         };
+        ledger.is_unread = view.cluster.saved_usages.is_unread();
         ledger.advance(now);
         view.all_jobs().for_each(|job| ledger.begin_job(view, &self.arguments, job, since));
         ledger

@@ -75,6 +75,7 @@ fn kind(event: &ClusterEvent) -> usize {
         ClusterEvent::SelectorDeleted { .. } => 40,
         ClusterEvent::NamespaceApplied { .. } => 41,
         ClusterEvent::NamespaceDeleted { .. } => 42,
+        ClusterEvent::UsageUnread => 43,
     }
 }
 
@@ -130,6 +131,7 @@ fn answers(engine: &Engine) -> Vec<ClusterEvent> {
         ClusterEvent::QueueFailed { name: "q".into() },
         ClusterEvent::NodeShardFailed { name: "volcano".into() },
         ClusterEvent::UsageNotSaved,
+        ClusterEvent::UsageUnread,
     ]
 }
 

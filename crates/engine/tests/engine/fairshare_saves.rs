@@ -255,3 +255,51 @@ fn fs_15_a_step_back_counts_as_no_time() {
     let seconds = [used(&[100, 50]), used(&[100, -90, 50])].map(|used| used / 1_000_000_000);
     assert_eq!(seconds, [149, 149]);
 }
+
+/// FS-82: usage that is read only after this process has begun counts as if it had been read before, and what runs is
+/// charged from the time of the text.
+#[test]
+fn fs_state_read_late() {
+    let run = |is_late: bool| {
+        let mut world = world(SAVES_LATE, NODE);
+        world.add(&(jobs("a", 2) + &jobs("b", 1)));
+        world.cycle();
+        world.kubelets();
+        world.tick(600);
+        world.add(&jobs("c", 1));
+        world.cycle();
+        let usage = last_save(&mut world).expect("it has changed");
+        world.tick(10);
+        match is_late {
+            true => {
+                world.restart(&configuration(SAVES_LATE));
+                world.send(ClusterEvent::UsageUnread);
+                assert_eq!((saved(&world.cycle()), last_save(&mut world)), (None, None));
+            }
+            false => restart(&mut world, SAVES_LATE, Some(usage.clone())),
+        }
+        world.tick(20);
+        if is_late {
+            world.send(ClusterEvent::UsageRead(Some(usage)));
+        }
+        world.add("job d/j\n  task t gpu=1");
+        world.cycle();
+        last_save(&mut world).expect("d has begun")
+    };
+    let (late, in_time) = (run(true), run(false));
+    assert_eq!(late.scale, in_time.scale);
+    assert_eq!(late.accounts, in_time.accounts);
+    assert_eq!(late.accounts.len(), 4);
+}
+
+/// FS-82: what a new configuration reads does not replace the usage that is there.
+#[test]
+fn fs_state_of_another_config_map() {
+    let mut world = world(SAVES, NODE);
+    use_gpus(&mut world, &[("a", 100)]);
+    world.send(ClusterEvent::UsageRead(Some(Arc::new(SavedUsage::default()))));
+    world.configure(&configuration(&format!("{SAVES} fairshare.stateConfigMap=other")));
+    world.cycle();
+    let used = world.engine.account_use();
+    assert!(used.iter().any(|account| 0.0 < account.used_hours), "{used:?}");
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use vc_engine::Effect;
-use vc_kube::{Clients, EngineMessage, inbox, read_saved_usage, write};
+use vc_kube::{Clients, EngineMessage, inbox, read_saved_usage, read_saved_usage_once, write};
 use vc_model::{ClusterEvent, ObjectKey, SavedAccount, SavedUsage, UsageScale};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer, not_found, refusal, unobserved};
@@ -135,6 +135,10 @@ async fn fs_82_what_cannot_be_read() {
         assert_eq!(error.to_string(), "no");
         assert_eq!(log.lines().len() == 1, asks_once, "{code}");
     }
+    // A later attempt is one question.
+    let (client, log) = fake::client(|_| refusal(500, "No", "no"));
+    assert!(read_saved_usage_once(&Clients::shared(client), &key()).await.is_err());
+    assert_eq!(log.lines().len(), 1);
     let handle = |_: &Seen| refusal(403, "Forbidden", "no");
     let (_, heard) = perform(false, vec![save(5)], handle).await;
     assert!(matches!(heard[..], [ClusterEvent::UsageNotSaved]), "{heard:?}");

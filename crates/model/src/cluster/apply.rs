@@ -79,6 +79,7 @@ impl Cluster {
             ClusterEvent::QuotaApplied(quota) => self.quotas.apply(*quota),
             ClusterEvent::QuotaDeleted { key } => self.quotas.remove(&key),
             ClusterEvent::UsageRead(usage) => self.saved_usages.set_read(usage),
+            ClusterEvent::UsageUnread => self.saved_usages.set_unread(),
             ClusterEvent::UsageNotSaved => self.saved_usages.save_failed(),
             ClusterEvent::SelectorApplied(object) => {
                 self.selector_changed(object.kind, object.key, object.selector);

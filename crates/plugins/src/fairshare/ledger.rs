@@ -124,6 +124,9 @@ pub(super) struct Ledger {
     operated: Vec<usize>,
     /// What was saved for a restart.
     pub(super) saves: SaveLog,
+    /// True if it has begun without the usage that was saved, which could not be read yet.
+    #[serde(default)]
+    pub(super) is_unread: bool,
     /// Usage for deserved shares. It is empty if they do not follow usage.
     pub(super) shares: ShareUsages,
     /// Number of changes of ResourceQuotas that the weights account for.
@@ -145,6 +148,7 @@ impl Ledger {
             pipelined: Vec::new(),
             operated: Vec::new(),
             saves: SaveLog::default(),
+            is_unread: false,
             shares: ShareUsages::default(),
             n_quota_changes: None,
         }

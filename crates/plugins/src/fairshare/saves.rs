@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use vc_conf::Config;
 use vc_framework::{Effect, SessionView};
-use vc_model::{ObjectKey, SavedAccount, SavedUsage, UsageScale};
+use vc_model::{ObjectKey, SavedAccount, SavedUsage, SavedUsages, UsageScale};
 
 use super::arguments::FairshareArguments;
 use super::decay::Decay;
@@ -43,19 +43,24 @@ pub(super) struct SaveLog {
     at_micros: Option<i64>,
     /// Number of failed saves that are known.
     n_failed: u64,
+    /// True if nothing may be saved, because what an earlier process has saved could not be read yet.
+    #[serde(default)]
+    is_held: bool,
 }
 
 impl SaveLog {
-    /// Returns the time when a save is due. Returns `None` if nothing has changed since the last.
+    /// Returns the time when a save is due. Returns `None` if nothing has changed since the last, or nothing may be
+    /// saved.
     pub(super) fn due_micros(&self, rule: &SaveRule) -> Option<i64> {
         let due = |at: i64| at.saturating_add(rule.interval_micros);
-        (!self.is_saved).then(|| self.at_micros.map_or(i64::MIN, due))
+        (!self.is_saved && !self.is_held).then(|| self.at_micros.map_or(i64::MIN, due))
     }
 
-    /// A save that failed is repeated after the interval.
-    pub(super) fn note_failures(&mut self, n_failed: u64) {
-        self.is_saved &= n_failed == self.n_failed;
-        self.n_failed = n_failed;
+    /// Takes note of saves that failed, which are repeated after the interval, and of a usage that could not be read.
+    pub(super) fn follow(&mut self, usages: &SavedUsages) {
+        self.is_saved &= usages.n_failed_saves() == self.n_failed;
+        self.n_failed = usages.n_failed_saves();
+        self.is_held = usages.is_unread();
     }
 
     /// A clock that was set back does not put a save off.
@@ -102,6 +107,11 @@ fn saved(ledger: &Ledger, arguments: &FairshareArguments, now: i64) -> SavedUsag
     SavedUsage { time_micros: now, scale: Some(scale), accounts, shares }
 }
 
+/// True if the usage was charged for what is charged now.
+pub(super) fn is_charged_by(saved: &SavedUsage, arguments: &FairshareArguments) -> bool {
+    saved.scale.as_ref().is_none_or(|scale| *scale.charge == *arguments.charge_text())
+}
+
 /// Returns a ledger with the usage of an earlier process, and the time from which running tasks are
 /// to be charged.
 ///
@@ -115,7 +125,7 @@ pub(super) fn restored(
     let now = view.now_micros();
     let charge = arguments.charge_text();
     if let Some(scale) = &saved.scale
-        && *scale.charge != *charge
+        && !is_charged_by(saved, arguments)
     {
         let time = vc_framework::rfc3339(saved.time_micros);
         let before = &scale.charge;
@@ -151,6 +161,6 @@ pub(super) fn restored(
         ledger.change_half_life(half_life, time);
     }
     ledger.note_saved();
-    ledger.saves = SaveLog { is_saved: true, at_micros: Some(time), n_failed: 0 };
+    ledger.saves = SaveLog { is_saved: true, at_micros: Some(time), ..SaveLog::default() };
     Ok((ledger, time))
 }
