@@ -139,6 +139,11 @@ impl Simulation {
         Some(conf.and_then(|conf| history.bundle(&conf)))
     }
 
+    /// Lets the engine know of something at its next cycle that is no object.
+    pub(crate) fn send(&mut self, event: ClusterEvent) {
+        self.changes.push(event);
+    }
+
     /// Tells the engine what has changed, without a cycle.
     fn apply_changes(&mut self) {
         let changes = std::mem::take(&mut self.changes);

@@ -1,6 +1,7 @@
 //! Answers of the server on their way to a process: refusals in their place, and bodies that come late
 //! or end in the middle.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tower::BoxError;
 
 /// Code, reason and message.
-pub(super) type Refusal = (u16, &'static str, &'static str);
+pub(super) type Refusal = (u16, &'static str, Cow<'static, str>);
 
 /// Returns a refusal as the server words it.
 pub(super) fn refusal(

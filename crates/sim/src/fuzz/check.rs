@@ -6,10 +6,11 @@ use std::sync::Arc;
 use serde_json::Value;
 use vc_conf::Config;
 use vc_engine::{Effect, EngineOptions, Nomination};
-use vc_model::{ObjectKey, PodGroupStatus};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
 use vc_resource::Quantity;
 
 use super::controllers::OTHER_SCHEDULER;
+use super::usage;
 use super::world::{group_of, has_ended, is_leaving};
 use crate::serve::{
     KINDS, LEASES, NODES, Object, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ServedKind, Store,
@@ -68,12 +69,21 @@ fn allocatable(node: &Object) -> (i128, i128) {
     (has("cpu"), has("pods") / 1_000)
 }
 
+/// Returns the milli cpu that pods of our scheduler hold.
+pub(super) fn held_by_ours(store: &Store) -> i128 {
+    let pods = store.list(&PODS, None).objects;
+    let is_ours = |pod: &&Arc<Object>| {
+        is_held(&pod.value) && pod.value["spec"]["schedulerName"] != OTHER_SCHEDULER
+    };
+    pods.iter().filter(is_ours).map(|pod| cpu_milli(&pod.value)).sum()
+}
+
 /// True if the pod holds room on its node.
 fn is_held(pod: &Value) -> bool {
     pod["spec"]["nodeName"].is_string() && !has_ended(pod)
 }
 
-fn cpu_milli(pod: &Value) -> i128 {
+pub(super) fn cpu_milli(pod: &Value) -> i128 {
     let containers = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
     let of = |container: &Value| {
         milli(container["resources"]["requests"]["cpu"].as_str().unwrap_or_default())
@@ -205,7 +215,8 @@ fn unwritten_nomination(key: &ObjectKey, pod: &Value, nomination: &Nomination) -
         .then(|| format!("I11: pod {key} is nominated to {written:?}, not to {node:?}"))
 }
 
-/// Returns the plain evaluator with all that the scheduler reads.
+/// Returns the plain evaluator with all that the scheduler reads, also the usage that is saved, if the configuration
+/// keeps it.
 pub(super) fn plain_simulation(store: &Store, config: &Config, now_micros: i64) -> Simulation {
     let source = Source { file: "the API server".into(), line: 0 };
     let kinds = KINDS.iter().filter(|kind| is_watched(kind));
@@ -217,7 +228,10 @@ pub(super) fn plain_simulation(store: &Store, config: &Config, now_micros: i64) 
         EngineOptions { evaluator: vc_engine::Evaluator::Plain, ..EngineOptions::default() };
     let kubelet = KubeletMode::None;
     let setup = Setup { options, config, objects, now_micros, kubelet };
-    let (simulation, _findings, _warnings) = Simulation::new(setup);
+    let (mut simulation, _findings, _warnings) = Simulation::new(setup);
+    if vc_engine::UsageConfigMap::of(config).is_some() {
+        simulation.send(ClusterEvent::UsageRead(usage::to_read(store)));
+    }
     simulation
 }
 

@@ -65,11 +65,11 @@ impl MountedConfig {
     }
 
     fn text(&self) -> String {
-        let text = self.setup.config.text();
-        match self.setup.strikes_starts {
-            true => configs::with_sources(text),
-            false => text.to_owned(),
-        }
+        let text = match self.setup.strikes_starts {
+            true => configs::with_sources(self.setup.config.text()),
+            false => self.setup.config.text().to_owned(),
+        };
+        if self.setup.keeps_usage { configs::with_usage(&text) } else { text }
     }
 
     /// I9: what is in force is the last good file.

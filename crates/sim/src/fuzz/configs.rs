@@ -58,6 +58,16 @@ pub(super) fn with_sources(text: &str) -> String {
     text.replace(PLUGIN, WITH_DEVICES) + metrics
 }
 
+/// Returns a good file that keeps the usage of `fairshare`.
+pub(super) fn with_usage(text: &str) -> String {
+    const PLUGIN: &str = "  - name: predicates\n";
+    const WITH_USAGE: &str = "  - name: fairshare\n    arguments:\n      \
+        fairshare.resourceKey: cpu\n      fairshare.halfLifeMinutes: 60\n      \
+        fairshare.persistState: true\n      fairshare.flushIntervalSeconds: 7\n  \
+        - name: predicates\n";
+    text.replace(PLUGIN, WITH_USAGE)
+}
+
 /// Reads a file as the daemon does.
 ///
 /// # Errors
@@ -79,9 +89,12 @@ mod tests {
             let config = read(&with_sources(text)).unwrap().config;
             assert!(vc_engine::DeviceConfigMap::of(&config).is_some(), "{text}");
             assert_eq!(config.metrics["type"], "prometheus_adaptor", "{text}");
+            let loaded = read(&with_usage(&with_sources(text))).unwrap();
+            assert!(vc_engine::UsageConfigMap::of(&loaded.config).is_some(), "{text}");
+            assert_eq!(loaded.warnings, [], "{text}");
         }
         for text in BAD {
-            assert!(read(text).is_err() && with_sources(text) == text, "{text}");
+            assert!(read(text).is_err() && with_usage(&with_sources(text)) == text, "{text}");
         }
     }
 }

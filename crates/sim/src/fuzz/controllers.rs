@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::check::HeldRoom;
+use super::quota;
 use super::script::JobSpec;
 use super::world::{GROUP, NAMESPACE, found, group_of, has_ended, is_leaving, pod};
 use crate::serve::{Key, NODES, Object, POD_GROUPS, PODS, QUEUES, Refused, Store};
@@ -61,8 +62,13 @@ impl Controllers {
         for job in admitted {
             for pod in (0..job.pods).map(|at| pod(job, at)) {
                 let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-                if store.get(&PODS, NAMESPACE, name).is_none() {
-                    store.create(&PODS, &pod)?;
+                if store.get(&PODS, NAMESPACE, name).is_some() {
+                    continue;
+                }
+                match quota::create_pod(store, &pod) {
+                    // It tries again when it looks at the objects next.
+                    Err(Refused::Forbidden { .. }) => return Ok(()),
+                    created => created?,
                 }
             }
         }

@@ -75,7 +75,7 @@ impl ProcessHost for SimulatedHost {
 
     fn threads(&self, _process: &Process, _backlog: &Backlog) -> OneThread {
         self.setup.trace.say(format_args!("{}: leads", self.name));
-        self.setup.network.leads();
+        self.setup.network.leads(&self.name);
         OneThread::new(self.setup.process()).with_witness()
     }
 

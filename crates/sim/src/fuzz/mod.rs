@@ -2,6 +2,7 @@
 //! in every place. One thread, no sockets, no time of the machine: a seed gives the same run again,
 //! byte by byte. Specification: docs/spec/invariants.md.
 
+mod admission;
 mod answer;
 mod check;
 mod config_file;
@@ -15,12 +16,14 @@ mod managers;
 mod network;
 mod outside_event;
 mod process;
+mod quota;
 mod request_faults;
 mod rest;
 mod script;
 mod shrink;
 mod story;
 mod trace;
+mod usage;
 mod view;
 mod violated;
 mod witness;

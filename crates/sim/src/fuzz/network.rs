@@ -16,17 +16,18 @@ use tokio::time::{Instant, sleep};
 use tower::{BoxError, ServiceExt};
 use vc_kube::RequestBody;
 
+use super::admission::{RefusedWrite, Refuser};
 use super::answer::{self, Passing};
 use super::crash::{CrashPoint, PlannedCrash};
 use super::fault::FaultKind;
 use super::managers::MANAGER;
-use super::outside_event::RefusedWrite;
 use super::request_faults::{RequestFaults, RequestKind};
 use super::script::Script;
 use super::trace::Trace;
+use super::usage::{self, UsageWitness};
 use super::witness::{SentWrite, Witness};
 use crate::rng::Rng;
-use crate::serve::Store;
+use crate::serve::{Change, Event, Store};
 
 /// Time until a client notices that its connection is lost.
 const LOST: Duration = Duration::from_secs(5);
@@ -64,6 +65,8 @@ struct NetworkState {
     /// Writes that the server has done, without those of Leases and events.
     n_writes: u64,
     witness: Witness,
+    /// `None`: no usage is kept in this story.
+    usage: Option<UsageWitness>,
 }
 
 /// Requests that are refused for a while.
@@ -73,8 +76,8 @@ pub(super) enum Refused {
     Process(String),
     /// 403 for a part of the path.
     Resource(&'static str),
-    /// What admission plugins say.
-    Write(RefusedWrite),
+    /// What an admission plugin says.
+    Write(RefusedWrite, Refuser),
 }
 
 /// Reports to the planned crash that a write of the process has reached this point. Never returns if the process
@@ -94,26 +97,18 @@ type Answer = Result<Response<Body>, BoxError>;
 
 impl Refused {
     /// Status, reason and message for this request. `None`: it is another one.
-    fn refusal(&self, process: &str, method: &str, path: &str) -> Option<answer::Refusal> {
-        let is_bind = path.ends_with("/binding");
+    fn refusal(&self, sent: &SentWrite) -> Option<answer::Refusal> {
+        let SentWrite { process, path, .. } = sent;
         match self {
             Self::Process(name) => {
                 let is_it = process.starts_with(name.as_str());
-                is_it.then_some((401, "Unauthorized", "Unauthorized"))
+                is_it.then_some((401, "Unauthorized", "Unauthorized".into()))
             }
             Self::Resource(resource) => {
                 let is_it = path.split('/').any(|part| part == *resource);
-                is_it.then_some((403, "Forbidden", "no right to this resource"))
+                is_it.then_some((403, "Forbidden", "no right to this resource".into()))
             }
-            Self::Write(RefusedWrite::Binds) => is_bind.then_some((
-                403,
-                "Forbidden",
-                "admission webhook \"bindings.example\" denied the request",
-            )),
-            Self::Write(RefusedWrite::Evictions) => {
-                let is_it = method == "DELETE" && path.contains("/pods/");
-                is_it.then_some((403, "Forbidden", "exceeded quota: deletions"))
-            }
+            Self::Write(write, refuser) => refuser.refusal(*write, sent),
         }
     }
 }
@@ -133,6 +128,7 @@ impl Network {
             refusals: Vec::new(),
             n_writes: 0,
             witness: Witness::new(),
+            usage: script.keeps_usage.then(UsageWitness::new),
         };
         let (cuts, _) = watch::channel(0);
         let Script { keeps_leader, strikes_starts, .. } = *script;
@@ -170,7 +166,11 @@ impl Network {
 
     /// The server has begun anew with older objects: every watch ends.
     pub(super) fn restored(&self) {
-        self.state().witness.restored(&self.0.store);
+        let mut state = self.state();
+        state.witness.restored(&self.0.store);
+        state.usage.iter_mut().for_each(UsageWitness::restored);
+        drop(state);
+        self.note_all_pods();
         self.0.cuts.send_modify(|n_cuts| *n_cuts += 1);
     }
 
@@ -181,7 +181,42 @@ impl Network {
 
     /// Returns the violations that requests have shown, and forgets them.
     pub(super) fn take_violations(&self) -> Vec<String> {
-        self.state().witness.take()
+        let mut state = self.state();
+        let usage = state.usage.as_mut().map(UsageWitness::take).unwrap_or_default();
+        state.witness.take().into_iter().chain(usage).collect()
+    }
+
+    /// Takes note of pods that have changed, for the usage that is saved.
+    pub(super) fn note_pods(&self, events: &[Arc<Event>]) {
+        if let Some(usage) = &mut self.state().usage {
+            for event in events {
+                let is_gone = event.change == Change::Deleted;
+                usage.note_pod(&event.object, vc_kube::wall_micros(), is_gone);
+            }
+        }
+    }
+
+    /// Takes note of all pods that there are.
+    pub(super) fn note_all_pods(&self) {
+        if let Some(usage) = &mut self.state().usage {
+            usage.note_pods(&self.0.store, vc_kube::wall_micros());
+        }
+    }
+
+    /// The clock of a process is set.
+    pub(super) fn clock_is_set(&self) {
+        self.state().usage.iter_mut().for_each(UsageWitness::clock_is_set);
+    }
+
+    /// True if who leads has saved the usage last.
+    pub(super) fn leader_has_saved_usage(&self) -> bool {
+        let state = self.state();
+        state.usage.as_ref().is_some_and(|usage| usage.is_saver(state.witness.leader()))
+    }
+
+    /// Somebody else has written into the ConfigMap with the usage, or has deleted it.
+    pub(super) fn others_wrote_usage(&self, note: Option<&str>) {
+        self.state().usage.iter_mut().for_each(|usage| usage.others_wrote(note));
     }
 
     /// Returns the nodes that got a bind whose sender no longer held the Lease, and forgets them.
@@ -200,8 +235,12 @@ impl Network {
     }
 
     /// A process begins to lead.
-    pub(super) fn leads(&self) {
-        self.state().witness.leads(&self.0.store);
+    pub(super) fn leads(&self, process: &str) {
+        let mut state = self.state();
+        state.witness.leads(&self.0.store);
+        if let Some(usage) = &mut state.usage {
+            usage.begins_with(&process.into(), usage::stored(&self.0.store));
+        }
     }
 
     /// A process has a new configuration.
@@ -330,6 +369,7 @@ impl Network {
         self.count(&sent, kind, &answer);
         if is_done {
             self.state().witness.done(&sent, &self.0.store);
+            self.look_at_usage(&sent, kind);
         }
         if is_done && kind == RequestKind::Write {
             pass(&crash, &sent, CrashPoint::Done).await;
@@ -344,6 +384,19 @@ impl Network {
                 Ok(self.passing(&sent.process, &uri, &faults).through(answer))
             }
             _ => Ok(answer),
+        }
+    }
+
+    /// Looks at the usage that is read or saved by a request which was done.
+    fn look_at_usage(&self, sent: &SentWrite, kind: RequestKind) {
+        let mut state = self.state();
+        let Some(usage) = state.usage.as_mut().filter(|_| usage::is_path(&sent.path)) else {
+            return;
+        };
+        let text = usage::stored(&self.0.store);
+        match kind {
+            RequestKind::Write => usage.saved(&sent.process, text),
+            _ => usage.begins_with(&sent.process, text),
         }
     }
 
@@ -362,8 +415,7 @@ impl Network {
         let mut state = self.state();
         let now = Instant::now();
         state.refusals.retain(|(_, until)| now < *until);
-        let SentWrite { process, method, path, .. } = sent;
-        state.refusals.iter().find_map(|(refused, _)| refused.refusal(process, method, path))
+        state.refusals.iter().find_map(|(refused, _)| refused.refusal(sent))
     }
 
     /// The process gets the answer to a write that was done.

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::admission::{RefusedWrite, Refuser};
 use super::configs::{BAD, GOOD};
 use super::crash::Crash;
 use super::fault::FaultKind;
@@ -80,8 +81,19 @@ pub(super) enum OutsideEvent {
     },
     Refuse {
         write: RefusedWrite,
+        by: Refuser,
         seconds: u64,
     },
+    /// A quota for the pods of the jobs' namespace is set. `None`: it is taken away.
+    SetPodQuota {
+        pods: Option<u64>,
+    },
+    /// Somebody else writes into the ConfigMap with the usage.
+    WriteNote {
+        text: String,
+    },
+    /// Somebody else deletes the ConfigMap with the usage.
+    DeleteUsage,
     Crash {
         process: usize,
     },
@@ -118,13 +130,6 @@ pub(super) enum PodState {
     Placed,
     Ended,
     Leaving,
-}
-
-/// Writes that an admission plugin of the server refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RefusedWrite {
-    Binds,
-    Evictions,
 }
 
 /// Seconds for which the server or a token may be away where nobody else shall lead.
@@ -173,10 +178,11 @@ impl OutsideEvent {
             122..=124 => {
                 Self::RightTaken { resource: rng.of(&RESOURCES), seconds: rng.between(1, 90) }
             }
-            125..=129 => Self::Refuse {
-                write: rng.of(&[RefusedWrite::Binds, RefusedWrite::Evictions]),
-                seconds: rng.between(1, 60),
-            },
+            125..=129 => {
+                let write = rng.of(&[RefusedWrite::Binds, RefusedWrite::Evictions]);
+                let seconds = rng.between(1, 60);
+                Self::Refuse { write, by: Refuser::webhook(seconds), seconds }
+            }
             130..=133 => {
                 let seconds = i64::try_from(rng.below(1_801)).unwrap_or(0) - 900;
                 Self::SetClock { process, seconds }
@@ -201,6 +207,30 @@ impl OutsideEvent {
         }
     }
 
+    /// Returns a random event that concerns the usage that is saved: somebody else writes or deletes it, it cannot
+    /// be read or written for a while, or a process ends.
+    pub(super) fn drawn_of_usage(rng: &mut Rng, number: usize) -> Self {
+        let (process, seconds) = (usize::from(rng.happens(500)), rng.between(1, 90));
+        let write = RefusedWrite::ConfigMaps;
+        match rng.below(10) {
+            0..=2 => Self::Crash { process },
+            3..=4 => Self::Stop { process },
+            5..=6 => Self::RightTaken { resource: "configmaps", seconds },
+            7 => Self::Refuse { write, by: rng.of(&Refuser::ALL), seconds },
+            8 => Self::WriteNote { text: format!("note {number}") },
+            _ => Self::DeleteUsage,
+        }
+    }
+
+    /// Returns a random refusal of writes, or a quota for pods.
+    pub(super) fn drawn_of_admission(rng: &mut Rng) -> Self {
+        let (write, by) = (rng.of(&RefusedWrite::ALL), rng.of(&Refuser::ALL));
+        match rng.happens(700) {
+            true => Self::Refuse { write, by, seconds: rng.between(1, 60) },
+            false => Self::SetPodQuota { pods: rng.happens(700).then(|| rng.between(2, 20)) },
+        }
+    }
+
     /// Returns a pod without a PodGroup, of our scheduler or another one.
     pub(super) fn drawn_alone(rng: &mut Rng, number: usize) -> Self {
         let pod = JobSpec {
@@ -220,6 +250,7 @@ impl OutsideEvent {
             Self::CrashAt(_) | Self::SlowServer { .. } => true,
             Self::Outage { .. } | Self::Restore { .. } | Self::TokenExpires { .. } => true,
             Self::RightTaken { resource, .. } => *resource == "leases",
+            Self::Refuse { write, .. } => *write == RefusedWrite::All,
             _ => false,
         }
     }
@@ -241,9 +272,8 @@ impl OutsideEvent {
     /// The kind of fault that this is. `None`: it is the life of a cluster.
     pub(super) fn fault(&self) -> Option<FaultKind> {
         match self {
-            Self::DeleteJob { .. } | Self::DeletePod { .. } | Self::DeletePodIn { .. } => {
-                Some(FaultKind::Deletion)
-            }
+            Self::DeleteJob { .. } | Self::DeletePod { .. } => Some(FaultKind::Deletion),
+            Self::DeletePodIn { .. } | Self::DeleteUsage => Some(FaultKind::Deletion),
             Self::ReplacePod { .. } | Self::ReplaceNode { .. } => Some(FaultKind::Replacement),
             Self::LoseNode { .. } => Some(FaultKind::NodeLost),
             Self::FlapNode { .. } => Some(FaultKind::NodeFlap),
@@ -252,7 +282,7 @@ impl OutsideEvent {
             Self::Backup | Self::Restore { .. } => Some(FaultKind::Restore),
             Self::TokenExpires { .. } => Some(FaultKind::TokenExpired),
             Self::RightTaken { .. } => Some(FaultKind::RightTaken),
-            Self::Refuse { .. } => Some(FaultKind::Refusal),
+            Self::Refuse { .. } | Self::SetPodQuota { .. } => Some(FaultKind::Refusal),
             Self::Crash { .. } | Self::CrashAt(_) => Some(FaultKind::Crash),
             Self::SlowServer { .. } => Some(FaultKind::Slow),
             Self::Stop { .. } => Some(FaultKind::Restart),
@@ -261,7 +291,7 @@ impl OutsideEvent {
             Self::StealLease => Some(FaultKind::LeaseStolen),
             #[cfg(test)]
             Self::Overfill => None,
-            Self::LonePod { .. } | Self::DeleteJobNamed { .. } => None,
+            Self::LonePod { .. } | Self::DeleteJobNamed { .. } | Self::WriteNote { .. } => None,
             Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
         }
     }
@@ -276,15 +306,6 @@ impl PodState {
             Self::Placed => "that has a node",
             Self::Ended => "that has ended",
             Self::Leaving => "that is being deleted",
-        }
-    }
-}
-
-impl RefusedWrite {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Binds => "binds",
-            Self::Evictions => "evictions",
         }
     }
 }
@@ -341,11 +362,15 @@ impl OutsideEvent {
             Self::RightTaken { resource, seconds } => {
                 write!(out, "nobody has the right to {resource} for {seconds} s")
             }
-            Self::Refuse { write: what, seconds } => {
-                write!(out, "{} are refused for {seconds} s", what.word())
+            Self::Refuse { write: what, by, seconds } => {
+                write!(out, "{what} are refused for {seconds} s, by {by}")
             }
+            Self::SetPodQuota { pods: Some(pods) } => write!(out, "a quota of {pods} pods is set"),
+            Self::SetPodQuota { pods: None } => write!(out, "no quota of pods is set any more"),
+            Self::WriteNote { text } => write!(out, "somebody writes {text:?} beside the usage"),
+            Self::DeleteUsage => write!(out, "somebody deletes the usage that is saved"),
             Self::Crash { process } => write!(out, "process {process} is killed"),
-            Self::CrashAt(crash) => write!(out, "who leads will be killed {crash}"),
+            Self::CrashAt(crash) => write!(out, "each process will be killed {crash}"),
             Self::SlowServer { most_millis, seconds } => {
                 write!(out, "every request takes up to {most_millis} ms for {seconds} s")
             }

@@ -54,6 +54,8 @@ pub(super) struct ProcessSetup {
     pub(super) is_old: bool,
     /// True if faults strike its start too. It follows all kinds then that a daemon follows by itself.
     pub(super) strikes_starts: bool,
+    /// True if its configuration keeps the usage of `fairshare`.
+    pub(super) keeps_usage: bool,
 }
 
 impl ProcessSetup {

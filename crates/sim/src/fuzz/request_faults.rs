@@ -139,20 +139,22 @@ impl RequestFaults {
 
     /// The answer in place of the server's. `None`: the server answers.
     pub(super) fn refusal(&self) -> Option<answer::Refusal> {
-        let message = "a fault of the simulation";
         if self.has_no_streaming {
-            return Some((422, "Invalid", "sendInitialEvents: is forbidden for watch"));
+            let message = "sendInitialEvents: is forbidden for watch";
+            return Some((422, "Invalid", message.into()));
         }
         if self.is_expired {
-            return Some((410, "Expired", "The provided continue parameter is too old"));
+            let message = "The provided continue parameter is too old";
+            return Some((410, "Expired", message.into()));
         }
-        match self.fault? {
-            FaultKind::Conflict => Some((409, "Conflict", message)),
-            FaultKind::TooManyRequests => Some((429, "TooManyRequests", message)),
-            FaultKind::ServerError => Some((500, "InternalError", message)),
-            FaultKind::Unavailable => Some((503, "ServiceUnavailable", message)),
-            _ => None,
-        }
+        let (code, reason) = match self.fault? {
+            FaultKind::Conflict => (409, "Conflict"),
+            FaultKind::TooManyRequests => (429, "TooManyRequests"),
+            FaultKind::ServerError => (500, "InternalError"),
+            FaultKind::Unavailable => (503, "ServiceUnavailable"),
+            _ => return None,
+        };
+        Some((code, reason, "a fault of the simulation".into()))
     }
 }
 

@@ -11,7 +11,7 @@ use vc_model::Cluster;
 
 use super::process::SchedulerProcess;
 use super::story::Story;
-use super::{check, configs, view};
+use super::{check, configs, usage, view};
 
 /// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
 /// minutes at most. A clock that was set back lengthens this by as much.
@@ -65,6 +65,9 @@ impl Story {
         let unbound = self.network.unbound_groups();
         broken.extend(unbound.into_iter().filter(|group| check::waits_for_others(store, group)));
         self.violations.extend(check::gangs(store, &broken));
+        if self.network.leader_has_saved_usage() {
+            self.violations.extend(usage::unsaved(store));
+        }
         match configs::read(config) {
             Ok(loaded) => {
                 let now = vc_kube::wall_micros();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::configs::GOOD;
+use super::configs::{self, GOOD};
 use super::fault::FaultKind;
 use super::outside_event::OutsideEvent;
 use crate::rng::Rng;
@@ -23,6 +23,8 @@ pub struct Script {
     /// Faults strike the start of processes too. They follow all kinds, and their configuration has sources that
     /// the server does not serve.
     pub(super) strikes_starts: bool,
+    /// The configuration keeps the usage of `fairshare`.
+    pub(super) keeps_usage: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -69,6 +71,14 @@ const CRASH_POINT_MILLIS: u64 = 60_000;
 const CONTROLLERS: (u64, u64) = (13, 10);
 /// In one story in so many faults strike the start of processes too: that whose seed leaves this remainder.
 const STRUCK_STARTS: (u64, u64) = (6, 5);
+/// One story in so many keeps the usage of `fairshare`: that whose seed leaves this remainder.
+const USAGE: (u64, u64) = (17, 9);
+/// Longest time from one event that concerns the usage to the next, in milliseconds.
+const USAGE_MILLIS: u64 = 30_000;
+/// In one story in so many webhooks and a quota refuse writes of all kinds: that whose seed leaves this remainder.
+const ADMISSION: (u64, u64) = (17, 14);
+/// Longest time from one refusal to the next, in milliseconds.
+const ADMISSION_MILLIS: u64 = 40_000;
 /// Longest time from one pod without a PodGroup to the next, in milliseconds.
 const LONE_POD_MILLIS: u64 = 20_000;
 
@@ -111,12 +121,24 @@ impl Script {
             steps.push((at, OutsideEvent::drawn(&mut rng, number)));
         }
         let is_chosen = |(n_stories, remainder)| seed % n_stories == remainder;
-        let has_controllers = is_chosen(CONTROLLERS);
+        let (keeps_usage, has_admission) = (is_chosen(USAGE), is_chosen(ADMISSION));
+        let has_controllers = is_chosen(CONTROLLERS) || has_admission;
         let strikes_starts = is_chosen(STRUCK_STARTS);
         if is_chosen(CRASH_POINTS) {
             steps.extend(crash_points(seed, end));
         } else if has_controllers {
             steps.extend(lone_pods(seed, end));
+        }
+        if keeps_usage {
+            // Half of these stories have true clocks, by which what was used can be told.
+            let is_clock = |event: &OutsideEvent| matches!(event, OutsideEvent::SetClock { .. });
+            steps.retain(|(_, event)| seed.is_multiple_of(2) || !is_clock(event));
+            let draw = OutsideEvent::drawn_of_usage;
+            steps.extend(separate_events(seed, end, 1_000..=USAGE_MILLIS, draw));
+        }
+        if has_admission {
+            let draw = |rng: &mut Rng, _| OutsideEvent::drawn_of_admission(rng);
+            steps.extend(separate_events(seed, end, 1_000..=ADMISSION_MILLIS, draw));
         }
         if BUSY_MINUTES < minutes {
             steps.extend(deletions_of_jobs(seed, &steps));
@@ -134,7 +156,24 @@ impl Script {
         });
         let steps = steps.collect();
         let seed = rng.below(u64::MAX);
-        Self { seed, keeps_leader, has_controllers, strikes_starts, config, nodes, steps }
+        Self {
+            seed,
+            keeps_leader,
+            has_controllers,
+            strikes_starts,
+            keeps_usage,
+            config,
+            nodes,
+            steps,
+        }
+    }
+
+    /// Returns the configuration file at the beginning, without sources that the server does not serve.
+    pub(super) fn config_text(&self) -> String {
+        match self.keeps_usage {
+            true => configs::with_usage(self.config),
+            false => self.config.to_owned(),
+        }
     }
 }
 

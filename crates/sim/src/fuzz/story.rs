@@ -20,7 +20,7 @@ use super::process::{ProcessSetup, SchedulerProcess};
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, was_evicted};
-use super::{check, configs, managers, violated};
+use super::{check, configs, managers, usage, violated};
 use crate::one_thread::simulate;
 use crate::serve::{Change, Event, LOG_CAPACITY, PODS, Subscription, in_process};
 
@@ -127,6 +127,7 @@ impl Story {
                 crash: PlannedCrash::default(),
                 is_old: has_old_version && name == PROCESSES[1],
                 strikes_starts: script.strikes_starts,
+                keeps_usage: script.keeps_usage,
             })
         };
         let pods = store.subscribe(&PODS);
@@ -158,21 +159,22 @@ impl Story {
         self.processes.iter_mut().for_each(SchedulerProcess::start);
         for step in &script.steps {
             if !self.until(self.begin + step.at).await {
-                return self.end(script.config);
+                return self.end(&script.config_text());
             }
             self.trace.say(format_args!("- {}", step.event));
             self.happen(&step.event);
             self.network.outside_change();
         }
         self.trace.say("- no more faults");
+        let config = script.config_text();
         self.network.calm();
         self.processes.iter().for_each(|process| process.plan_crash(None));
         self.processes.iter().for_each(|process| process.configure(script.config));
         self.later.retain(|(_, _, action)| matches!(action, LaterAction::Start));
         if self.rest().await {
-            self.check_rest(script.config).await;
+            self.check_rest(&config).await;
         }
-        self.end(script.config)
+        self.end(&config)
     }
 
     /// Lets the event happen, to the server, a process or the objects.
@@ -188,11 +190,12 @@ impl Story {
             OutsideEvent::RightTaken { resource, seconds } => {
                 self.network.refuse(Refused::Resource(resource), time(seconds));
             }
-            OutsideEvent::Refuse { write, seconds } => {
-                self.network.refuse(Refused::Write(*write), time(seconds));
+            OutsideEvent::Refuse { write, by, seconds } => {
+                self.network.refuse(Refused::Write(*write, *by), time(seconds));
             }
             OutsideEvent::SetClock { process, seconds } => {
                 self.processes[*process].set_clock(*seconds);
+                self.network.clock_is_set();
             }
             OutsideEvent::Configure { text, after } => {
                 let now = Instant::now();
@@ -215,6 +218,10 @@ impl Story {
                 self.processes[*process].stop();
                 self.start_later(*process);
             }
+            OutsideEvent::WriteNote { text } => {
+                self.happen_to_usage(Some(text));
+            }
+            OutsideEvent::DeleteUsage => self.happen_to_usage(None),
             _ => {
                 if let Some(node) = self.world.node_that_goes(event) {
                     self.network.loses_node(node.name());
@@ -223,6 +230,19 @@ impl Story {
                     self.violations.push(format!("the script is refused: {refused}"));
                 }
             }
+        }
+    }
+
+    /// Somebody else writes a note into the ConfigMap with the usage. `None`: he deletes it.
+    fn happen_to_usage(&mut self, note: Option<&str>) {
+        let store = &self.world.store;
+        let done = match note {
+            Some(text) => usage::write_note(store, text),
+            None => usage::delete(store).map(|()| true),
+        };
+        match done {
+            Ok(is_done) => self.network.others_wrote_usage(note.filter(|_| is_done)),
+            Err(refused) => self.violations.push(format!("the script is refused: {refused}")),
         }
     }
 
@@ -255,8 +275,12 @@ impl Story {
                         Ok(events) => {
                             self.make_evicted_again(&events);
                             self.note_orphans(&events);
+                            self.network.note_pods(&events);
                         }
-                        Err(_) => self.pods = self.world.store.subscribe(&PODS),
+                        Err(_) => {
+                            self.pods = self.world.store.subscribe(&PODS);
+                            self.network.note_all_pods();
+                        }
                     }
                     self.pod_changed = Instant::now();
                     false

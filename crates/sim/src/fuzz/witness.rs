@@ -220,6 +220,11 @@ impl Witness {
         }
     }
 
+    /// Returns who holds the Lease, as far as requests have shown.
+    pub(super) fn leader(&self) -> &str {
+        &self.holder.0
+    }
+
     /// True if the leader's list of pods has not come to its end, unless it takes longer than [`LONGEST_LIST`].
     pub(super) fn leader_lists_pods(&self) -> bool {
         let life = self.lives.get(self.holder.0.as_str());

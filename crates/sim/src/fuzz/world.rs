@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::controllers::{Controllers, OTHER_SCHEDULER};
 use super::outside_event::{OutsideEvent, PodState};
+use super::quota;
 use super::script::{JobSpec, NodeSize, QUEUES};
 use crate::serve::{
     Backup, DeleteOptions, Key, LEASES, NODES, Object, POD_GROUPS, PODS, QUEUES as QUEUE_KIND,
@@ -95,6 +96,7 @@ impl World {
             OutsideEvent::FlapNode { nth, is_ready } => self.flap(*nth, *is_ready),
             OutsideEvent::Cordon { nth, on } => self.cordon(*nth, *on),
             OutsideEvent::SetQueue { name, weight, cpus } => self.set_queue(name, *weight, *cpus),
+            OutsideEvent::SetPodQuota { pods } => self.set_pod_quota(*pods),
             OutsideEvent::StealLease => self.steal_lease(),
             OutsideEvent::Compact => {
                 self.store.compact();
@@ -199,7 +201,15 @@ impl World {
         if is_of_others {
             pod["spec"]["schedulerName"] = OTHER_SCHEDULER.into();
         }
-        self.store.create(&PODS, &pod).map(drop)
+        // Who is refused gives up.
+        match quota::create_pod(&self.store, &pod) {
+            Err(Refused::Forbidden { .. }) => Ok(()),
+            created => created,
+        }
+    }
+
+    fn set_pod_quota(&self, pods: Option<u64>) -> Result<(), Refused> {
+        quota::set(&self.store, pods)
     }
 
     /// Deletes a PodGroup and its pods, as a controller does whose job is deleted.
