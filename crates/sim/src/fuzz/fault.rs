@@ -44,7 +44,7 @@ pub enum FaultKind {
     TokenExpired,
     /// The right to a resource is taken away for a while: 403.
     RightTaken,
-    /// Binds or evictions are refused for a while, by a quota or a webhook.
+    /// Writes are refused for a while, by a webhook or a quota.
     Refusal,
     /// The clock of a process is set, up to 15 minutes ahead or back.
     Clock,
