@@ -27,7 +27,7 @@ const CLUSTER: &str = "node n1 cpu=8 memory=8Gi zone=a\n node n2 cpu=8 memory=8G
     claim device class=gpu.com count=1\n load n1 cpu=10 memory=10 at=5 interval=60";
 
 /// Number of kinds of events.
-const N_KINDS: usize = 43;
+const N_KINDS: usize = 44;
 
 /// Numbers the kind of an event. A new kind is named here, and has an event in [`events`].
 fn kind(event: &ClusterEvent) -> usize {
