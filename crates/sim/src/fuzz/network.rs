@@ -396,7 +396,7 @@ impl Network {
         let text = usage::stored(&self.0.store);
         match kind {
             RequestKind::Write => usage.saved(&sent.process, text),
-            _ => usage.begins_with(&sent.process, text),
+            _ => usage.read(&sent.process, text),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The usage that `fairshare` saves in stories that keep it: neither lost nor counted twice, whoever leads. Each text
 //! that is saved is compared with the one that its writer began with or saved last. Specification: fair-share.md 11.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ struct PodLife {
 pub(super) struct UsageWitness {
     /// Of each life of a process: the text that it has begun with or saved last.
     known: BTreeMap<Arc<str>, UsageText>,
+    /// Lives that have read the ConfigMap, or saved.
+    readers: BTreeSet<Arc<str>>,
     /// By uid.
     pods: BTreeMap<String, PodLife>,
     /// The clocks of all processes are right.
@@ -133,6 +135,7 @@ impl UsageWitness {
     pub(super) fn new() -> Self {
         Self {
             known: BTreeMap::new(),
+            readers: BTreeSet::new(),
             pods: BTreeMap::new(),
             has_true_clocks: true,
             note: None,
@@ -141,9 +144,15 @@ impl UsageWitness {
         }
     }
 
-    /// A life of a process begins to lead, or reads the ConfigMap before.
+    /// A life of a process begins to lead.
     pub(super) fn begins_with(&mut self, process: &Arc<str>, text: UsageText) {
         self.known.entry(process.clone()).or_insert(text);
+    }
+
+    /// A life of a process has read the ConfigMap, perhaps before it begins to lead.
+    pub(super) fn read(&mut self, process: &Arc<str>, text: UsageText) {
+        self.begins_with(process, text);
+        self.readers.insert(process.clone());
     }
 
     /// The clock of a process is set.
@@ -158,8 +167,13 @@ impl UsageWitness {
         self.saver = None;
     }
 
-    /// Somebody else has written this note into the ConfigMap, or has deleted it.
+    /// Somebody else has written this note into the ConfigMap, or has deleted it. Who could not read it before cannot
+    /// know what it said.
     pub(super) fn others_wrote(&mut self, note: Option<&str>) {
+        if note.is_none() {
+            let unread = self.known.iter_mut().filter(|(life, _)| !self.readers.contains(*life));
+            unread.for_each(|(_, text)| *text = UsageText::default());
+        }
         self.note = note.map(str::to_owned);
         self.saver = self.saver.take().filter(|_| note.is_some());
     }
@@ -201,6 +215,7 @@ impl UsageWitness {
             self.violations.push(format!("I10: {process} leaves {note:?} of a key of others"));
         }
         self.saver = Some(process.clone());
+        self.readers.insert(process.clone());
         let before = self.known.insert(process.clone(), text.clone());
         let Some(before) = before else { return };
         self.violations.extend(self.lost(process, &before, &text));
@@ -313,6 +328,21 @@ mod tests {
         }
         assert_eq!(found(text(1, 9_000.0), text(2, most + 1.0), false), [""; 0]);
         assert_eq!(found(text(1, 9_000.0), text(2, 9_000.0 / 2.0), false).len(), 1);
+    }
+
+    #[test]
+    fn what_others_delete_before_it_was_read_is_not_lost() {
+        for (reads, n_lost) in [(false, 0), (true, 1)] {
+            let mut witness = UsageWitness::new();
+            let process: Arc<str> = "a".into();
+            witness.begins_with(&process, text(1, 9_000.0));
+            if reads {
+                witness.read(&process, text(1, 9_000.0));
+            }
+            witness.others_wrote(None);
+            witness.saved(&process, text(2, 0.0));
+            assert_eq!(witness.take().len(), n_lost, "{reads}");
+        }
     }
 
     #[test]
