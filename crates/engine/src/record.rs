@@ -31,7 +31,7 @@ use fresh::{JobConditions, NewConditions};
 const UNSCHEDULABLE: &str = "Unschedulable";
 
 /// The texts of why a job waits, computed at most once per cycle.
-type JobTexts = OnceCell<WaitTexts>;
+type JobWaitTexts = OnceCell<WaitTexts>;
 
 /// Records all results. The operations of the session are still in place.
 pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
@@ -53,7 +53,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let n_most = n_waiting.sum();
     session.outcome.out.effects.reserve(n_most);
     for job in session.info().to_close.clone() {
-        let texts_of_job = texts.remove(&job).map_or_else(JobTexts::new, JobTexts::from);
+        let texts_of_job = texts.remove(&job).map_or_else(JobWaitTexts::new, JobWaitTexts::from);
         debug_assert!(is_right(session, job, &texts_of_job), "a text of another state");
         let written = write_status(session, job, conditions.of(job));
         announce(session, &mut memory.report_throttle, job, written, &texts_of_job);
@@ -98,7 +98,7 @@ fn amounts_are_due(session: &SessionState<'_>, job: JobId, memory: &mut EngineMe
     )
 }
 
-fn is_right(session: &SessionState<'_>, job: JobId, texts: &JobTexts) -> bool {
+fn is_right(session: &SessionState<'_>, job: JobId, texts: &JobWaitTexts) -> bool {
     let now = || WaitTexts::of(session.view(), &session.records, job);
     texts.get().is_none_or(|texts| *texts == now())
 }
@@ -256,7 +256,7 @@ fn announce(
     report_throttle: &mut ReportThrottle,
     job: JobId,
     written: bool,
-    texts: &JobTexts,
+    texts: &JobWaitTexts,
 ) {
     let row = &session.jobs[job];
     let Some(group) = row.pod_group.as_ref().filter(|_| !row.bare) else { return };

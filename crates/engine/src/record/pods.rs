@@ -10,7 +10,7 @@ use vc_framework::{
 };
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
-use super::JobTexts;
+use super::JobWaitTexts;
 use crate::wait_cause::job_sentence;
 
 /// Returns the number of the job's tasks in a status of [`REPORTED`].
@@ -23,7 +23,7 @@ pub(super) fn n_waiting(row: &Job) -> usize {
 pub(super) fn record(
     session: &mut Session<'_>,
     job: JobId,
-    (texts, sentences): (&JobTexts, &mut Sentences),
+    (texts, sentences): (&JobWaitTexts, &mut Sentences),
     is_due: bool,
 ) {
     if n_waiting(&session.jobs[job]) == 0 {
@@ -59,7 +59,7 @@ pub(super) fn record(
 }
 
 /// Returns the text for a pod without a record of its own.
-fn text_of_job(session: &SessionState<'_>, job: JobId, texts: &JobTexts) -> String {
+fn text_of_job(session: &SessionState<'_>, job: JobId, texts: &JobWaitTexts) -> String {
     let texts = texts.get_or_init(|| WaitTexts::of(session.view(), &session.records, job));
     match job_sentence(session, job) {
         Some(sentence) => format!("{}. {sentence}", texts.why.trim_end_matches('.')),
