@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use vc_framework::SessionState;
+use vc_framework::{SessionState, Statement};
 use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, Id, NodeId, TaskId};
 use vc_resource::{Dim, Resource};
 
@@ -45,13 +45,13 @@ impl HyperNodePlaces {
     /// Counts the places for these pods in the present state. They can only become fewer while pods
     /// are placed.
     pub(crate) fn count<'a>(
-        session: &SessionState<'_>,
+        statement: &mut Statement<'_, '_>,
         tasks: impl Iterator<Item = &'a TaskId>,
     ) -> Self {
         let mut by_shape = FxHashMap::default();
         for &task in tasks {
-            let shape = session.classes.shape_id(session.tasks[task].class);
-            by_shape.entry(shape).or_insert_with(|| places_of(session, task));
+            let shape = statement.classes.shape_id(statement.tasks[task].class);
+            by_shape.entry(shape).or_insert_with(|| places_of(statement, task));
         }
         Self { by_shape }
     }
@@ -84,19 +84,27 @@ impl HyperNodePlaces {
 }
 
 /// Returns the places for pods like this one, by index of the HyperNode.
-fn places_of(session: &SessionState<'_>, task: TaskId) -> Vec<i64> {
-    let tree: &HyperNodeTree = &session.info().hyper_nodes;
-    let nodes: &[NodeId] = &session.info().nodes;
-    let request = session.request(task);
-    let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
-    let mut by_node = vec![0; n_ids];
-    session.each_open_node(task, nodes, |_, node| {
-        let row = &session.nodes[node];
-        by_node[node.index()] = n_places(request, |dim| row.future_idle_of(dim));
-    });
+fn places_of(statement: &mut Statement<'_, '_>, task: TaskId) -> Vec<i64> {
+    let request = statement.request(task).clone();
+    let by_node = statement.count_places(task, |room| n_places(&request, room));
+    let by_node = by_node.unwrap_or_else(|| places_on_nodes(statement, task));
+    let tree: &HyperNodeTree = &statement.info().hyper_nodes;
     let of_node = |node: &NodeId| by_node.get(node.index()).copied().unwrap_or(0);
     let sum = |row: &HyperNode| row.nodes.iter().map(of_node).sum();
     std::iter::once(HyperNodeTree::ROOT).chain(tree.real()).map(|id| sum(&tree[id])).collect()
+}
+
+/// Returns the places for pods like this one on each node, by index of its id.
+fn places_on_nodes(session: &SessionState<'_>, task: TaskId) -> Vec<i64> {
+    let nodes: &[NodeId] = &session.info().nodes;
+    let (request, open) = (session.request(task), session.open_nodes(task, nodes));
+    let n_ids = nodes.iter().map(|node| node.index() + 1).max().unwrap_or(0);
+    let mut by_node = vec![0; n_ids];
+    for (&node, _) in nodes.iter().zip(open).filter(|(_, is_open)| *is_open) {
+        let row = &session.nodes[node];
+        by_node[node.index()] = n_places(request, |dim| row.future_idle_of(dim));
+    }
+    by_node
 }
 
 #[cfg(test)]

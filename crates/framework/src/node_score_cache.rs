@@ -20,6 +20,7 @@ mod node_kinds;
 mod node_rows;
 pub(crate) mod node_tournament;
 mod normalized_scores;
+mod place_counts;
 mod prepared;
 mod score_sums;
 

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use vc_model::{FitErrors, JobId, NodeId, Reservation, TaskId, TaskStatus};
-use vc_resource::Resource;
+use vc_resource::{Dim, Resource};
 
 use crate::certificate::CertificateTerms;
 use crate::effect::EvictReason;
@@ -252,6 +252,15 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Returns the best node for a task from cached results ([`Session::find_cached`]).
     pub fn find_cached(&mut self, task: TaskId, filter: Filter) -> Option<NodeSearch> {
         self.session.find_cached(task, filter)
+    }
+
+    /// Returns how many pods find room on each node, from cached rows ([`Session::count_places`]).
+    pub fn count_places(
+        &mut self,
+        task: TaskId,
+        n_places: impl Fn(&dyn Fn(Dim) -> i64) -> i64,
+    ) -> Option<Vec<i64>> {
+        self.session.count_places(task, n_places)
     }
 
     /// Ranks the nodes of a victim index for a task. Returns false if cached results cannot.

@@ -8,9 +8,7 @@ mod pruning;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{
-    GradientPurpose, GradientQuery, Plan, Session, SessionState, Statement, WaitCause,
-};
+use vc_framework::{GradientPurpose, GradientQuery, Plan, Session, Statement, WaitCause};
 use vc_model::{Gates, HyperNodeId, HyperNodeTree, JobId, TaskId};
 
 use super::pending_tasks::PendingTasks;
@@ -74,7 +72,7 @@ pub(super) fn attempt(
     let candidates = gradient.groups.concat();
     let closest = match pruning.closest(&candidates) {
         Some(id) => Some(id),
-        None => closest(&statement, &pending.sub_jobs, &candidates),
+        None => closest(&mut statement, &pending.sub_jobs, &candidates),
     };
     if let Some(id) = closest {
         // The pods are told what the closest HyperNode lacks.
@@ -108,7 +106,7 @@ fn take_gated(statement: &mut Statement<'_, '_>, job: JobId, pending: &mut Vec<S
 /// Returns the HyperNode that comes closest to holding all these tasks, now and by their requests.
 /// Of equal ones it is the first candidate.
 fn closest(
-    session: &SessionState<'_>,
+    statement: &mut Statement<'_, '_>,
     pending: &[SubJobTasks],
     candidates: &[HyperNodeId],
 ) -> Option<HyperNodeId> {
@@ -116,8 +114,8 @@ fn closest(
         return candidates.first().copied();
     }
     let tasks = || pending.iter().flat_map(|entry| &entry.tasks);
-    let places = HyperNodePlaces::count(session, tasks());
-    places.closest(candidates, &count_by_shape(session, tasks()))
+    let places = HyperNodePlaces::count(statement, tasks());
+    places.closest(candidates, &count_by_shape(statement, tasks()))
 }
 
 /// Returns the trial with the highest score in HyperNodes of one tier; of equal ones the first by

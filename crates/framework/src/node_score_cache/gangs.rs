@@ -35,18 +35,6 @@ impl SessionState<'_> {
     /// Returns, per node, whether the node objects allow the task there at all. The answer is the
     /// same for all classes with one [`vc_model::Classes::shape_id`].
     pub fn open_nodes(&self, task: TaskId, nodes: &[NodeId]) -> Vec<bool> {
-        let mut open = vec![false; nodes.len()];
-        self.each_open_node(task, nodes, |position, _| open[position] = true);
-        open
-    }
-
-    /// Visits the nodes that [`Self::open_nodes`] allows, with their positions in the list.
-    pub fn each_open_node(
-        &self,
-        task: TaskId,
-        nodes: &[NodeId],
-        mut visit: impl FnMut(usize, NodeId),
-    ) {
         let rules = PreparedRules::new(self, task, Filter::Allocate);
         let tests = rules.iter().flat_map(|rules| &rules.tests);
         // A rule with the field `Nothing` reads claims, which placements change.
@@ -55,11 +43,8 @@ impl SessionState<'_> {
             _ => None,
         });
         let lasting: Vec<_> = lasting.collect();
-        for (position, &node) in nodes.iter().enumerate() {
-            if lasting.iter().all(|rule| (rule.value)(node) != 0) {
-                visit(position, node);
-            }
-        }
+        let is_open = |&node: &NodeId| lasting.iter().all(|rule| (rule.value)(node) != 0);
+        nodes.iter().map(is_open).collect()
     }
 
     /// True if further evictions on other nodes can never break a placement of these tasks

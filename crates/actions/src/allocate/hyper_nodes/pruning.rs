@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use vc_framework::SessionState;
+use vc_framework::{SessionState, Statement};
 use vc_model::{HyperNodeId, JobId};
 
 use crate::places::{CountByShape, HyperNodePlaces, count_by_shape};
@@ -28,21 +28,25 @@ pub(super) struct Pruning {
 impl Pruning {
     /// Counts the places, if trials may be skipped at all. Nothing of the job may be placed by the
     /// statement.
-    pub(super) fn note_failure(&mut self, session: &SessionState<'_>, pending: &[SubJobTasks]) {
+    pub(super) fn note_failure(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        pending: &[SubJobTasks],
+    ) {
         if self.has_failed {
             return;
         }
         self.has_failed = true;
         let tasks = || pending.iter().flat_map(|entry| &entry.tasks);
         let mut classes = BTreeSet::new();
-        let is_new_class = |task: &&_| classes.insert(session.tasks[**task].class);
+        let is_new_class = |task: &&_| classes.insert(statement.tasks[**task].class);
         let of_each_class: Vec<_> = tasks().filter(is_new_class).collect();
-        let may_skip = session.plugins().require_minimum()
-            && of_each_class.iter().all(|&&task| session.may_skip_trial_of(task))
-            && tasks().all(|&task| session.is_plain(task));
+        let may_skip = statement.plugins().require_minimum()
+            && of_each_class.iter().all(|&&task| statement.may_skip_trial_of(task))
+            && tasks().all(|&task| statement.is_plain(task));
         if may_skip {
-            let places = HyperNodePlaces::count(session, of_each_class.into_iter());
-            self.counted = Some((places, count_by_shape(session, tasks())));
+            let places = HyperNodePlaces::count(statement, of_each_class.into_iter());
+            self.counted = Some((places, count_by_shape(statement, tasks())));
         }
     }
 
