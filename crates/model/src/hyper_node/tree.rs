@@ -365,6 +365,11 @@ impl HyperNodeTree {
         self.smallest.get(node.index()).copied().unwrap_or(Self::ROOT)
     }
 
+    /// True if HyperNodes share a node although neither contains the other.
+    pub fn shares_nodes(&self) -> bool {
+        self.shares_nodes
+    }
+
     /// All HyperNodes that contain the node, the root among them.
     pub fn containing(&self, node: NodeId) -> Vec<HyperNodeId> {
         if !self.shares_nodes {

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use vc_framework::SessionView;
-use vc_model::{ChangeReader, Cluster, HyperNodeTree, Id, NodeId};
+use vc_model::{ChangeReader, Cluster, HyperNodeId, HyperNodeTree, Id, NodeId};
 use vc_resource::Resource;
 
 /// What nodes have together.
@@ -87,10 +87,28 @@ impl HyperNodeTotals {
         self.totals = vec![Totals::default(); tree.len()];
         for &node in nodes.iter() {
             let new = Totals::of(cluster, node);
-            for id in tree.containing(node) {
-                self.totals[id.index()].add(&new);
+            match tree.shares_nodes() {
+                true => self.add_to_all(tree.containing(node), &new),
+                false => self.totals[tree.smallest(node).index()].add(&new),
             }
             self.of_nodes[node.index()] = Some(new);
+        }
+        if !tree.shares_nodes() {
+            self.add_to_parents(tree);
+        }
+    }
+
+    fn add_to_all(&mut self, ids: Vec<HyperNodeId>, new: &Totals) {
+        ids.into_iter().for_each(|id| self.totals[id.index()].add(new));
+    }
+
+    /// Adds the totals of each HyperNode to its parent, from the lowest ones up.
+    fn add_to_parents(&mut self, tree: &HyperNodeTree) {
+        for id in tree.below(HyperNodeTree::ROOT).into_iter().rev() {
+            if let Some(parent) = tree[id].parent {
+                let of_member = self.totals[id.index()].clone();
+                self.totals[parent.index()].add(&of_member);
+            }
         }
     }
 
@@ -113,7 +131,7 @@ impl HyperNodeTotals {
 mod tests {
     use proptest::prelude::*;
     use vc_framework::SessionInfo;
-    use vc_model::{HyperNodeId, TaskStatus, fixture};
+    use vc_model::{TaskStatus, fixture};
     use vc_resource::Dim;
 
     use super::*;

@@ -121,6 +121,9 @@ impl DynamicResources {
     /// Deallocates a claim whose devices keep its only consumer off every node, one claim of a pod
     /// per cycle (deviation of 6.4).
     pub(super) fn release_useless(&self, cluster: &Cluster, records: &Records, out: &mut Outbox) {
+        if cluster.devices.claims().next().is_none() {
+            return;
+        }
         let failed = records.fit_errors.iter();
         let blocked = failed.filter(|(_, errors)| dynamic_resources::blames_claims(errors));
         let mut tasks: Vec<TaskId> = blocked.map(|(task, _)| task).collect();
