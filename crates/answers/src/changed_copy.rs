@@ -53,7 +53,7 @@ impl ChangedCopy {
         is_placed(&mut self.copy, question)
     }
 
-    /// Adds or removes nodes until there are so many.
+    /// Adds or removes nodes like this one until `count` of them are added.
     pub(crate) fn set_added(&mut self, record: &NodeRecord, count: usize) {
         while self.added.len() < count {
             let last = self.added.last().map_or(0, |(number, _)| *number);

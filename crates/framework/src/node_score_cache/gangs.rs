@@ -9,8 +9,7 @@
 
 use vc_model::{NodeId, TaskId};
 
-use super::column_cache::ClassField;
-use super::prepared::{NodeTest, PreparedRules};
+use super::prepared::PreparedRules;
 use crate::scan::Filter;
 use crate::session::SessionState;
 
@@ -36,14 +35,8 @@ impl SessionState<'_> {
     /// same for all classes with one [`vc_model::Classes::shape_id`].
     pub fn open_nodes(&self, task: TaskId, nodes: &[NodeId]) -> Vec<bool> {
         let rules = PreparedRules::new(self, task, Filter::Allocate);
-        let tests = rules.iter().flat_map(|rules| &rules.tests);
-        // A rule with the field `Nothing` reads claims, which placements change.
-        let lasting = tests.filter_map(|(_, test)| match test {
-            NodeTest::Object(rule) if rule.part != ClassField::Nothing => Some(rule),
-            _ => None,
-        });
-        let lasting: Vec<_> = lasting.collect();
-        let is_open = |&node: &NodeId| lasting.iter().all(|rule| (rule.value)(node) != 0);
+        let lasting: Vec<_> = rules.iter().flat_map(PreparedRules::lasting_tests).collect();
+        let is_open = |&node: &NodeId| lasting.iter().all(|(_, rule)| (rule.value)(node) != 0);
         nodes.iter().map(is_open).collect()
     }
 

@@ -11,9 +11,9 @@
 use vc_model::{Id, TaskId};
 use vc_resource::Dim;
 
-use super::column_cache::{ClassField, FieldColumn};
+use super::NodeScoreCache;
+use super::column_cache::{FieldColumn, NodeColumnRule};
 use super::prepared::PreparedRules;
-use super::{NodeScoreCache, NodeTest};
 use crate::scan::Filter;
 use crate::session::{Session, SessionState};
 
@@ -39,7 +39,12 @@ impl NodeScoreCache {
         let rules = PreparedRules::new(session, task, Filter::Allocate)?;
         self.rows.follow(session);
         self.column_cache.follow(session, &self.rows);
-        let slots = self.slots_of_lasting_tests(session, &rules);
+        let class = session.class(task);
+        let column_of = |of_rule: (usize, &NodeColumnRule<'_>)| {
+            let (owner, rule) = of_rule;
+            self.column_cache.get(session, &self.rows, (owner, rule, class), None).slot
+        };
+        let slots: Vec<usize> = rules.lasting_tests().map(column_of).collect();
         let columns: Vec<&FieldColumn> =
             slots.into_iter().map(|slot| self.column_cache.column(slot)).collect();
         let kinds = &self.rows.kinds;
@@ -55,25 +60,5 @@ impl NodeScoreCache {
             }
         }
         Some(by_node)
-    }
-
-    /// Brings the columns of tests up to date that read node objects. A rule with the field
-    /// `Nothing` reads claims, which placements change, and is left out.
-    fn slots_of_lasting_tests(
-        &mut self,
-        session: &SessionState<'_>,
-        rules: &PreparedRules<'_>,
-    ) -> Vec<usize> {
-        let class = session.class(rules.task);
-        let mut slots = Vec::new();
-        for (owner, test) in &rules.tests {
-            if let NodeTest::Object(rule) = test
-                && rule.part != ClassField::Nothing
-            {
-                let of_rule = (*owner, rule, class);
-                slots.push(self.column_cache.get(session, &self.rows, of_rule, None).slot);
-            }
-        }
-        slots
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use vc_model::{NodeId, TaskId};
 use vc_resource::Dim;
 
-use super::column_cache::NodeColumnRule;
+use super::column_cache::{ClassField, NodeColumnRule};
 use super::columns::NodeColumns;
 use crate::plugin::NodeRule;
 use crate::plugin_set::NodeRules;
@@ -154,6 +154,15 @@ impl<'a> PreparedRules<'a> {
     pub(super) fn scores_batches(&self) -> bool {
         let mut columns = self.plugins.iter().flatten();
         columns.any(|column| column.raw.is_batch())
+    }
+
+    /// Returns the tests of node objects that no placement changes, each with its owner number. A rule
+    /// with the field `Nothing` reads claims, which placements change.
+    pub(super) fn lasting_tests(&self) -> impl Iterator<Item = (usize, &NodeColumnRule<'a>)> {
+        self.tests.iter().filter_map(|(owner, test)| match test {
+            NodeTest::Object(rule) if rule.part != ClassField::Nothing => Some((*owner, rule)),
+            _ => None,
+        })
     }
 
     /// Returns the rules that read node objects, each with its owner number, tests first.

@@ -67,8 +67,8 @@ impl Session<'_> {
         emptied
     }
 
-    /// Gives the nodes the rows back that they had before [`Session::empty_nodes`]. `score_cache` are the results
-    /// that the trial has used, `None` if it had none.
+    /// Reverts [`Session::empty_nodes`]. `score_cache` has the filter results and scores of the trial. `None` if
+    /// the trial had none.
     pub(super) fn restore_nodes(
         &mut self,
         mut emptied: EmptiedNodes,

@@ -120,7 +120,7 @@ impl UsageText {
         }
     }
 
-    /// Returns what is left of an amount of this text at a later time.
+    /// Returns what a usage in this text has decayed to at a later time.
     fn faded(&self, amount: f64, time_micros: i64, slack_micros: i64) -> f64 {
         let passed = (time_micros - self.time_micros).max(0) + slack_micros;
         amount * (-passed as f64 / HALF_LIFE_MICROS).exp2()
