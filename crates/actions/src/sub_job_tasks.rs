@@ -25,19 +25,24 @@ pub(crate) fn tasks_by_sub_job(
     job: JobId,
     wanted: impl Fn(&Task) -> bool,
 ) -> Vec<SubJobTasks> {
-    let mut by_sub_job: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
-    for &task in &session.jobs[job].tasks {
+    let tasks = &session.jobs[job].tasks;
+    let mut open: Vec<(usize, TaskId)> = Vec::with_capacity(tasks.len());
+    for &task in tasks {
         let row = &session.tasks[task];
         if is_open(row) && wanted(row) {
-            by_sub_job.entry(row.sub_job).or_default().push(task);
+            open.push((row.sub_job, task));
         }
     }
+    open.sort_by_key(|&(sub_job, _)| sub_job);
     let required = required(session, job);
-    let entry = |(sub_job, mut tasks): (usize, Vec<TaskId>)| {
+    let entry = |of_one: &[(usize, TaskId)]| {
+        let sub_job = of_one[0].0;
+        let mut tasks: Vec<TaskId> = of_one.iter().map(|&(_, task)| task).collect();
         sort_stably(&mut tasks, |&l, &r| session.plugins().task_order(session.view(), l, r));
         SubJobTasks { sub_job, required: required.contains(&sub_job), tasks: tasks.into() }
     };
-    let mut sub_jobs: Vec<SubJobTasks> = by_sub_job.into_iter().map(entry).collect();
+    let mut sub_jobs: Vec<SubJobTasks> =
+        open.chunk_by(|(l, _), (r, _)| l == r).map(entry).collect();
     sort(session, job, &mut sub_jobs);
     sub_jobs
 }

@@ -8,8 +8,8 @@ pub fn effect_line(effect: &Effect) -> String {
         Effect::Bind { pod, node, .. } => format!("bind {pod} to {node}"),
         Effect::PreBind { pod, node, .. } => format!("write volumes and claims of {pod} on {node}"),
         Effect::Evict { pod, reason, .. } => format!("evict {pod} by {}", reason.as_str()),
-        Effect::PodCondition { pod, reason, message, .. } => {
-            format!("condition of {pod}: {reason}: {message}")
+        Effect::PodCondition { pod, condition, .. } => {
+            format!("condition of {pod}: {}: {}", condition.reason, condition.message)
         }
         Effect::PodGroupStatus { pod_group, status, .. } => {
             format!("status of PodGroup {pod_group}: {}", status.phase.as_str())

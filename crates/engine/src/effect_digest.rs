@@ -38,7 +38,7 @@ fn object_and_place(effect: &Effect) -> (&str, &str) {
     match effect {
         Effect::Bind { uid, node, .. } | Effect::PreBind { uid, node, .. } => (uid, node),
         Effect::Evict { uid, reason, .. } => (uid, reason.as_str()),
-        Effect::PodCondition { uid, reason, .. } => (uid, reason),
+        Effect::PodCondition { uid, condition, .. } => (uid, &condition.reason),
         Effect::PodGroupStatus { uid, status, .. } => (uid, status.phase.as_str()),
         Effect::UnreserveClaims { uid, .. }
         | Effect::DeallocateClaim { uid, .. }

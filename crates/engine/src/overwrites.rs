@@ -107,26 +107,13 @@ impl ConditionOverwrites {
             return;
         }
         let is_condition = |effect: &&Effect| matches!(effect, Effect::PodCondition { .. });
-        self.written.reserve(effects.iter().filter(is_condition).count());
-        // Pods of a gang mostly have one text, and share the condition in memory.
-        let mut last: Option<Arc<PodCondition>> = None;
+        let n_conditions = effects.iter().filter(is_condition).count();
+        self.written.reserve(n_conditions);
+        self.order.reserve(n_conditions);
         for effect in effects {
             match effect {
-                Effect::PodCondition { uid, reason, message, .. } => {
-                    let is_it = |last: &Arc<PodCondition>| {
-                        Arc::ptr_eq(&last.reason, reason) && Arc::ptr_eq(&last.message, message)
-                    };
-                    let condition = match last.take() {
-                        Some(last) if is_it(&last) => last,
-                        last => {
-                            let status =
-                                last.map_or_else(|| "False".into(), |it| it.status.clone());
-                            let (reason, message) = (reason.clone(), message.clone());
-                            Arc::new(PodCondition { status, reason, message })
-                        }
-                    };
-                    last = Some(condition.clone());
-                    let content = ConditionContent::Pod(condition);
+                Effect::PodCondition { uid, condition, .. } => {
+                    let content = ConditionContent::Pod(condition.clone());
                     self.note(ConditionOwner::Pod(uid.clone()), content, now_micros);
                 }
                 Effect::PodGroupStatus { pod_group, status, .. } => {

@@ -174,8 +174,8 @@ pub(crate) fn unreserve(cluster: &Cluster, task: TaskId) -> Option<Effect> {
 pub(crate) fn scheduler_error(cluster: &mut Cluster, task: TaskId, message: Arc<str>) -> Effect {
     let row = &mut cluster.tasks[task];
     let (status, reason): (Arc<str>, Arc<str>) = ("False".into(), REASON.into());
-    let condition = PodCondition { status, reason: reason.clone(), message: message.clone() };
-    row.condition = Some(Arc::new(condition));
+    let condition = Arc::new(PodCondition { status, reason, message });
+    row.condition = Some(condition.clone());
     let (pod, uid) = (row.key.clone(), row.uid.clone());
-    Effect::PodCondition { pod, uid, reason, message, nomination: Nomination::Keep }
+    Effect::PodCondition { pod, uid, condition, nomination: Nomination::Keep }
 }

@@ -30,6 +30,9 @@ use fresh::{JobConditions, NewConditions};
 /// Type of the condition that says why a PodGroup waits.
 const UNSCHEDULABLE: &str = "Unschedulable";
 
+/// Most effects of a job beside the conditions of its pods: its status and events.
+const EFFECTS_PER_JOB: usize = 3;
+
 /// The texts of why a job waits, computed at most once per cycle.
 type JobWaitTexts = OnceCell<WaitTexts>;
 
@@ -50,7 +53,7 @@ pub(crate) fn record(session: &mut Session<'_>, memory: &mut EngineMemory) {
     let mut texts = std::mem::take(&mut session.outcome.out.job_texts);
     let mut sentences = Sentences::default();
     let n_waiting = session.info().to_close.iter().map(|&job| pods::n_waiting(&session.jobs[job]));
-    let n_most = n_waiting.sum();
+    let n_most = n_waiting.sum::<usize>() + EFFECTS_PER_JOB * session.info().to_close.len();
     session.outcome.out.effects.reserve(n_most);
     for job in session.info().to_close.clone() {
         let texts_of_job = texts.remove(&job).map_or_else(JobWaitTexts::new, JobWaitTexts::from);

@@ -93,7 +93,7 @@ fn explain(
     }
     // A refused bind has its own sentence (C-50: refused writes pause).
     if let Some(job) = row.job.filter(|_| row.gates == Gates::None && row.pause.is_none()) {
-        reported.message = sentences.full_text(session, job, task, &reported.message);
+        sentences.append(session, job, task, &mut reported.message);
     }
     let nobody = || ObjectKey { namespace: row.key.namespace.clone(), name: "".into() };
     let job = row.job.map(|job| &session.jobs[job]);

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use vc_model::{
-    Allocation, ClaimPromise, Cluster, ObjectKey, PodGroupStatus, ReservedClaim, SavedUsage, TaskId,
+    Allocation, ClaimPromise, Cluster, ObjectKey, PodCondition, PodGroupStatus, ReservedClaim,
+    SavedUsage, TaskId,
 };
 
 /// Reason of an eviction; the text of events and conditions (core.md 7.2).
@@ -205,10 +206,9 @@ pub enum Effect {
         pod: ObjectKey,
         /// Uid of the pod.
         uid: Arc<str>,
-        /// Condition reason: `Unschedulable`, `Schedulable`, `SchedulerError`.
-        reason: Arc<str>,
-        /// Message of the condition and of the event.
-        message: Arc<str>,
+        /// The condition. Its reason is `Unschedulable`, `Schedulable` or `SchedulerError`; its message
+        /// is that of the event, too. Pods with equal conditions may share it in memory.
+        condition: Arc<PodCondition>,
         /// Change of the nominated node.
         nomination: Nomination,
     },

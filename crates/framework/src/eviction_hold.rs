@@ -34,7 +34,7 @@ impl EvictionHolds {
     pub fn rebuilt(cluster: &Cluster) -> Self {
         let mut eviction_holds = Self::default();
         for (_, task) in cluster.tasks.iter() {
-            let (Some(job), Some(node)) = (task.job, &task.nominated_node) else { continue };
+            let (Some(node), Some(job)) = (&task.nominated_node, task.job) else { continue };
             if task.status == TaskStatus::Pending {
                 let hold = eviction_holds.by_job.entry(cluster.jobs[job].key.clone()).or_default();
                 hold.planned.insert(task.uid.clone(), node.clone());

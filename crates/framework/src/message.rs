@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_model::{JobId, NodeId, Pause, STATUSES, Task, TaskId, TaskStatus, joined};
+use vc_model::{JobId, Pause, STATUSES, Task, TaskId, TaskStatus, joined};
 
 use crate::gang_text::{gated_members, missing_members};
 use crate::plugin::SessionView;
@@ -20,29 +20,51 @@ pub struct TaskMessage {
 
 /// Returns reason and message of one task, by its last transaction if it has one (core.md 3.10).
 pub fn task_message(view: SessionView<'_>, records: &Records, id: TaskId) -> TaskMessage {
+    let mut message = String::new();
+    let reason = write_task_message(view, records, id, &mut message);
+    TaskMessage { reason, message }
+}
+
+/// Appends the message of one task to `text`, as [`task_message`] returns it. Returns the reason.
+pub fn write_task_message(
+    view: SessionView<'_>,
+    records: &Records,
+    id: TaskId,
+    text: &mut String,
+) -> &'static str {
     let task = &view.cluster.tasks[id];
     let last = records.last_transaction.get(id);
     let (status, node) = last.map_or((task.status, task.node), |last| (last.status, last.node));
-    let name = |node: NodeId| &*view.cluster.nodes[node].name;
-    let node_name = node.map_or("", name);
-    let assigned = |once: &str| {
+    let mut assigned = |once: &str| {
         let (namespace, pod) = (&*task.key.namespace, &*task.key.name);
-        // `concat` writes into one allocation.
-        let node = [" can possibly be assigned to ", node_name];
-        ["Pod ", namespace, "/", pod, node[0], node[1], ", once ", once].concat()
+        let node = node.map_or("", |node| &*view.cluster.nodes[node].name);
+        let to = " can possibly be assigned to ";
+        for part in ["Pod ", namespace, "/", pod, to, node, ", once ", once] {
+            text.push_str(part);
+        }
     };
-    let (reason, message) = match status {
-        TaskStatus::Allocated => ("Schedulable", assigned("minAvailable is satisfied")),
+    match status {
+        TaskStatus::Allocated => {
+            assigned("minAvailable is satisfied");
+            "Schedulable"
+        }
         TaskStatus::Pipelined => {
-            ("Unschedulable", assigned("resource is released and minAvailable is satisfied"))
+            assigned("resource is released and minAvailable is satisfied");
+            "Unschedulable"
         }
-        TaskStatus::Binding if !task.keeps_place => (status.as_str(), job_fit(records, task.job)),
+        TaskStatus::Binding if !task.keeps_place => {
+            text.push_str(job_fit(records, task.job));
+            status.as_str()
+        }
         TaskStatus::Pending | TaskStatus::Binding => {
-            (pending_reason(task), pending_message(view, records, id))
+            write_pending_message(view, records, id, text);
+            pending_reason(task)
         }
-        other => (other.as_str(), job_fit(records, task.job)),
-    };
-    TaskMessage { reason, message }
+        other => {
+            text.push_str(job_fit(records, task.job));
+            other.as_str()
+        }
+    }
 }
 
 /// Returns the condition reason of a task that waits. A refused bind is an error of the scheduler
@@ -54,23 +76,21 @@ fn pending_reason(task: &Task) -> &'static str {
     }
 }
 
-fn pending_message(view: SessionView<'_>, records: &Records, id: TaskId) -> String {
+fn write_pending_message(view: SessionView<'_>, records: &Records, id: TaskId, text: &mut String) {
     let task = &view.cluster.tasks[id];
-    if let Some(Pause::Bind(text)) = &task.pause {
-        return text.to_string();
-    }
-    if let Some(invalid) = &task.invalid {
-        return invalid.to_string();
-    }
-    match records.fit_errors.get(id) {
-        Some(errors) => errors.text(&view.cluster.dims),
-        None => job_fit(records, task.job),
+    if let Some(Pause::Bind(error)) = &task.pause {
+        text.push_str(error);
+    } else if let Some(invalid) = &task.invalid {
+        text.push_str(invalid);
+    } else if let Some(errors) = records.fit_errors.get(id) {
+        text.push_str(&errors.text(&view.cluster.dims));
+    } else {
+        text.push_str(job_fit(records, task.job));
     }
 }
 
-fn job_fit(records: &Records, job: Option<JobId>) -> String {
-    let text = job.and_then(|job| records.fit_of(job));
-    text.map(|text| text.to_string()).unwrap_or_default()
+fn job_fit(records: &Records, job: Option<JobId>) -> &str {
+    job.and_then(|job| records.fit_of(job)).map_or("", |text| &**text)
 }
 
 /// Returns why a job is or is not ready: histograms over its tasks and their earlier statuses
@@ -104,11 +124,12 @@ pub fn job_text(view: SessionView<'_>, records: &Records, id: JobId) -> String {
 }
 
 fn pending_histogram(view: SessionView<'_>, records: &Records, id: JobId) -> String {
-    let mut counts: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for &task in &view.cluster.jobs[id].tasks {
-        if view.cluster.tasks[task].status == TaskStatus::Pending {
-            *counts.entry(task_reason(view, records, task)).or_default() += 1;
-        }
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let is_pending = |&&task: &&TaskId| view.cluster.tasks[task].status == TaskStatus::Pending;
+    let pending = view.cluster.jobs[id].tasks.iter().filter(is_pending);
+    let reasons: Vec<&str> = pending.map(|&task| task_reason(view, records, task)).collect();
+    for alike in reasons.chunk_by(|l, r| l == r) {
+        *counts.entry(alike[0]).or_default() += alike.len();
     }
     joined(counts.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect())
 }

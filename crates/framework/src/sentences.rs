@@ -27,39 +27,31 @@ pub struct Sentences {
 }
 
 impl Sentences {
-    /// Returns Volcano's text followed by the sentences of this task.
-    pub fn full_text(
-        &mut self,
-        session: &Session<'_>,
-        job: JobId,
-        task: TaskId,
-        volcano: &str,
-    ) -> String {
-        let shortage = self.shortage(session, job, task).unwrap_or_default();
+    /// Appends the sentences of this task to `text`, which is Volcano's.
+    pub fn append(&mut self, session: &Session<'_>, job: JobId, task: TaskId, text: &mut String) {
+        let mut between = separator(text);
+        let mut add = |ours: &str| {
+            if !ours.is_empty() {
+                text.push_str(between);
+                text.push_str(ours);
+                between = " ";
+            }
+        };
+        add(self.shortage(session, job, task).unwrap_or_default());
         let ahead = &mut self.accounts_ahead;
-        let of_job = self.of_jobs.entry(job).or_insert_with(|| of_job(session, ahead, job));
-        let n_bytes = volcano.len() + shortage.len() + of_job.len() + 2 * separator("").len();
-        let mut text = String::with_capacity(n_bytes);
-        text.push_str(volcano);
-        let mut between = separator(volcano);
-        for ours in [&shortage, of_job].into_iter().filter(|text| !text.is_empty()) {
-            text.push_str(between);
-            text.push_str(ours);
-            between = " ";
-        }
-        text
+        add(self.of_jobs.entry(job).or_insert_with(|| of_job(session, ahead, job)));
     }
 
     /// Returns the sentence about what is short for a task. Returns `None` if the task has a place
     /// or nothing specific is short.
-    fn shortage(&mut self, session: &SessionState<'_>, job: JobId, task: TaskId) -> Option<String> {
+    fn shortage(&mut self, session: &SessionState<'_>, job: JobId, task: TaskId) -> Option<&str> {
         let (row, records) = (&session.tasks[task], &session.records);
         let is_placed = records.last_transaction.get(task).is_some();
         if row.status != TaskStatus::Pending || row.invalid.is_some() || is_placed {
             return None;
         }
         let request = session.request(task).clone();
-        match records.fit_errors.get(task) {
+        let sentence = match records.fit_errors.get(task) {
             Some(errors) if 0 < errors.n_nodes => {
                 errors.reasons.keys().find(|reason| matches!(reason, Reason::Insufficient(_)))?;
                 let closed = errors.unresolvable();
@@ -68,19 +60,20 @@ impl Sentences {
                 }
                 let most = &self.most_there[closed];
                 let found = || of_nodes(session, task, errors, most);
-                self.of_nodes.entry((request, closed.clone())).or_insert_with(found).clone()
+                self.of_nodes.entry((request, closed.clone())).or_insert_with(found)
             }
             // There are no nodes, so there is nothing to compare.
-            Some(errors) if errors.head.is_none() => None,
-            None if records.fit_of(job).is_none() => None,
+            Some(errors) if errors.head.is_none() => return None,
+            None if records.fit_of(job).is_none() => return None,
             _ => {
                 let found = || match session.jobs[job].is_pending() {
                     true => admission(session, job),
                     false => limit(session, job, task),
                 };
-                self.of_limits.entry((job, request)).or_insert_with(found).clone()
+                self.of_limits.entry((job, request)).or_insert_with(found)
             }
-        }
+        };
+        sentence.as_deref()
     }
 }
 

@@ -43,8 +43,9 @@ impl Pausable {
     /// What is to be remembered of a write. `None`: it does not pause here.
     pub(crate) fn of(target: &WriteTarget, effect: &Effect) -> Option<Self> {
         let (kind, decision) = match effect {
-            Effect::PodCondition { reason, nomination, .. } => {
-                (WriteKind::Condition, WriteDecision::Reason(reason.clone(), nomination.clone()))
+            Effect::PodCondition { condition, nomination, .. } => {
+                let decision = WriteDecision::Reason(condition.reason.clone(), nomination.clone());
+                (WriteKind::Condition, decision)
             }
             Effect::PodGroupStatus { uid, status, .. } => {
                 (WriteKind::PodGroup, WriteDecision::Phase(uid.clone(), status.phase))

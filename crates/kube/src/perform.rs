@@ -128,8 +128,9 @@ impl EffectWriter {
                 let texts = EvictTexts::new(reason, for_pod_group.as_deref(), message.as_deref());
                 self.evict(pod, uid, pod_group, &texts).await.into()
             }
-            Effect::PodCondition { pod, uid, reason, message, nomination } => {
-                self.tell_pod(pod, uid, (&reason, &message), &nomination).await
+            Effect::PodCondition { pod, uid, condition, nomination } => {
+                let (reason, message) = (&condition.reason, &condition.message);
+                self.tell_pod(pod, uid, (reason, message), &nomination).await
             }
             Effect::ClearNomination { pod, uid } => {
                 let answer = status::clear_nomination(&self.core, &pod, &uid).await;

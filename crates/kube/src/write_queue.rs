@@ -60,7 +60,7 @@ fn priority_of(effect: &Effect) -> usize {
         | Effect::DeallocateClaim { .. }
         | Effect::Evict { .. } => 0,
         // Or the bind of the next cycle would overtake what went wrong with the last one.
-        Effect::PodCondition { reason, .. } if &**reason == "SchedulerError" => 0,
+        Effect::PodCondition { condition, .. } if &*condition.reason == "SchedulerError" => 0,
         Effect::PodGroupStatus { .. }
         | Effect::QueueStatus { .. }
         | Effect::NodeShardStatus { .. }

@@ -215,19 +215,25 @@ impl<I: Id, T> Column<I, T> {
     }
 
     /// Returns the slot for the value of the row. The slot is created if necessary.
+    #[inline]
     pub fn place(&mut self, id: I) -> &mut Option<T> {
         let (part, place) = position(id.index());
+        if self.parts.get(part).is_none_or(Vec::is_empty) {
+            self.create(part);
+        }
+        &mut self.parts[part][place]
+    }
+
+    #[cold]
+    fn create(&mut self, part: usize) {
         if self.parts.len() <= part {
             self.parts.resize_with(part + 1, Vec::new);
         }
-        let part = &mut self.parts[part];
-        if part.is_empty() {
-            part.resize_with(PART, || None);
-        }
-        &mut part[place]
+        self.parts[part].resize_with(PART, || None);
     }
 
     /// Removes the value of the row and returns it.
+    #[inline]
     pub fn take(&mut self, id: I) -> Option<T> {
         let (part, place) = position(id.index());
         self.parts.get_mut(part)?.get_mut(place)?.take()

@@ -141,8 +141,8 @@ impl Plugin for NetworkTopologyAware {
     ) -> Result<(), String> {
         match self.preference(view, task) {
             Preference::None => return Ok(()),
-            Preference::NearTheOthers(job, sub_job) => {
-                self.near_the_placed(view, (job, sub_job), nodes, out);
+            Preference::NearTheOthers { of, allocated } => {
+                self.near_the_placed(view, of, allocated, nodes, out);
             }
             Preference::OutsideOfHyperNodes => {
                 self.outside_of_hyper_nodes(view, task, nodes, out);
@@ -156,8 +156,11 @@ impl Plugin for NetworkTopologyAware {
 /// The nodes that a task prefers.
 enum Preference {
     None,
-    /// Those near the placed tasks of this sub-job.
-    NearTheOthers(JobId, usize),
+    /// Those near the placed tasks of this sub-job, which are in this HyperNode.
+    NearTheOthers {
+        of: (JobId, usize),
+        allocated: HyperNodeId,
+    },
     OutsideOfHyperNodes,
 }
 
@@ -170,7 +173,7 @@ impl NetworkTopologyAware {
         match view.highest_tier_of_sub_job(job, row.sub_job) {
             _ if is_flat => Preference::None,
             Some(_) => match view.allocated_hyper_node(job, row.sub_job) {
-                Some(_) => Preference::NearTheOthers(job, row.sub_job),
+                Some(allocated) => Preference::NearTheOthers { of: (job, row.sub_job), allocated },
                 None => Preference::None,
             },
             None if self.scores_normal_pods => Preference::OutsideOfHyperNodes,

@@ -43,12 +43,12 @@ pub(crate) fn apply(effect: &Effect, object: &mut Value, now_micros: i64) {
     match effect {
         Effect::Bind { node, annotations, .. } => bind(object, node, annotations),
         Effect::Evict { .. } => evict(object, now_micros),
-        Effect::PodCondition { reason, message, nomination, .. } => {
+        Effect::PodCondition { condition, nomination, .. } => {
             set_condition(
                 object,
                 json!({
                     "type": "PodScheduled", "status": "False",
-                    "reason": **reason, "message": message,
+                    "reason": *condition.reason, "message": *condition.message,
                 }),
             );
             nominate(object, nomination);

@@ -5,8 +5,8 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vc_framework::{
-    Effect, EvictionHold, Nomination, Sentences, Session, SessionState, TaskMessage, WaitTexts,
-    begins_with_text, task_message,
+    Effect, EvictionHold, Nomination, Sentences, Session, SessionState, WaitTexts,
+    begins_with_text, write_task_message,
 };
 use vc_model::{Gates, Job, JobId, PodCondition, Task, TaskId, TaskStatus};
 
@@ -32,27 +32,27 @@ pub(super) fn record(
     let whole = OnceCell::new();
     let hold = session.eviction_holds.of(session, job).cloned();
     let mut last = None;
+    // Holds the text of one task after the other, so that it is allocated once.
+    let mut text = String::new();
     for task in session.jobs[job].tasks.clone() {
         let row = &session.tasks[task];
         if row.status == TaskStatus::Binding {
             clear_other_nomination(session, task);
         } else if REPORTED.contains(&row.status) && row.gates == Gates::None {
-            let reported = task_message(session.view(), &session.records, task);
-            let message = match reported.message.is_empty() {
-                true => whole.get_or_init(|| text_of_job(session, job, texts)),
-                false => &reported.message,
-            };
+            text.clear();
+            let reason = write_task_message(session.view(), &session.records, task, &mut text);
+            if text.is_empty() {
+                text.push_str(whole.get_or_init(|| text_of_job(session, job, texts)));
+            }
             let nomination = nomination(session, hold.as_ref(), row);
             // C-50: a refused bind has its own sentence, which has no amounts.
             let is_refused = row.pause.is_some();
             let is_due = is_due && !is_refused;
-            if is_due || nomination != Nomination::Keep || !stands(row, &reported, message) {
-                let message = match is_refused {
-                    true => message.clone(),
-                    false => sentences.full_text(session, job, task, message),
-                };
-                let condition = (reported.reason, &*message);
-                report_condition(session, task, condition, nomination, &mut last);
+            if is_due || nomination != Nomination::Keep || !stands(row, reason, &text) {
+                if !is_refused {
+                    sentences.append(session, job, task, &mut text);
+                }
+                report_condition(session, task, (reason, &text), nomination, &mut last);
             }
         }
     }
@@ -73,10 +73,10 @@ const REPORTED: [TaskStatus; 4] =
     [TaskStatus::Pending, TaskStatus::Allocated, TaskStatus::Pipelined, TaskStatus::Binding];
 
 /// True if the pod's condition has this reason and this text of Volcano.
-fn stands(row: &Task, reported: &TaskMessage, volcano: &str) -> bool {
+fn stands(row: &Task, reason: &str, volcano: &str) -> bool {
     row.condition.as_ref().is_some_and(|condition| {
         &*condition.status == "False"
-            && &*condition.reason == reported.reason
+            && &*condition.reason == reason
             && begins_with_text(&condition.message, volcano)
     })
 }
@@ -103,8 +103,7 @@ pub(super) fn report_condition(
     session.outcome.out.effects.push(Effect::PodCondition {
         pod: row.key.clone(),
         uid: row.uid.clone(),
-        reason: condition.reason.clone(),
-        message: condition.message.clone(),
+        condition: condition.clone(),
         nomination: nomination.clone(),
     });
     let row = &mut session.cluster_mut().tasks[task];

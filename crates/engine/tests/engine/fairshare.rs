@@ -240,7 +240,9 @@ fn fs_accounts_ahead() {
     assert_eq!(bound(&cycle), ["c/first-t"]);
     let told = |pod: &str| {
         let messages = cycle.effects.iter().filter_map(|effect| match effect {
-            Effect::PodCondition { pod, message, .. } => Some((pod.to_string(), message)),
+            Effect::PodCondition { pod, condition, .. } => {
+                Some((pod.to_string(), &condition.message))
+            }
             _ => None,
         });
         let mut of_pod = messages.filter(|(name, _)| name == pod);

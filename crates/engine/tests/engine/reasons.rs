@@ -30,8 +30,9 @@ fn reasons(cycle: &Cycle) -> BTreeMap<String, String> {
 /// Reason and message of each pod that is told something.
 fn reported(cycle: &Cycle) -> BTreeMap<String, String> {
     let text = |effect: &Effect| match effect {
-        Effect::PodCondition { pod, reason, message, .. } => {
-            Some((pod.name.to_string(), format!("{reason} {message}")))
+        Effect::PodCondition { pod, condition, .. } => {
+            let text = format!("{} {}", condition.reason, condition.message);
+            Some((pod.name.to_string(), text))
         }
         _ => None,
     };

@@ -228,8 +228,14 @@ fn member_outcome(session: &SessionState<'_>, task: TaskId) -> Option<MemberOutc
 
 /// Returns the classes of these tasks, each once. Returns `None` if one of the tasks is not plain.
 fn plain_classes(session: &SessionState<'_>, tasks: &[TaskId]) -> Option<Vec<ClassId>> {
-    let class = |&task: &TaskId| session.is_plain(task).then(|| session.tasks[task].class);
-    let mut classes = tasks.iter().map(class).collect::<Option<Vec<ClassId>>>()?;
+    let mut classes: Vec<ClassId> = Vec::new();
+    for &task in tasks {
+        let class = session.is_plain(task).then(|| session.tasks[task].class)?;
+        // Neighbours mostly have one class.
+        if classes.last() != Some(&class) {
+            classes.push(class);
+        }
+    }
     classes.sort_unstable();
     classes.dedup();
     Some(classes)

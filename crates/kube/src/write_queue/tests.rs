@@ -1,6 +1,6 @@
 //! Tests of the order of writes.
 
-use vc_model::{Allocation, DeviceResult, PodGroupStatus};
+use vc_model::{Allocation, DeviceResult, PodCondition, PodGroupStatus};
 
 use super::*;
 
@@ -18,8 +18,9 @@ fn nominating(pod: &str, message: &str, nomination: Nomination) -> Effect {
 
 fn because(reason: &str, pod: &str, message: &str, nomination: Nomination) -> Effect {
     let (uid, pod) = (pod.into(), ObjectKey::new("ns", pod));
-    let (reason, message) = (reason.into(), message.into());
-    Effect::PodCondition { pod, uid, reason, message, nomination }
+    let (status, reason, message) = ("False".into(), reason.into(), message.into());
+    let condition = Arc::new(PodCondition { status, reason, message });
+    Effect::PodCondition { pod, uid, condition, nomination }
 }
 
 fn bind(pod: &str) -> Effect {

@@ -158,7 +158,9 @@ fn line(effect: &Effect) -> Option<String> {
     match effect {
         Effect::Bind { pod, .. } => Some(format!("bind {}", pod.name)),
         Effect::PreBind { pod, .. } => Some(format!("prebind {}", pod.name)),
-        Effect::PodCondition { pod, message, .. } => Some(format!("tell {}: {message}", pod.name)),
+        Effect::PodCondition { pod, condition, .. } => {
+            Some(format!("tell {}: {}", pod.name, condition.message))
+        }
         Effect::Resync { pod, .. } => Some(format!("resync {}", pod.name)),
         _ => None,
     }

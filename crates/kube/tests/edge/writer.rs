@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use vc_engine::{About, Effect, Nomination};
 use vc_kube::{Clients, Decisions, EngineMessage, Observer, inbox, write};
-use vc_model::{ClusterEvent, ObjectKey};
+use vc_model::{ClusterEvent, ObjectKey, PodCondition};
 
 use crate::fake::{self, Answer, Log, Seen, json_answer};
 
@@ -83,8 +83,9 @@ pub(crate) fn bind() -> Effect {
 }
 
 pub(crate) fn condition(nomination: Nomination) -> Effect {
-    let (reason, message) = ("Unschedulable".into(), "no room".into());
-    Effect::PodCondition { pod: key(), uid: uid(), reason, message, nomination }
+    let (status, reason, message) = ("False".into(), "Unschedulable".into(), "no room".into());
+    let condition = Arc::new(PodCondition { status, reason, message });
+    Effect::PodCondition { pod: key(), uid: uid(), condition, nomination }
 }
 
 /// Type, reason and message of the events that were written.

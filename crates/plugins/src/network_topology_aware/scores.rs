@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use vc_framework::{HyperNodeScore, SessionView};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, NodeId, TaskId};
 use vc_resource::Resource;
@@ -41,10 +42,10 @@ impl NetworkTopologyAware {
         &self,
         view: SessionView<'_>,
         (job, sub_job): (JobId, usize),
+        allocated: HyperNodeId,
         nodes: &[NodeId],
         out: &mut [f64],
     ) {
-        let Some(allocated) = view.allocated_hyper_node(job, sub_job) else { return };
         let tree = &*view.info.hyper_nodes;
         let (lowest, highest) = tree.tiers();
         let closeness = |id: HyperNodeId| match id {
@@ -124,10 +125,17 @@ fn by_hyper_node(
     out: &mut [f64],
     mut score: impl FnMut(HyperNodeId) -> f64,
 ) {
-    let mut known: Vec<Option<f64>> = vec![None; tree.len()];
+    let mut known: FxHashMap<HyperNodeId, f64> = FxHashMap::default();
+    // Neighbours in name order mostly have one HyperNode.
+    let mut last: Option<(HyperNodeId, f64)> = None;
     for (of_node, &node) in out.iter_mut().zip(nodes) {
         let id = tree.smallest(node);
-        *of_node = *known[id.index()].get_or_insert_with(|| score(id));
+        let of_id = match last {
+            Some((of_last, score)) if of_last == id => score,
+            _ => *known.entry(id).or_insert_with(|| score(id)),
+        };
+        last = Some((id, of_id));
+        *of_node = of_id;
     }
 }
 

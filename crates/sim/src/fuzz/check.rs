@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use vc_conf::Config;
 use vc_engine::{Effect, EngineOptions, Nomination};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupStatus};
+use vc_model::{ClusterEvent, ObjectKey, PodCondition, PodGroupStatus};
 use vc_resource::Quantity;
 
 use super::controllers::OTHER_SCHEDULER;
@@ -188,8 +188,9 @@ fn unwritten(store: &Store, effect: &Effect) -> Option<String> {
             store.get(&QUEUES, "", queue)?;
             Some(format!("I11: queue {queue} does not say that it holds {allocated:?}"))
         }
-        Effect::PodCondition { pod, reason, message, nomination, .. } => {
+        Effect::PodCondition { pod, condition, nomination, .. } => {
             let object = store.get(&PODS, &pod.namespace, &pod.name)?;
+            let PodCondition { reason, message, .. } = &**condition;
             if !messages(&object.value).any(|text| text == &**message) {
                 return Some(format!("I11: pod {pod} does not say {reason}: {message}"));
             }

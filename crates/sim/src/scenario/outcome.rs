@@ -131,8 +131,11 @@ impl ScenarioOutcome {
         match effect {
             Effect::Bind { pod, node, .. } => self.binds.push((pod.to_string(), node.to_string())),
             Effect::Evict { pod, .. } => self.evictions.push(pod.to_string()),
-            Effect::Event { message, .. } | Effect::PodCondition { message, .. } => {
+            Effect::Event { message, .. } => {
                 self.messages.insert(message.to_string());
+            }
+            Effect::PodCondition { condition, .. } => {
+                self.messages.insert(condition.message.to_string());
             }
             Effect::PodGroupStatus { status, .. } => {
                 let texts = status.conditions.iter().map(|one| one.message.to_string());

@@ -331,11 +331,9 @@ impl World {
                 pod.deleting = true;
                 pod.evicted_by_scheduler = true;
             }),
-            Effect::PodCondition { pod, reason, message, nomination, .. } => {
-                let (reason, message) = (reason.clone(), message.clone());
-                let condition = PodCondition { status: "False".into(), reason, message };
+            Effect::PodCondition { pod, condition, nomination, .. } => {
                 self.change(pod, |pod| {
-                    pod.scheduled_condition = Some(condition);
+                    pod.scheduled_condition = Some(PodCondition::clone(condition));
                     match nomination {
                         Nomination::Keep => {}
                         Nomination::Set(node) => pod.nominated_node = Some(node.clone()),

@@ -1,7 +1,7 @@
 //! Effects as text, one line each, in their order; then what the report says is pipelined.
 
 use vc_engine::{About, Effect, Nomination, PreBindWrites, Report};
-use vc_model::{ObjectKey, PodGroupStatus, SavedAccount};
+use vc_model::{ObjectKey, PodCondition, PodGroupStatus, SavedAccount};
 
 pub(crate) fn lines(effects: &[Effect], report: &Report) -> Vec<String> {
     let mut lines: Vec<String> = effects.iter().map(line).collect();
@@ -33,7 +33,8 @@ fn line(effect: &Effect) -> String {
         Effect::DeallocateClaim { claim, .. } => format!("deallocate {}", short(claim)),
         Effect::Resync { pod, .. } => format!("resync {}", short(pod)),
         Effect::Evict { pod, reason, .. } => format!("evict {} {}", short(pod), reason.as_str()),
-        Effect::PodCondition { pod, reason, message, nomination, .. } => {
+        Effect::PodCondition { pod, condition, nomination, .. } => {
+            let PodCondition { reason, message, .. } = &**condition;
             let nomination = match nomination {
                 Nomination::Keep => String::new(),
                 Nomination::Set(node) => format!(" nominated={node}"),
