@@ -35,5 +35,6 @@ fn about_text(about: &About) -> String {
         About::Pod { key, .. } => key.to_string(),
         About::PodGroup { key, .. } => format!("PodGroup {key}"),
         About::Queue { name, .. } => format!("queue {name}"),
+        About::HyperNode { name, .. } => format!("HyperNode {name}"),
     }
 }

@@ -55,6 +55,9 @@ fn object_and_place(effect: &Effect) -> (&str, &str) {
 
 fn about_uid(about: &About) -> &str {
     match about {
-        About::Pod { uid, .. } | About::PodGroup { uid, .. } | About::Queue { uid, .. } => uid,
+        About::Pod { uid, .. }
+        | About::PodGroup { uid, .. }
+        | About::Queue { uid, .. }
+        | About::HyperNode { uid, .. } => uid,
     }
 }

@@ -1,11 +1,12 @@
-//! Warnings about network topologies of PodGroups that cannot mean what their author wanted: an
-//! event when a problem begins. Specification: actions.md 2.12, core.md 3.7.
+//! Reports about network topologies of PodGroups that cannot mean what their author wanted: an event
+//! when a problem begins, the fields for metrics, and a sentence in the text of a job that waits.
+//! Specification: actions.md 2.12, core.md 3.7.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use vc_framework::{About, Effect, Session, SessionState};
+use vc_framework::{About, Effect, Sample, Session, SessionState};
 use vc_model::{
     ChangeReader, HyperNodeTree, Job, JobId, NetworkTopology, ObjectKey, SubGroupPolicy, TaskId,
 };
@@ -20,14 +21,18 @@ pub(crate) struct TopologyProblems {
     tree: Option<Arc<HyperNodeTree>>,
     /// Uid and problems of each PodGroup. One that was made anew is another one.
     known: BTreeMap<ObjectKey, (Arc<str>, BTreeSet<String>)>,
+    /// The fields of the last sample.
+    #[serde(skip)]
+    sampled: Vec<(ObjectKey, Arc<str>)>,
 }
 
 impl TopologyProblems {
-    /// Adds events about new problems to the session. Only jobs that changed are looked at, unless
-    /// the HyperNodes did.
-    pub(crate) fn report(&mut self, session: &mut Session<'_>) {
+    /// Adds events about new problems and the texts of all to the session. Returns the fields with
+    /// problems if they have changed. Only jobs that changed are looked at, unless the HyperNodes
+    /// did.
+    pub(crate) fn report(&mut self, session: &mut Session<'_>) -> Option<Sample> {
         if !session.hyper_nodes.is_listed() {
-            return;
+            return None;
         }
         let tree = session.info().hyper_nodes.clone();
         let is_same = self.tree.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tree));
@@ -40,11 +45,44 @@ impl TopologyProblems {
         self.tree = Some(tree);
         let is_there = |job: &JobId| session.view().has_job(*job);
         let jobs: Vec<JobId> = jobs.into_iter().filter(is_there).collect();
-        let found = jobs.into_iter().flat_map(|job| self.news_of(session, job));
+        let before = self.known.clone();
+        let found = jobs.iter().flat_map(|&job| self.news_of(session, job));
         let mut news: Vec<(ObjectKey, Effect)> = found.collect();
+        for job in jobs {
+            let key = &session.jobs[job].key;
+            if before.get(key) != self.known.get(key) {
+                session.report_again(job);
+            }
+        }
         // The order of a log depends on when it was read last.
         news.sort_by(|l, r| l.0.cmp(&r.0));
         session.outcome.out.effects.extend(news.into_iter().map(|(_, event)| event));
+        self.note_all(session);
+        self.sample()
+    }
+
+    /// Adds the problems to the texts of the jobs.
+    fn note_all(&self, session: &mut Session<'_>) {
+        for (key, (_, problems)) in &self.known {
+            if let Some(job) = session.job(key) {
+                let texts: Vec<&str> = problems.iter().map(String::as_str).collect();
+                session.note_field_problems(job, texts.join("; "));
+            }
+        }
+    }
+
+    /// Returns the fields with problems if they have changed.
+    fn sample(&mut self) -> Option<Sample> {
+        let field = |text: &String| text.split(": ").next().unwrap_or_default().into();
+        let of_group = |(key, (_, problems)): (&ObjectKey, &(Arc<str>, BTreeSet<String>))| {
+            problems.iter().map(|text| (key.clone(), field(text))).collect::<Vec<_>>()
+        };
+        let fields: Vec<(ObjectKey, Arc<str>)> = self.known.iter().flat_map(of_group).collect();
+        if fields == self.sampled {
+            return None;
+        }
+        self.sampled = fields.clone();
+        Some(Sample::NetworkTopologyProblems(fields))
     }
 
     /// Returns events about new problems of a job.

@@ -97,6 +97,13 @@ pub enum About {
         /// `metadata.uid`.
         uid: Arc<str>,
     },
+    /// A HyperNode.
+    HyperNode {
+        /// `metadata.name`.
+        name: Arc<str>,
+        /// `metadata.uid`.
+        uid: Arc<str>,
+    },
 }
 
 /// Change of `status.nominatedNodeName`.

@@ -116,9 +116,11 @@ pub fn job_text(view: SessionView<'_>, records: &Records, id: JobId) -> String {
     } else if let Some(missing) = missing_members(job) {
         text.push_str(&format!(". {missing}"));
     }
-    if let Some(gated) = gated_members(view, job) {
+    let gated = gated_members(view, job);
+    let problems = records.field_problems.get(&id).map(|text| &**text);
+    for sentence in [gated.as_deref(), problems].into_iter().flatten() {
         let end = if text.ends_with('.') { "" } else { "." };
-        text.push_str(&format!("{end} {gated}"));
+        text.push_str(&format!("{end} {sentence}"));
     }
     text
 }

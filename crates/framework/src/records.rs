@@ -34,6 +34,9 @@ pub struct Records {
     /// Last transaction of a task: its state in the last discarded statement of allocate or
     /// backfill. Removed once a statement with the task is committed or kept.
     pub last_transaction: Column<TaskId, LastTransaction>,
+    /// Fields of the PodGroup that cannot mean what was wanted, each with what is wrong, by job. Set
+    /// by [`crate::Session::note_field_problems`] only.
+    pub(crate) field_problems: FxHashMap<JobId, Arc<str>>,
     /// Job fit messages (A45: why all pods of a job wait). Set by [`crate::Session::note_job_fit`] only.
     pub(crate) job_fit: FxHashMap<JobId, JobFit>,
 }

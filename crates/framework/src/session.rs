@@ -231,6 +231,11 @@ impl<'c> Session<'c> {
         self.state.note_job_fit(job, cause, text);
     }
 
+    /// Records which fields of the PodGroup cannot mean what was wanted. The text of the job says so.
+    pub fn note_field_problems(&mut self, job: JobId, text: impl Into<Arc<str>>) {
+        self.state.records.field_problems.insert(job, text.into());
+    }
+
     /// Counts a placed task of its job ([`Outcome::note_placed`]).
     pub fn note_placed(&mut self, task: TaskId) {
         self.outcome.note_placed(&self.state, task);

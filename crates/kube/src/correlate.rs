@@ -50,11 +50,15 @@ pub(crate) struct EventSubject {
 impl From<About> for EventSubject {
     fn from(about: About) -> Self {
         const VOLCANO: &str = "scheduling.volcano.sh/v1beta1";
+        const TOPOLOGY: &str = "topology.volcano.sh/v1alpha1";
         let (api_version, kind, key, uid) = match about {
             About::Pod { key, uid } => ("v1", "Pod", key, uid),
             About::PodGroup { key, uid } => (VOLCANO, "PodGroup", key, uid),
             About::Queue { name, uid } => {
                 (VOLCANO, "Queue", ObjectKey { name, ..ObjectKey::default() }, uid)
+            }
+            About::HyperNode { name, uid } => {
+                (TOPOLOGY, "HyperNode", ObjectKey { name, ..ObjectKey::default() }, uid)
             }
         };
         Self { api_version, kind, namespace: key.namespace, name: key.name, uid }

@@ -19,6 +19,9 @@ pub use tree::{HyperNode, HyperNodeId, HyperNodeProblem, HyperNodeTree};
 pub struct HyperNodeRecord {
     /// Name.
     pub name: Arc<str>,
+    /// `metadata.uid`.
+    #[serde(default)]
+    pub uid: Arc<str>,
     /// Microseconds since 1970.
     pub created_micros: i64,
     /// `spec.tier`: a smaller one is a closer network.
@@ -27,6 +30,10 @@ pub struct HyperNodeRecord {
     pub tier_name: Arc<str>,
     /// Members that can select something.
     pub members: Vec<HyperNodeMember>,
+    /// What is wrong with fields of the object, each text with the path of its field. A member that
+    /// can select nothing has one.
+    #[serde(default)]
+    pub field_problems: Vec<Arc<str>>,
 }
 
 /// What a member of a HyperNode selects.
@@ -130,6 +137,11 @@ impl HyperNodes {
     /// The HyperNodes by name.
     pub fn records(&self) -> impl Iterator<Item = &HyperNodeRecord> {
         self.records.values().map(|record| &**record)
+    }
+
+    /// The HyperNode with this name.
+    pub fn record(&self, name: &str) -> Option<&HyperNodeRecord> {
+        self.records.get(name).map(|record| &**record)
     }
 
     /// Changes with each change of the HyperNodes, and when they become known or unknown.

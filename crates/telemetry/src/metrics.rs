@@ -134,6 +134,13 @@ impl Metrics {
                     problems.set(i64::from(*n_problems));
                 }
             }
+            Sample::NetworkTopologyProblems(ref fields) => {
+                families.topology_problems.reset();
+                for (group, field) in fields {
+                    let labels: [&str; 3] = [&group.namespace, &group.name, field];
+                    families.topology_problems.with_label_values(&labels).set(1);
+                }
+            }
             Sample::InternalErrors { kind, n_errors } => {
                 let errors = families.internal_errors.with_label_values(&[kind]);
                 errors.inc_by(u64::from(n_errors));

@@ -304,6 +304,10 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::PendingPods(vec![waiting]),
         Sample::ConditionsOverwritten { kind: "Pod", n_conditions: 2 },
         Sample::HyperNodeProblems(vec![("rack-a".into(), 1)]),
+        Sample::NetworkTopologyProblems(vec![(
+            ObjectKey::new("ns", "j"),
+            "spec.networkTopology.highestTierName".into(),
+        )]),
         Sample::NodeDevices(Box::new(node_devices("n1", 1))),
         Sample::FairshareUsage(Box::new(FairshareUsage {
             queue: "q".into(),

@@ -83,10 +83,12 @@ impl SlimHyperNode {
         let members = problems.list(spec.members, &path.field("members"), member);
         let record = HyperNodeRecord {
             name: name.clone(),
+            uid: metadata.uid,
             created_micros: metadata.created_micros,
             tier: problems.or_default(spec.tier, &path.field("tier")),
             tier_name: problems.name(spec.tier_name, &path.field("tierName")),
             members: members.into_iter().flatten().collect(),
+            field_problems: problems.found_texts(),
         };
         finish_noted(record, Kind::HyperNode, "", &name, problems)
     }

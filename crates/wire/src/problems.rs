@@ -90,6 +90,11 @@ impl Problems {
         self.worst.as_deref().map(Arc::from)
     }
 
+    /// Each problem with the path of its field, without the name of the object.
+    pub(crate) fn found_texts(&self) -> Vec<Arc<str>> {
+        self.found.iter().map(|text| text.as_str().into()).collect()
+    }
+
     /// Each problem with the name of the object before it.
     pub(crate) fn of(self, object: &dyn fmt::Display) -> Vec<String> {
         self.found.iter().map(|text| format!("{object}: {text}")).collect()

@@ -77,6 +77,31 @@ pub enum HyperNodeProblem {
         /// Tier of the member.
         member_tier: i32,
     },
+    /// A field of it is wrong, for instance a pattern that does not compile.
+    #[error("HyperNode {name}: {problem}")]
+    Field {
+        /// The HyperNode with the problem.
+        name: Arc<str>,
+        /// The path of the field, and what is wrong.
+        problem: Arc<str>,
+    },
+    /// Another tier has the same name.
+    #[error(
+        "HyperNode {name} of tier {tier} has the tier name {tier_name}, and so has {other} of tier \
+         {higher}: jobs that name it may use tier {higher}"
+    )]
+    TierName {
+        /// The HyperNode with the problem: the first one of the lower tier, by name.
+        name: Arc<str>,
+        /// Its tier.
+        tier: i32,
+        /// The name of both tiers.
+        tier_name: Arc<str>,
+        /// The first HyperNode of the highest tier with this name.
+        other: Arc<str>,
+        /// The highest tier with this name.
+        higher: i32,
+    },
     /// A node is in two HyperNodes, of which neither contains the other.
     #[error("node {node} is in {name} and in {other}, and neither contains the other")]
     SharedNode {
@@ -97,6 +122,8 @@ impl HyperNodeProblem {
             | Self::Cycle { name, .. }
             | Self::UnknownMember { name, .. }
             | Self::Tiers { name, .. }
+            | Self::Field { name, .. }
+            | Self::TierName { name, .. }
             | Self::SharedNode { name, .. } => name,
         }
     }
@@ -137,6 +164,7 @@ impl HyperNodeTree {
         let mut tree = Self::rows_of(&records);
         tree.rows[0].nodes = nodes.iter().map(|node| node.id).collect();
         tree.link(&records);
+        tree.note_fields(&records);
         tree.fill(&records, nodes);
         tree.find_smallest();
         tree.find_shared(nodes);
@@ -198,6 +226,34 @@ impl HyperNodeTree {
         for id in self.below(Self::ROOT) {
             if let Some(parent) = self.rows[id.index()].parent {
                 self.rows[id.index()].depth = self.rows[parent.index()].depth + 1;
+            }
+        }
+    }
+
+    /// Notes what is wrong with fields, and tiers whose name a higher tier has, too.
+    fn note_fields(&mut self, records: &[&HyperNodeRecord]) {
+        let mut first_of_tiers: BTreeMap<(&Arc<str>, i32), &Arc<str>> = BTreeMap::new();
+        for record in records {
+            let name = &record.name;
+            let problems = record.field_problems.iter().cloned();
+            let field = |problem| HyperNodeProblem::Field { name: name.clone(), problem };
+            self.problems.extend(problems.map(field));
+            if !record.tier_name.is_empty() {
+                first_of_tiers.entry((&record.tier_name, record.tier)).or_insert(name);
+            }
+        }
+        for (&(tier_name, tier), &name) in &first_of_tiers {
+            let higher = self.tiers.get(tier_name).copied().unwrap_or(tier);
+            if tier < higher {
+                let other = first_of_tiers[&(tier_name, higher)].clone();
+                let (name, tier_name) = (name.clone(), tier_name.clone());
+                self.problems.push(HyperNodeProblem::TierName {
+                    name,
+                    tier,
+                    tier_name,
+                    other,
+                    higher,
+                });
             }
         }
     }

@@ -187,7 +187,10 @@ impl UnmetGradient<'_> {
             );
         }
         let Some((closest, dim)) = closest else {
-            return format!("no HyperNode{place} has tier {limit} or a lower one");
+            let field = topology_field(view, self.query);
+            return format!(
+                "no HyperNode{place} has tier {limit} or a lower one. Allow a higher tier in {field}"
+            );
         };
         let lacking_when_empty = |id: HyperNodeId| {
             let allocatable = &totals[id.index()].allocatable;

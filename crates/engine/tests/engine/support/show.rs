@@ -74,6 +74,7 @@ fn line(effect: &Effect) -> String {
                 About::Pod { key, .. } => ("Pod", short(key)),
                 About::PodGroup { key, .. } => ("PodGroup", short(key)),
                 About::Queue { name, .. } => ("Queue", name.to_string()),
+                About::HyperNode { name, .. } => ("HyperNode", name.to_string()),
             };
             let severity = if *warning { "Warning" } else { "Normal" };
             format!("event {kind} {name} {severity} {reason} {message:?}")
