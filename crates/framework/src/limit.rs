@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use vc_resource::{Dim, Dims, Resource};
+use vc_resource::{Dim, Dims, quantity_text};
 
 /// A limit that keeps tasks, or a job, out of a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,9 +63,5 @@ impl QueueLimit {
 
 /// Returns an amount of a dimension as quantity text.
 pub fn quantity(amount: i64, dim: Dim, dims: &Dims) -> String {
-    let mut resource = Resource::new();
-    resource.set(dim, amount);
-    let texts = resource.to_quantities(dims);
-    let found = texts.into_iter().find(|(name, _)| name == dims.name(dim));
-    found.map_or_else(|| amount.to_string(), |(_, text)| text)
+    quantity_text(amount, dims.name(dim))
 }

@@ -20,4 +20,5 @@ pub use dims::{Dim, Dims};
 pub use quantity::{Quantity, QuantityError, format_binary, format_milli};
 pub use reading::{NameKind, amount, name_kind, stored_kind};
 pub use share::{EPS, share};
+pub use text::quantity_text;
 pub use vector::{Absent, Fractional, Resource, Vector};

@@ -7,6 +7,15 @@ use crate::quantity::{format_binary, format_milli, format_whole};
 use crate::reading::{NameKind, stored_kind};
 use crate::vector::Vector;
 
+/// Returns an amount of the resource of this name, in the scheduler's unit, as Kubernetes quantity.
+pub fn quantity_text(amount: i64, name: &str) -> String {
+    match stored_kind(name) {
+        NameKind::Memory => format_binary(amount),
+        NameKind::Pods | NameKind::Count => format_whole(amount),
+        NameKind::Cpu | NameKind::Milli | NameKind::Dropped => format_milli(amount),
+    }
+}
+
 impl<T: Amount> Vector<T> {
     /// Returns a text like `cpu 2000.00, memory 4096.00, nvidia.com/gpu 1000.00`. Units are as
     /// stored; scalars are sorted by name.
@@ -24,12 +33,7 @@ impl<T: Amount> Vector<T> {
     }
 
     fn quantity(&self, name: &str, dim: Dim) -> String {
-        let amount = self.get(dim).whole();
-        match stored_kind(name) {
-            NameKind::Memory => format_binary(amount),
-            NameKind::Pods | NameKind::Count => format_whole(amount),
-            NameKind::Cpu | NameKind::Milli | NameKind::Dropped => format_milli(amount),
-        }
+        quantity_text(self.get(dim).whole(), name)
     }
 
     fn in_report_order<'a>(&'a self, dims: &'a Dims) -> impl Iterator<Item = Dim> + 'a {
