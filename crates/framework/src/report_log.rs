@@ -19,7 +19,7 @@ impl<I, V> Default for ReportLog<I, V> {
     }
 }
 
-impl<I: Id, V: PartialEq> ReportLog<I, V> {
+impl<I: Id, V: Clone + PartialEq> ReportLog<I, V> {
     /// Records the value as reported. Returns true if it differs from the last reported value of
     /// this row.
     pub fn record_if_new(&mut self, id: I, value: V) -> bool {

@@ -12,6 +12,7 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::CopyOnWrite;
 use crate::ids::Id;
 
 /// A stamp of a state. Equal revisions of one owner mean that nothing changed in between.
@@ -39,7 +40,7 @@ pub struct ChangeLog<I> {
     /// The row that changed last. [`NO_ROW`] if no row has changed yet.
     newest: u32,
     /// Links of the rows, by row index.
-    entries: Vec<LogEntry>,
+    entries: CopyOnWrite<Vec<LogEntry>>,
     id: PhantomData<I>,
 }
 
@@ -63,7 +64,7 @@ impl<I> Default for ChangeLog<I> {
             revision: Revision(0),
             forgotten_until: Revision(0),
             newest: NO_ROW,
-            entries: Vec::new(),
+            entries: CopyOnWrite::default(),
             id: PhantomData,
         }
     }
@@ -78,36 +79,42 @@ impl<I: Id> ChangeLog<I> {
     /// Records that the row changed: its entry moves to the newest end of the list.
     pub fn push(&mut self, row: I) {
         self.revision.advance();
-        let index = row.index();
-        if self.entries.len() <= index {
-            self.entries.resize(index + 1, LogEntry::UNCHANGED);
+        let (index, entries) = (row.index(), self.entries.get_mut());
+        if entries.len() <= index {
+            entries.resize(index + 1, LogEntry::UNCHANGED);
         }
         let row = index as u32;
         if self.newest != row {
-            self.unlink(self.entries[index]);
-            if let Some(before) = self.entries.get_mut(self.newest as usize) {
+            let entry = entries[index];
+            unlink(entries, entry);
+            if let Some(before) = entries.get_mut(self.newest as usize) {
                 before.newer = row;
             }
-            (self.entries[index].older, self.entries[index].newer) = (self.newest, NO_ROW);
+            (entries[index].older, entries[index].newer) = (self.newest, NO_ROW);
             self.newest = row;
         }
-        self.entries[index].changed_at = self.revision;
+        entries[index].changed_at = self.revision;
     }
 
-    /// Removes an entry from the list by linking its neighbours. It must not be the newest entry.
-    fn unlink(&mut self, entry: LogEntry) {
-        if let Some(older) = self.entries.get_mut(entry.older as usize) {
-            older.newer = entry.newer;
-        }
-        if let Some(newer) = self.entries.get_mut(entry.newer as usize) {
-            newer.older = entry.older;
-        }
+    /// Lets copies made from now on share the links, until either side records a change.
+    pub(crate) fn share(&mut self) {
+        self.entries.share();
     }
 
     /// Records that any row may have changed. At its next read, every reader must visit all rows.
     pub fn forget(&mut self) {
         self.revision.advance();
         self.forgotten_until = self.revision;
+    }
+}
+
+/// Removes an entry from the list by linking its neighbours. It must not be the newest entry.
+fn unlink(entries: &mut [LogEntry], entry: LogEntry) {
+    if let Some(older) = entries.get_mut(entry.older as usize) {
+        older.newer = entry.newer;
+    }
+    if let Some(newer) = entries.get_mut(entry.newer as usize) {
+        newer.older = entry.older;
     }
 }
 
@@ -168,7 +175,7 @@ impl<I: Id> Iterator for ChangedRows<'_, I> {
     type Item = I;
 
     fn next(&mut self) -> Option<I> {
-        let entry = self.log.entries.get(self.next as usize)?;
+        let entry = self.log.entries.get().get(self.next as usize)?;
         let is_new = self.read_until < entry.changed_at;
         let row = std::mem::replace(&mut self.next, if is_new { entry.older } else { NO_ROW });
         is_new.then(|| I::new(row))
@@ -211,6 +218,19 @@ mod tests {
         log.push(NodeId::new(3));
         assert_eq!(rows(early.read(&log)), Some(vec![3]));
         assert_eq!(rows(late.read(&log)), None);
+    }
+
+    #[test]
+    fn ans_64_a_copy_of_a_log_goes_on_alone() {
+        let mut log = ChangeLog::<NodeId>::default();
+        [1, 2, 0].map(NodeId::new).into_iter().for_each(|row| log.push(row));
+        log.share();
+        let (mut copy, mut reader) = (log.clone(), ChangeReader::at_end(&log));
+        let mut of_copy = reader;
+        [2, 5].map(NodeId::new).into_iter().for_each(|row| log.push(row));
+        copy.push(NodeId::new(1));
+        assert_eq!(rows(reader.read(&log)), Some(vec![5, 2]));
+        assert_eq!(rows(of_copy.read(&copy)), Some(vec![1]));
     }
 
     proptest! {

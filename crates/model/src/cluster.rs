@@ -215,14 +215,18 @@ impl Cluster {
         Self { settings, ..Self::default() }
     }
 
-    /// Lets copies made from now on share the rows of all large tables, until either side writes to them.
-    /// A copy then costs little; the first write to a part of a table copies this part.
+    /// Lets copies made from now on share the rows of all large tables, and what is kept beside them, until either
+    /// side writes to them. A copy then costs little; the first write to a part of a table copies this part.
     pub fn share(&mut self) {
         self.nodes.share();
         self.tasks.share();
         self.jobs.share();
         self.queues.share();
         self.classes.share();
+        self.domains.share();
+        self.node_changes.share();
+        self.object_changes.share();
+        self.job_changes.share();
     }
 
     /// Returns the end of the cooldown that ends first after `now_micros`. Times are in

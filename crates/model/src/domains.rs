@@ -292,6 +292,12 @@ impl Domains {
         }
     }
 
+    /// Lets copies made from now on share the rows and indexes, until either side writes to them.
+    pub(crate) fn share(&mut self) {
+        self.classes.share();
+        self.counters.share();
+    }
+
     /// Makes freed rows reusable.
     pub(crate) fn recycle(&mut self) {
         self.counters.recycle();

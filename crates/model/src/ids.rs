@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 
-use crate::part::Part;
+use crate::copy_on_write::CopyOnWrite;
 use crate::reads::{self, Read};
 
 /// A row number of one kind of table.
@@ -71,6 +71,9 @@ define_ids!(
 /// Number of rows in a part of a table; a power of two.
 const PART: usize = 256;
 
+/// A part of a table or column, which copies may share until one of them writes to it.
+type Part<T> = CopyOnWrite<Vec<Option<T>>>;
+
 /// Rows with stable ids. A freed row is reused only after [`Table::recycle`], so an id that is
 /// still held during a cycle never denotes another object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -95,13 +98,13 @@ impl<I: Id, T: Clone> Table<I, T> {
         self.n_rows += 1;
         if let Some(index) = self.free.pop() {
             let (part, place) = position(index as usize);
-            self.parts[part].rows_mut()[place] = Some(row);
+            self.parts[part].get_mut()[place] = Some(row);
             return I::new(index);
         }
         let full = self.parts.len().saturating_sub(1) * PART;
-        match self.parts.last_mut().filter(|part| part.rows().len() < PART) {
+        match self.parts.last_mut().filter(|part| part.get().len() < PART) {
             Some(part) => {
-                let rows = part.rows_mut();
+                let rows = part.get_mut();
                 rows.push(Some(row));
                 row_id(full + rows.len() - 1)
             }
@@ -124,7 +127,7 @@ impl<I: Id, T: Clone> Table<I, T> {
     /// Removes a row and returns it. Returns `None` if it was already gone.
     pub fn remove(&mut self, id: I) -> Option<T> {
         let (part, place) = position(id.index());
-        let row = self.parts.get_mut(part)?.rows_mut().get_mut(place)?.take();
+        let row = self.parts.get_mut(part)?.get_mut().get_mut(place)?.take();
         if row.is_some() {
             self.n_rows -= 1;
             self.limbo.push(u32::try_from(id.index()).expect("ids come from u32"));
@@ -136,7 +139,7 @@ impl<I: Id, T: Clone> Table<I, T> {
     #[inline]
     pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let (part, place) = position(id.index());
-        self.parts.get_mut(part)?.rows_mut().get_mut(place)?.as_mut()
+        self.parts.get_mut(part)?.get_mut().get_mut(place)?.as_mut()
     }
 }
 
@@ -158,12 +161,12 @@ impl<I: Id, T> Table<I, T> {
             reads::note(read);
         }
         let (part, place) = position(id.index());
-        self.parts.get(part)?.rows().get(place)?.as_ref()
+        self.parts.get(part)?.get().get(place)?.as_ref()
     }
 
     /// Returns all rows in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
-        let numbered = self.parts.iter().flat_map(Part::rows).enumerate();
+        let numbered = self.parts.iter().flat_map(Part::get).enumerate();
         numbered.filter_map(|(index, row)| Some((I::new(index as u32), row.as_ref()?)))
     }
 
@@ -186,7 +189,7 @@ impl<I: Id, T> Table<I, T> {
 /// Values for the rows of another table, stored in parts of [`PART`] values.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Column<I, T> {
-    parts: Vec<Vec<Option<T>>>,
+    parts: Vec<Part<T>>,
     id: PhantomData<I>,
 }
 
@@ -204,53 +207,60 @@ impl<I: Id, T> Column<I, T> {
             reads::note(read);
         }
         let (part, place) = position(id.index());
-        self.parts.get(part)?.get(place)?.as_ref()
-    }
-
-    /// Returns the value of the row for writing. Returns `None` if it has none.
-    #[inline]
-    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
-        let (part, place) = position(id.index());
-        self.parts.get_mut(part)?.get_mut(place)?.as_mut()
-    }
-
-    /// Returns the slot for the value of the row. The slot is created if necessary.
-    #[inline]
-    pub fn place(&mut self, id: I) -> &mut Option<T> {
-        let (part, place) = position(id.index());
-        if self.parts.get(part).is_none_or(Vec::is_empty) {
-            self.create(part);
-        }
-        &mut self.parts[part][place]
-    }
-
-    #[cold]
-    fn create(&mut self, part: usize) {
-        if self.parts.len() <= part {
-            self.parts.resize_with(part + 1, Vec::new);
-        }
-        self.parts[part].resize_with(PART, || None);
-    }
-
-    /// Removes the value of the row and returns it.
-    #[inline]
-    pub fn take(&mut self, id: I) -> Option<T> {
-        let (part, place) = position(id.index());
-        self.parts.get_mut(part)?.get_mut(place)?.take()
+        self.parts.get(part)?.get().get(place)?.as_ref()
     }
 
     /// Returns all values in the order of the ids.
     pub fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         let parts = self.parts.iter().enumerate();
         let rows = parts.flat_map(|(part, rows)| {
-            rows.iter().enumerate().map(move |(place, row)| (part * PART + place, row))
+            rows.get().iter().enumerate().map(move |(place, row)| (part * PART + place, row))
         });
         rows.filter_map(|(index, row)| Some((row_id(index), row.as_ref()?)))
     }
 
     /// True if no row has a value.
     pub fn is_empty(&self) -> bool {
-        self.parts.iter().flatten().all(Option::is_none)
+        self.parts.iter().flat_map(Part::get).all(Option::is_none)
+    }
+
+    /// Lets copies made from now on share the values, until either side writes to their part.
+    pub fn share(&mut self) {
+        self.parts.iter_mut().for_each(Part::share);
+    }
+}
+
+impl<I: Id, T: Clone> Column<I, T> {
+    /// Returns the value of the row for writing. Returns `None` if it has none.
+    #[inline]
+    pub fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        let (part, place) = position(id.index());
+        self.parts.get_mut(part)?.get_mut().get_mut(place)?.as_mut()
+    }
+
+    /// Returns the slot for the value of the row. The slot is created if necessary.
+    #[inline]
+    pub fn place(&mut self, id: I) -> &mut Option<T> {
+        let (part, place) = position(id.index());
+        if self.parts.get(part).is_none_or(|rows| rows.get().is_empty()) {
+            self.create(part);
+        }
+        &mut self.parts[part].get_mut()[place]
+    }
+
+    #[cold]
+    fn create(&mut self, part: usize) {
+        if self.parts.len() <= part {
+            self.parts.resize_with(part + 1, Part::default);
+        }
+        self.parts[part].get_mut().resize_with(PART, || None);
+    }
+
+    /// Removes the value of the row and returns it.
+    #[inline]
+    pub fn take(&mut self, id: I) -> Option<T> {
+        let (part, place) = position(id.index());
+        self.parts.get_mut(part)?.get_mut().get_mut(place)?.take()
     }
 }
 
@@ -301,5 +311,17 @@ mod tests {
             assert_eq!((column.take(id), column.take(id)), (Some(number as u32 + 1), None));
         }
         assert!(column.is_empty());
+    }
+
+    #[test]
+    fn ans_64_a_copy_of_a_column_shares_parts_until_one_side_writes() {
+        let mut column: Column<TaskId, u32> = Column::default();
+        let ids = [1, PART as u32 + 1].map(TaskId::new);
+        ids.iter().for_each(|&id| *column.place(id) = Some(7));
+        column.share();
+        let mut copy = column.clone();
+        *copy.place(ids[0]) = Some(8);
+        assert_eq!((column.take(ids[1]), column.get(ids[0])), (Some(7), Some(&7)));
+        assert_eq!(ids.map(|id| copy.get(id).copied()), [Some(8), Some(7)]);
     }
 }

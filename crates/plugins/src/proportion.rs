@@ -70,7 +70,7 @@ struct Proportion {
     reported: ReportLog<QueueId, gauges::ProportionGauges>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct QueueAttributes {
     /// Sums over the jobs of the queue when the session began.
     at_open: JobSums,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::class::Class;
+use crate::copy_on_write::CopyOnWrite;
 use crate::default_spread::SelectorKind;
 use crate::domains::matchers::{Anchor, anchor_labels, anchor_namespaces};
 use crate::ids::{ClassId, Column, KeyId, MatcherId, NodeId, SpreadId, TermId};
@@ -72,13 +73,16 @@ pub struct Spreading {
     pub by_host: bool,
 }
 
+/// Classes by the names and values of their labels.
+type ByLabel = FxHashMap<Arc<str>, FxHashMap<Arc<str>, ClassSet>>;
+
 /// The classes and their links.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct ClassIndex {
     rows: Column<ClassId, Links>,
-    by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, ClassSet>>,
-    by_namespace: BTreeMap<Arc<str>, BTreeSet<ClassId>>,
-    by_controller: BTreeMap<(SelectorKind, ObjectKey), BTreeSet<ClassId>>,
+    by_label: CopyOnWrite<ByLabel>,
+    by_namespace: CopyOnWrite<BTreeMap<Arc<str>, BTreeSet<ClassId>>>,
+    by_controller: CopyOnWrite<BTreeMap<(SelectorKind, ObjectKey), BTreeSet<ClassId>>>,
 }
 
 impl std::ops::Index<ClassId> for ClassIndex {
@@ -97,9 +101,10 @@ impl std::ops::IndexMut<ClassId> for ClassIndex {
 impl ClassIndex {
     pub(super) fn insert(&mut self, id: ClassId, class: &Class, links: Links) {
         *self.rows.place(id) = Some(links);
-        self.by_namespace.entry(class.namespace.clone()).or_default().insert(id);
+        let by_namespace = self.by_namespace.get_mut();
+        by_namespace.entry(class.namespace.clone()).or_default().insert(id);
         for (key, value) in &class.labels {
-            let by_value = self.by_label.entry(key.clone()).or_default();
+            let by_value = self.by_label.get_mut().entry(key.clone()).or_default();
             match by_value.entry(value.clone()) {
                 Entry::Occupied(mut ids) => ids.get_mut().insert(id),
                 Entry::Vacant(place) => {
@@ -108,51 +113,60 @@ impl ClassIndex {
             }
         }
         if let Some(key) = controller_of(class) {
-            self.by_controller.entry(key).or_default().insert(id);
+            self.by_controller.get_mut().entry(key).or_default().insert(id);
         }
     }
 
     pub(super) fn remove(&mut self, id: ClassId, class: &Class) -> Links {
         for (key, value) in &class.labels {
-            let Some(by_value) = self.by_label.get_mut(key) else { continue };
+            let Some(by_value) = self.by_label.get_mut().get_mut(key) else { continue };
             if by_value.get_mut(value).is_some_and(|ids| !ids.remove(id)) {
                 by_value.remove(value);
             }
             if by_value.is_empty() {
-                self.by_label.remove(key);
+                self.by_label.get_mut().remove(key);
             }
         }
-        if let Some(ids) = self.by_namespace.get_mut(&class.namespace) {
+        let by_namespace = self.by_namespace.get_mut();
+        if let Some(ids) = by_namespace.get_mut(&class.namespace) {
             ids.remove(&id);
             if ids.is_empty() {
-                self.by_namespace.remove(&class.namespace);
+                by_namespace.remove(&class.namespace);
             }
         }
         if let Some(key) = controller_of(class)
-            && let Some(ids) = self.by_controller.get_mut(&key)
+            && let Some(ids) = self.by_controller.get_mut().get_mut(&key)
         {
             ids.remove(&id);
             if ids.is_empty() {
-                self.by_controller.remove(&key);
+                self.by_controller.get_mut().remove(&key);
             }
         }
         self.rows.take(id).unwrap_or_default()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.by_label.is_empty()
-            && self.by_namespace.is_empty()
-            && self.by_controller.is_empty()
+        self.by_label.get().is_empty()
+            && self.by_namespace.get().is_empty()
+            && self.by_controller.get().is_empty()
             && self.rows.is_empty()
     }
 
+    /// Lets copies made from now on share the links and indexes, until either side writes to them.
+    pub(super) fn share(&mut self) {
+        self.rows.share();
+        self.by_label.share();
+        self.by_namespace.share();
+        self.by_controller.share();
+    }
+
     pub(super) fn of_namespace(&self, name: &str) -> Vec<ClassId> {
-        self.by_namespace.get(name).into_iter().flatten().copied().collect()
+        self.by_namespace.get().get(name).into_iter().flatten().copied().collect()
     }
 
     /// Returns the classes whose pods this object controls.
     pub(super) fn controlled_by(&self, kind: SelectorKind, key: &ObjectKey) -> Vec<ClassId> {
-        let ids = self.by_controller.get(&(kind, key.clone()));
+        let ids = self.by_controller.get().get(&(kind, key.clone()));
         ids.into_iter().flatten().copied().collect()
     }
 
@@ -171,14 +185,14 @@ impl ClassIndex {
     pub(super) fn at(&self, anchor: &Anchor) -> Vec<ClassId> {
         match anchor {
             Anchor::Label(key, values) => {
-                let by_value = self.by_label.get(key);
+                let by_value = self.by_label.get().get(key);
                 let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
                 values.iter().filter_map(of_value).flat_map(ClassSet::iter).collect()
             }
             Anchor::Namespaces(names) => {
                 names.iter().flat_map(|name| self.of_namespace(name)).collect()
             }
-            Anchor::Anywhere => self.by_namespace.values().flatten().copied().collect(),
+            Anchor::Anywhere => self.by_namespace.get().values().flatten().copied().collect(),
         }
     }
 
@@ -193,7 +207,7 @@ impl ClassIndex {
             return Anchor::Namespaces(Vec::new());
         }
         let n_classes = |key: &Arc<str>, values: &[Arc<str>]| -> usize {
-            let by_value = self.by_label.get(key);
+            let by_value = self.by_label.get().get(key);
             let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
             values.iter().filter_map(of_value).map(ClassSet::len).sum()
         };

@@ -213,6 +213,14 @@ impl Counters {
         }
     }
 
+    pub(super) fn share(&mut self) {
+        self.keys.rows.share();
+        self.matchers.rows.share();
+        self.inclusions.rows.share();
+        self.terms.share();
+        self.spreads.share();
+    }
+
     pub(super) fn recycle(&mut self) {
         self.keys.rows.recycle();
         self.matchers.rows.recycle();
