@@ -49,13 +49,15 @@ impl ForkConfiguration {
 impl Fork {
     pub(crate) fn new(
         configuration: ForkConfiguration,
-        (cluster, memory, eviction_holds): (&Cluster, &PluginSet, EvictionHolds),
+        ((cluster, memory, eviction_holds), active_jobs): (
+            (&Cluster, &PluginSet, EvictionHolds),
+            ActiveJobs,
+        ),
         (evaluator, n_cycles, now_micros): (Evaluator, u64, i64),
     ) -> Self {
         let plugin_set = configuration.build(memory);
         let mut cluster = cluster.clone();
         cluster.share();
-        let is_fast = evaluator == Evaluator::Fast;
         Self {
             cluster,
             plugin_set,
@@ -65,7 +67,7 @@ impl Fork {
             n_cycles,
             now_micros,
             caches: Caches::default(),
-            active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
+            active_jobs,
             paused: None,
         }
     }
@@ -85,8 +87,11 @@ impl Fork {
         let active_jobs = self.paused.as_ref().map_or(&self.active_jobs, |it| it.active_jobs());
         Self {
             caches: caches.copy_for_trials(),
-            active_jobs: active_jobs.clone().reporting_all_changed(),
-            ..Self::new(configuration, state, (self.evaluator, self.n_cycles, self.now_micros))
+            ..Self::new(
+                configuration,
+                (state, active_jobs.for_copy()),
+                (self.evaluator, self.n_cycles, self.now_micros),
+            )
         }
     }
 

@@ -5,7 +5,8 @@
 //! - everything is read from the row of a job and its queue, and decided by plugins that read no
 //!   more;
 //! - a changed row is checked again, and a queue that comes, goes, opens or closes makes all jobs
-//!   be checked.
+//!   be checked;
+//! - a copy of the cluster has its change log, where a copy of this reads what has changed since.
 //!
 //! The plain evaluator checks all jobs in every cycle and treats none as idle; the engine's
 //! `histories.rs` compares the two.
@@ -14,7 +15,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_model::{ChangeReader, Cluster, Id, JobId, PodGroupPhase, QueueId, TaskStatus};
+use vc_model::{
+    ChangeReader, Cluster, Column, CopyOnWrite, Id, JobId, PodGroupPhase, QueueId, TaskStatus,
+};
 
 use vc_resource::Resource;
 
@@ -49,12 +52,14 @@ pub struct ActiveJobs {
     /// True if the next session tells its plugins that all jobs may have changed.
     reports_all_changed: bool,
     changed_jobs: ChangeReader<JobId>,
-    rows: Vec<Option<JobRow>>,
+    rows: Column<JobId, JobRow>,
+    /// Number of rows, with empty ones.
+    n_rows: usize,
     /// Active jobs by key.
-    open: Vec<JobId>,
-    outside: Vec<JobId>,
+    open: CopyOnWrite<Vec<JobId>>,
+    outside: CopyOnWrite<Vec<JobId>>,
     n_jobs: usize,
-    queues: Vec<JobSums>,
+    queues: CopyOnWrite<Vec<JobSums>>,
     /// Jobs that may have changed since the last session. `None` means all jobs.
     changed: Option<Vec<JobId>>,
     /// Queues whose sums may have changed since the last session, possibly repeated. Valid only
@@ -72,22 +77,42 @@ impl ActiveJobs {
         Self { is_kept: true, ..Self::default() }
     }
 
-    /// Returns the same for plugins that keep nothing of the last session: the next one tells them that all jobs may
-    /// have changed.
+    /// Lets copies made from now on share what is known of the jobs, until either side writes to it.
+    pub fn share(&mut self) {
+        self.rows.share();
+        self.open.share();
+        self.outside.share();
+        self.queues.share();
+    }
+
+    /// Returns a copy for a copy of the cluster, whose plugins keep nothing of the last session: the next one tells
+    /// them that all jobs may have changed.
     #[must_use]
-    pub fn reporting_all_changed(self) -> Self {
-        Self { reports_all_changed: true, ..self }
+    pub fn for_copy(&self) -> Self {
+        Self {
+            reports_all_changed: true,
+            rows: self.rows.clone(),
+            open: self.open.clone(),
+            outside: self.outside.clone(),
+            queues: self.queues.clone(),
+            nothing: JobSums::default(),
+            entered: None,
+            changed: None,
+            moved_queues: Vec::new(),
+            gone: Vec::new(),
+            ..*self
+        }
     }
 
     /// Returns the number of rows, with empty ones. A row is used again once its job is gone.
     pub fn n_rows(&self) -> usize {
-        self.rows.len()
+        self.n_rows
     }
 
     /// Returns the jobs, by key, that are not part of the session, because they have no PodGroup or
     /// no queue.
     pub fn outside(&self) -> &[JobId] {
-        &self.outside
+        self.outside.get()
     }
 
     /// Returns the number of jobs of the session.
@@ -97,7 +122,7 @@ impl ActiveJobs {
 
     /// Returns the sums of the queue's own jobs, without child queues.
     pub fn sums(&self, queue: QueueId) -> &JobSums {
-        self.queues.get(queue.index()).unwrap_or(&self.nothing)
+        self.queues.get().get(queue.index()).unwrap_or(&self.nothing)
     }
 
     /// Returns the current sums of the queues whose sums differ from those at the begin of the
@@ -124,7 +149,7 @@ impl ActiveJobs {
 
     /// Returns the queues with idle jobs.
     pub fn queues_with_idle_jobs(&self) -> impl Iterator<Item = QueueId> + '_ {
-        let queues = self.queues.iter().enumerate().filter(|(_, sums)| 0 < sums.n_idle);
+        let queues = self.queues.get().iter().enumerate().filter(|(_, sums)| 0 < sums.n_idle);
         queues.map(|(index, _)| QueueId::new(u32::try_from(index).expect("ids come from u32")))
     }
 
@@ -174,7 +199,7 @@ impl ActiveJobs {
         }
         self.moved_queues.sort_unstable();
         self.moved_queues.dedup();
-        self.open.clone()
+        self.open.get().clone()
     }
 
     /// Returns the jobs, by key, that may need a status or report at the close of the session.
@@ -192,11 +217,11 @@ impl ActiveJobs {
             None | Some(JobActivity::Outside | JobActivity::Active) => false,
             Some(JobActivity::Idle) => true,
         });
-        merged(cluster, &self.open, jobs)
+        merged(cluster, self.open.get(), jobs)
     }
 
     fn row(&self, job: JobId) -> Option<&JobRow> {
-        self.rows.get(job.index())?.as_ref()
+        self.rows.get(job)
     }
 
     /// Returns the jobs with this activity, in their order.
@@ -207,16 +232,13 @@ impl ActiveJobs {
 
     fn check_all(&mut self, check: &ActivityCheck<'_>) {
         let before = std::mem::take(&mut self.rows);
-        self.queues.clear();
+        self.queues = CopyOnWrite::default();
         self.n_jobs = 0;
         let jobs: Vec<JobId> = check.view.cluster.jobs_by_key().collect();
-        // Spare capacity for new jobs: growing the table costs as much as many cycles.
-        self.rows.reserve(jobs.len() + jobs.len() / 8);
         jobs.iter().for_each(|&job| self.enter(check, job));
-        self.open = self.with_activity(&jobs, JobActivity::Active);
-        self.outside = self.with_activity(&jobs, JobActivity::Outside);
-        let ids = before.iter().enumerate().map(|(index, row)| (JobId::new(index as u32), row));
-        let was_in = ids.filter(|(_, row)| row.as_ref().is_some_and(JobRow::is_in));
+        self.open = CopyOnWrite::Own(self.with_activity(&jobs, JobActivity::Active));
+        self.outside = CopyOnWrite::Own(self.with_activity(&jobs, JobActivity::Outside));
+        let was_in = before.iter().filter(|(_, row)| row.is_in());
         let left = was_in.filter(|(job, _)| !self.row(*job).is_some_and(JobRow::is_in));
         self.gone = left.map(|(job, _)| job).collect();
     }
@@ -237,10 +259,11 @@ impl ActiveJobs {
                 _ => {}
             }
         }
-        let (open, outside) = (std::mem::take(&mut self.open), std::mem::take(&mut self.outside));
+        let (open, outside) = (self.open.get(), self.outside.get());
         let cluster = check.view.cluster;
-        self.open = self.still(cluster, open, opened, JobActivity::Active);
-        self.outside = self.still(cluster, outside, fell_out, JobActivity::Outside);
+        let open = self.still(cluster, open, opened, JobActivity::Active);
+        let outside = self.still(cluster, outside, fell_out, JobActivity::Outside);
+        (self.open, self.outside) = (CopyOnWrite::Own(open), CopyOnWrite::Own(outside));
     }
 
     /// Returns the jobs of the list that still have this activity, together with the new ones, by
@@ -248,11 +271,11 @@ impl ActiveJobs {
     fn still(
         &self,
         cluster: &Cluster,
-        list: Vec<JobId>,
+        list: &[JobId],
         new: Vec<JobId>,
         activity: JobActivity,
     ) -> Vec<JobId> {
-        let list = self.with_activity(&list, activity);
+        let list = self.with_activity(list, activity);
         match new.is_empty() {
             true => list,
             false => merged(cluster, &list, new),
@@ -260,10 +283,11 @@ impl ActiveJobs {
     }
 
     fn leave(&mut self, job: JobId) -> Option<JobRow> {
-        let row = self.rows.get_mut(job.index())?.take()?;
+        let row = self.rows.take(job)?;
         if row.is_in() {
             self.n_jobs -= 1;
-            self.queues[row.queue.index()].leave(&row.part, row.activity == JobActivity::Idle);
+            let sums = &mut self.queues.get_mut()[row.queue.index()];
+            sums.leave(&row.part, row.activity == JobActivity::Idle);
             self.moved_queues.push(row.queue);
         }
         Some(row)
@@ -279,17 +303,16 @@ impl ActiveJobs {
         self.entered = Some(part.clone());
         let row = JobRow { activity, queue, part };
         if row.is_in() {
-            if self.queues.len() <= queue.index() {
-                self.queues.resize_with(queue.index() + 1, JobSums::default);
+            let queues = self.queues.get_mut();
+            if queues.len() <= queue.index() {
+                queues.resize_with(queue.index() + 1, JobSums::default);
             }
             self.n_jobs += 1;
-            self.queues[queue.index()].enter(&row.part, activity == JobActivity::Idle);
+            queues[queue.index()].enter(&row.part, activity == JobActivity::Idle);
             self.moved_queues.push(queue);
         }
-        if self.rows.len() <= job.index() {
-            self.rows.resize_with(job.index() + 1, || None);
-        }
-        self.rows[job.index()] = Some(row);
+        self.n_rows = self.n_rows.max(job.index() + 1);
+        *self.rows.place(job) = Some(row);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Copies of an engine: for questions, and for a process that follows it. Specification: answers.md
 //! 9, 10.
 
-use vc_framework::{ActiveJobs, CacheStats, Caches, Evaluator, EvictionHolds, PluginSet};
+use vc_framework::{CacheStats, Caches, Evaluator, EvictionHolds, PluginSet};
 use vc_model::Cluster;
 
 use super::Engine;
@@ -24,13 +24,16 @@ impl Engine {
         };
         let state = (&self.cluster, &self.plugin_set, eviction_holds);
         let evaluator = self.evaluator();
-        Fork::new(configuration, state, (evaluator, self.n_cycles, self.last_micros))
+        let active_jobs = self.active_jobs.for_copy();
+        let times = (evaluator, self.n_cycles, self.last_micros);
+        Fork::new(configuration, (state, active_jobs), times)
     }
 
     /// Lets copies made from now on share the tables with this engine, until either side writes to them.
     /// The engine then copies the parts that it writes; decisions do not depend on it.
     pub fn share(&mut self) {
         self.cluster.share();
+        self.active_jobs.share();
     }
 
     /// Returns an engine that decides the same from now on, if it is given the same. Returns `None`
@@ -60,7 +63,6 @@ impl Engine {
         let (mut plugin_set, _warnings) = PluginSet::new(&self.config, self.plugins);
         plugin_set.copy_memory(&self.plugin_set);
         let evaluator = self.evaluator();
-        let is_fast = evaluator == Evaluator::Fast;
         Self {
             cluster: self.cluster.clone(),
             plugins: self.plugins,
@@ -78,7 +80,7 @@ impl Engine {
             victim_index_bytes: self.victim_index_bytes,
             eviction_holds: self.eviction_holds.clone(),
             caches: Caches::new(evaluator),
-            active_jobs: if is_fast { ActiveJobs::kept() } else { ActiveJobs::default() },
+            active_jobs: self.active_jobs.for_copy(),
             memory: self.memory.clone(),
             idle_cycle: None,
             is_skipped: false,
