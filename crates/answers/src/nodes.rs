@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use vc_framework::{Atom, Filter, RefusingAtoms, SessionState};
-use vc_model::{NodeId, TaskId};
+use vc_model::{Node, NodeId, TaskId};
 use vc_resource::{Dim, Dims};
 
 use crate::amounts::quantity_of;
@@ -87,26 +87,25 @@ impl NodeRefusals {
         };
         let dims = session.dims.in_report_order().iter().copied();
         let dims: Vec<Dim> = dims.filter(|&dim| 0 < request.get(dim) || of_atoms(dim)).collect();
-        let read = |node: NodeId, amounts: &mut Vec<i128>| {
-            let row = &session.nodes[node];
-            let free = |dim: Dim| {
-                row.idle.exact(dim) + row.releasing.exact(dim) - row.pipelined.exact(dim)
+        let has_same_amounts = |l: &Node, r: &Node| {
+            let is_same = |&dim: &Dim| {
+                l.allocatable.exact(dim) == r.allocatable.exact(dim) && free(l, dim) == free(r, dim)
             };
-            amounts.clear();
-            amounts.extend(dims.iter().flat_map(|&dim| [row.allocatable.exact(dim), free(dim)]));
+            dims.iter().all(is_same)
         };
         let mut runs: Vec<NodeRun> = Vec::new();
-        let (mut amounts, mut of_last) = (Vec::new(), Vec::new());
+        let mut before: Option<&Node> = None;
         for (at, (&node, &set)) in self.nodes.iter().zip(&self.atoms.set_of).enumerate() {
-            read(node, &mut amounts);
-            match runs.last_mut().filter(|last| last.set == set && of_last == amounts) {
+            let row = &session.nodes[node];
+            let is_same = before.is_some_and(|before| has_same_amounts(before, row));
+            match runs.last_mut().filter(|last| last.set == set && is_same) {
                 Some(last) => last.places.end = at + 1,
                 None => {
                     let lacks = self.lacks(session, node, &self.atoms.sets[set as usize]);
                     runs.push(NodeRun { places: at..at + 1, set, lacks });
-                    std::mem::swap(&mut amounts, &mut of_last);
                 }
             }
+            before = Some(row);
         }
         runs
     }
@@ -249,6 +248,11 @@ impl NodeRefusals {
         };
         nodes.take(MOST_NEAREST).map(nearest).collect()
     }
+}
+
+/// Returns what is free of a dimension on a node once what terminates has left.
+fn free(node: &Node, dim: Dim) -> i128 {
+    node.idle.exact(dim) + node.releasing.exact(dim) - node.pipelined.exact(dim)
 }
 
 impl NodeRun {

@@ -149,27 +149,28 @@ impl SessionState<'_> {
         let asked = dims.map(|dim| (dim, request.get(dim))).filter(|(_, amount)| 0 < *amount);
         let asked: Vec<(Dim, i64)> = asked.collect();
         let (mut found, mut by_set) = (RefusingAtoms::default(), FxHashMap::default());
-        // The last node, and the atoms against it that no plugin reports.
-        let (mut last, mut of_last): (Option<NodeId>, Vec<Atom>) = (None, Vec::new());
+        found.set_of.reserve(nodes.len());
+        // The last node, and what is against it that no plugin reports.
+        let mut last: Option<NodeId> = None;
+        let (mut own, mut of_last) = (OwnRefusals::default(), OwnRefusals::default());
         for &node in nodes {
-            let row = &self.nodes[node];
-            let mut own: Vec<Atom> = Vec::new();
-            own.extend(self.is_outside_shard(node).then_some(Atom::Shard));
+            own.is_outside_shard = self.is_outside_shard(node);
+            own.lacking.clear();
             if filter == Filter::Allocate {
-                let lacks = |(dim, amount): &&(Dim, i64)| row.future_idle_of(*dim) < *amount;
-                own.extend(asked.iter().filter(lacks).map(|(dim, _)| lacking_atom(row, *dim)));
+                own.add_lacking(&self.nodes[node], &asked);
             }
             let is_same = |last| rules.iter().all(|rule| rule.is_same(last, node));
             match own == of_last && last.is_some_and(is_same) {
                 true => found.set_of.extend(found.set_of.last().copied()),
                 false => {
                     let mut atoms = needs.clone();
-                    atoms.extend(own.iter().cloned());
+                    atoms.extend(own.atoms());
                     rules.iter().for_each(|rule| (rule.find)(node, &mut atoms));
                     found.push(atoms, &mut by_set);
                 }
             }
-            (last, of_last) = (Some(node), own);
+            last = Some(node);
+            std::mem::swap(&mut own, &mut of_last);
         }
         found
     }
@@ -197,12 +198,34 @@ impl SessionState<'_> {
     }
 }
 
+/// What refuses a node for a task that no plugin reports.
+#[derive(Default, PartialEq)]
+struct OwnRefusals {
+    is_outside_shard: bool,
+    /// Dimensions of which the node has too little. True if it has some.
+    lacking: Vec<(Dim, bool)>,
+}
+
+impl OwnRefusals {
+    fn add_lacking(&mut self, node: &vc_model::Node, asked: &[(Dim, i64)]) {
+        let lacks = |(dim, amount): &&(Dim, i64)| node.future_idle_of(*dim) < *amount;
+        for &(dim, _) in asked.iter().filter(lacks) {
+            self.lacking.push((dim, 0 < node.allocatable.get(dim)));
+        }
+    }
+
+    fn atoms(&self) -> impl Iterator<Item = Atom> {
+        let lacking = self.lacking.iter().map(|&(dim, has_some)| lacking_atom(dim, has_some));
+        self.is_outside_shard.then_some(Atom::Shard).into_iter().chain(lacking)
+    }
+}
+
 /// Reason against a node in a trial. No user reads it.
 const REFUSED: &str = "refused in a trial";
 
-/// Returns the atom of a dimension of which the node has too little.
-pub(crate) fn lacking_atom(node: &vc_model::Node, dim: Dim) -> Atom {
-    match 0 < node.allocatable.get(dim) {
+/// Returns the atom of a dimension of which a node has too little. `has_some` is true if the node has some of it.
+fn lacking_atom(dim: Dim, has_some: bool) -> Atom {
+    match has_some {
         true => Atom::Room(dim),
         false => Atom::Lacks(dim),
     }

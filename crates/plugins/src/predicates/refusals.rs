@@ -2,6 +2,7 @@
 //! themselves name the first alone. Specification: answers.md 4.1, ANS-11.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use vc_filters::inter_pod_affinity::{self, AffinityRefusal};
 use vc_filters::node_unschedulable::CORDON;
@@ -55,9 +56,9 @@ impl Predicates {
         }
         rule.with_equality(move |l, r| {
             let (l, r) = (row(l), row(r));
-            l.unschedulable == r.unschedulable
-                && l.taints == r.taints
-                && pods_lacking(l) == pods_lacking(r)
+            // Neighbours with equal taints mostly share them.
+            let has_same_taints = || Arc::ptr_eq(&l.taints, &r.taints) || l.taints == r.taints;
+            l.unschedulable == r.unschedulable && pod_slots(l) == pod_slots(r) && has_same_taints()
         })
     }
 }
@@ -103,13 +104,30 @@ fn rule_of<'a>(name: &'static str, answer: PreFilter<'a>) -> Option<FilterRule<'
     }
 }
 
+/// Slots for pods on a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PodSlots {
+    /// The node takes no pods.
+    None,
+    Full,
+    Free,
+}
+
 /// The pod limit counts pods that ended in this session, which amounts do not.
-fn pods_lacking(node: &Node) -> Option<Atom> {
+fn pod_slots(node: &Node) -> PodSlots {
     let most = node.allocatable.get(Dim::PODS);
     match most <= i64::from(node.view.n_pods) {
-        true if most <= 0 => Some(Atom::Lacks(Dim::PODS)),
-        true => Some(Atom::Room(Dim::PODS)),
-        false => None,
+        true if most <= 0 => PodSlots::None,
+        true => PodSlots::Full,
+        false => PodSlots::Free,
+    }
+}
+
+fn pods_lacking(node: &Node) -> Option<Atom> {
+    match pod_slots(node) {
+        PodSlots::None => Some(Atom::Lacks(Dim::PODS)),
+        PodSlots::Full => Some(Atom::Room(Dim::PODS)),
+        PodSlots::Free => None,
     }
 }
 
