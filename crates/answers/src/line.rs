@@ -4,19 +4,18 @@
 use std::collections::BTreeMap;
 
 use vc_framework::{JobDecider, Session, SessionState, rfc3339};
-use vc_model::{JobId, PodGroupPhase, QueueId};
+use vc_model::{Column, JobId, PodGroupPhase, QueueId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::amounts::positive;
 use crate::explanation::{JobsAhead, LineNeighbour, LinePlace};
-use crate::trials::waiting_members;
 
 /// True if the job has pods without a node, or no pods yet.
 pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
     let row = &session.jobs[job];
     let begins = matches!(row.phase(), PodGroupPhase::Pending | PodGroupPhase::Inqueue);
     let awaits_pods = row.tasks.is_empty() && begins && row.pod_group.is_some();
-    awaits_pods || !waiting_members(session, job).is_empty()
+    awaits_pods || 0 < row.counts.of(TaskStatus::Pending)
 }
 
 /// The waiting jobs of all queues in their order, sorted once per session.
@@ -25,7 +24,7 @@ pub(crate) struct WaitingLines {
     /// The queues in which jobs wait, in queue order.
     queues: Vec<QueueId>,
     /// Place in its line of each waiting job.
-    places: BTreeMap<JobId, usize>,
+    places: Column<JobId, usize>,
 }
 
 /// The waiting jobs of one queue.
@@ -47,16 +46,16 @@ impl WaitingLines {
         }
         let mut queues: Vec<QueueId> = by_queue.keys().copied().collect();
         queues.sort_by(|&l, &r| plugins.queue_order(view, l, r));
-        let mut places = BTreeMap::new();
+        let mut places = Column::default();
         for line in by_queue.values_mut() {
             line.jobs.sort_by(|&l, &r| plugins.job_order(view, l, r));
             let (mut n_pods, mut amounts) = (0, Resource::default());
             for (place, &job) in line.jobs.iter().enumerate() {
-                places.insert(job, place);
+                *places.place(job) = Some(place);
                 line.before.push((n_pods, amounts.clone()));
-                let pods = waiting_members(session, job);
-                n_pods += pods.len();
-                pods.iter().for_each(|&task| amounts.add(session.request(task)));
+                let row = &session.jobs[job];
+                n_pods += row.counts.of(TaskStatus::Pending) as usize;
+                amounts.add(&row.pending_request);
             }
         }
         Self { by_queue, queues, places }
@@ -70,7 +69,7 @@ impl WaitingLines {
     /// Returns the jobs before a job in its queue.
     pub(crate) fn ahead_of(&self, session: &Session<'_>, job: JobId) -> &[JobId] {
         let line = self.by_queue.get(&session.jobs[job].queue);
-        let place = self.places.get(&job).copied().unwrap_or(0);
+        let place = self.places.get(job).copied().unwrap_or(0);
         line.map_or(&[], |line| &line.jobs[..place])
     }
 
@@ -83,7 +82,7 @@ impl WaitingLines {
         turn: Option<usize>,
     ) -> Option<LinePlace> {
         let queue = session.jobs[job].queue;
-        let (line, at) = (self.by_queue.get(&queue)?, *self.places.get(&job)?);
+        let (line, at) = (self.by_queue.get(&queue)?, *self.places.get(job)?);
         let neighbour = |other: Option<&JobId>| other.map(|&other| neighbour(session, job, other));
         let (n_pods, amounts) = line.before.get(at)?;
         let queue_place = self.queues.iter().position(|&other| other == queue)?;
