@@ -29,7 +29,7 @@ pub(crate) fn end_jobs(
     let mut suffices = |jobs: &[JobId]| {
         let change = SupposedChange::EndedJobs(jobs.to_vec());
         let is_placed = || copy.is_placed_after(fork, jobs, question);
-        known.is_placed(question.shape.as_ref(), change, is_placed)
+        known.is_placed(question.shape, change, is_placed)
     };
     let mut jobs = question.changes.ending.clone();
     if jobs.is_empty() || !suffices(&jobs) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use vc_engine::{Engine, Fork, Report, SkippedCycle};
 use vc_framework::{Atom, Session, WaitCause, quantity};
-use vc_model::{Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, TaskId, TaskStatus};
+use vc_model::{
+    ClassId, Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, TaskId, TaskStatus,
+};
 use vc_resource::Dim;
 
 use crate::amounts::{count, positive};
@@ -356,7 +358,7 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         last_condition: None,
         gang: None,
         nodes: None,
-        short: Vec::new(),
+        short: Arc::default(),
         quota: Vec::new(),
         blocking: None,
         unblock: Vec::new(),
@@ -521,12 +523,19 @@ fn pod_classes(
 ) -> Vec<PodClassNumbers> {
     let mut rows: Vec<PodClassNumbers> = Vec::new();
     let mut places: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
+    // The class of the last task, and its row. Most neighbours are of one class.
+    let mut last: Option<(ClassId, usize)> = None;
     for &task in waiting {
-        let request = asked_amounts(session, task);
-        let place = *places.entry(request.clone()).or_insert_with(|| {
-            rows.push(PodClassNumbers { request, count: 0, placed: 0 });
-            rows.len() - 1
+        let class = session.tasks[task].class;
+        let known = last.filter(|(of_last, _)| *of_last == class).map(|(_, place)| place);
+        let place = known.unwrap_or_else(|| {
+            let request = asked_amounts(session, task);
+            *places.entry(request).or_insert_with_key(|request| {
+                rows.push(PodClassNumbers { request: request.clone(), count: 0, placed: 0 });
+                rows.len() - 1
+            })
         });
+        last = Some((class, place));
         rows[place].count += 1;
         rows[place].placed += u32::from(placed.contains(&task));
     }

@@ -367,9 +367,9 @@ pub struct Explanation {
     /// Its members. `None` if they are not known.
     pub gang: Option<GangNumbers>,
     /// The nodes. `None` if no pod was tried on them.
-    pub nodes: Option<NodeNumbers>,
+    pub nodes: Option<Arc<NodeNumbers>>,
     /// The resources that it asks for, in report order.
-    pub short: Vec<ShortResource>,
+    pub short: Arc<[ShortResource]>,
     /// Limits that it would exceed.
     pub quota: Vec<QuotaRow>,
     /// What keeps it from its place. `None` in a quick explanation, and if nothing does.

@@ -29,8 +29,12 @@ const MOST_BYTES_OF_REFUSALS: usize = 4 << 20;
 /// Bytes of the sets of atoms of one task, generously.
 const BYTES_OF_REFUSALS: usize = 4 << 10;
 
+/// Number of a shape, which no other shape of the same state has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ShapeNumber(u64);
+
 /// A trial of a shape with these atoms lifted and the job changed.
-type ShapeTrial = (Arc<GangShape>, AtomSet, JobChange);
+type ShapeTrial = (ShapeNumber, AtomSet, JobChange);
 
 /// A trial, the place of the task among the tasks of its job, and the placed tasks.
 type KnownRefusalsKey = (ShapeTrial, usize, Vec<(usize, NodeId)>);
@@ -38,13 +42,16 @@ type KnownRefusalsKey = (ShapeTrial, usize, Vec<(usize, NodeId)>);
 /// What trials of earlier jobs have found in the same state.
 #[derive(Default)]
 pub(crate) struct KnownTrials {
+    /// Numbers of the shapes. A shape is hashed once for each job.
+    shapes: HashMap<GangShape, ShapeNumber>,
+    n_shapes: u64,
     attempts: HashMap<ShapeTrial, KnownAttempt>,
     /// By the place of the refused task among the tasks of its job.
     refused: HashMap<(ShapeTrial, usize), RefusedTask>,
     /// True if the attempt succeeds in a changed copy of the cluster.
-    changed: HashMap<(Arc<GangShape>, SupposedChange), bool>,
+    changed: HashMap<(ShapeNumber, SupposedChange), bool>,
     /// Changes of the cluster that are worth a trial, by the namespace of the job.
-    worth_trying: HashMap<(Arc<GangShape>, Arc<str>), ChangesToTry>,
+    worth_trying: HashMap<(ShapeNumber, Arc<str>), ChangesToTry>,
     /// What refuses the nodes.
     refusals: ByteLruCache<KnownRefusalsKey, Arc<RefusingAtoms>>,
 }
@@ -78,21 +85,34 @@ impl KnownTrials {
     /// Makes room for one more trial.
     fn make_room(&mut self) {
         let n_changes = self.changed.len() + self.worth_trying.len();
-        if MOST_KEPT <= self.attempts.len() + self.refused.len() + n_changes {
-            *self = Self::default();
+        let n_kept = self.shapes.len() + self.attempts.len() + self.refused.len() + n_changes;
+        if MOST_KEPT <= n_kept {
+            *self = Self { n_shapes: self.n_shapes, ..Self::default() };
         }
+    }
+
+    /// Returns the number of a shape.
+    fn number_of(&mut self, shape: GangShape) -> ShapeNumber {
+        if let Some(&number) = self.shapes.get(&shape) {
+            return number;
+        }
+        self.make_room();
+        self.n_shapes += 1;
+        let number = ShapeNumber(self.n_shapes);
+        self.shapes.insert(shape, number);
+        number
     }
 
     /// Returns whether a job of this shape is placed in a copy with this change, which `is_placed`
     /// finds out if it is not known. `shape` is `None` if nothing may be kept of the job.
     pub(crate) fn is_placed(
         &mut self,
-        shape: Option<&Arc<GangShape>>,
+        shape: Option<ShapeNumber>,
         change: SupposedChange,
         is_placed: impl FnOnce() -> bool,
     ) -> bool {
         let Some(shape) = shape else { return is_placed() };
-        let key = (shape.clone(), change);
+        let key = (shape, change);
         if let Some(&known) = self.changed.get(&key) {
             return known;
         }
@@ -113,7 +133,7 @@ struct KnownAttempt {
 /// What is known of the shape of one job.
 pub(crate) struct KnownOfShape<'k> {
     known: &'k mut KnownTrials,
-    shape: Arc<GangShape>,
+    shape: ShapeNumber,
     /// The tasks of the job in the order in which allocate tries them.
     tasks: Vec<TaskId>,
 }
@@ -138,7 +158,7 @@ impl<'k> KnownOfShape<'k> {
         if tasks.len() != waiting.len() || !waiting.iter().all(is_plain) {
             return None;
         }
-        let shape = Arc::new(session.trial_shape(job, &tasks)?);
+        let shape = known.number_of(session.trial_shape(job, &tasks)?);
         Some(Self { known, shape, tasks })
     }
 
@@ -149,19 +169,19 @@ impl<'k> KnownOfShape<'k> {
         session: &Session<'_>,
         job: JobId,
         base: &TrialAnswer,
-    ) -> Option<Arc<GangShape>> {
+    ) -> Option<ShapeNumber> {
         let is_attempt = match base.end {
             TrialEnd::Placed | TrialEnd::Pipelined | TrialEnd::NoTurn | TrialEnd::Unplaced => true,
             TrialEnd::NotValid(_) | TrialEnd::NotAdmitted(..) | TrialEnd::BehindHead => false,
         };
         let is_alone = is_attempt && !asks_admission(session, job) && !self.tasks.is_empty();
-        is_alone.then(|| self.shape.clone())
+        is_alone.then_some(self.shape)
     }
 
     fn trial(&self, lifted: &AtomSet, change: JobChange) -> Option<ShapeTrial> {
         // What the merged atom stands for depends on the job.
         let is_merged = lifted.contains(&Atom::OtherFilters);
-        (!is_merged).then(|| (self.shape.clone(), lifted.clone(), change))
+        (!is_merged).then(|| (self.shape, lifted.clone(), change))
     }
 
     fn place_of(&self, task: TaskId) -> Option<usize> {
@@ -198,21 +218,21 @@ impl<'k> KnownOfShape<'k> {
     /// they are not known.
     pub(crate) fn changes_to_try(
         &self,
-        shape: &Arc<GangShape>,
+        shape: ShapeNumber,
         namespace: &Arc<str>,
     ) -> Option<ChangesToTry> {
-        self.known.worth_trying.get(&(shape.clone(), namespace.clone())).cloned()
+        self.known.worth_trying.get(&(shape, namespace.clone())).cloned()
     }
 
     /// Keeps the changes that are worth a trial. The job must hold no node: jobs that do are among those that
     /// may end, but for the own one.
     pub(crate) fn keep_changes_to_try(
         &mut self,
-        (shape, namespace): (&Arc<GangShape>, &Arc<str>),
+        (shape, namespace): (ShapeNumber, &Arc<str>),
         changes: &ChangesToTry,
     ) {
         self.known.make_room();
-        self.known.worth_trying.insert((shape.clone(), namespace.clone()), changes.clone());
+        self.known.worth_trying.insert((shape, namespace.clone()), changes.clone());
     }
 
     /// Returns what refuses the nodes for this task with these atoms lifted and these tasks placed.

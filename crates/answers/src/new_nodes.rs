@@ -168,7 +168,7 @@ fn least(
     let record = copy.cluster().node_record(like);
     let mut suffices = |count: usize| {
         let change = SupposedChange::AddedNodes(like, count);
-        known.is_placed(question.shape.as_ref(), change, || {
+        known.is_placed(question.shape, change, || {
             copy.set_added(&record, count);
             copy.is_placed(question)
         })

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_job};
-use vc_framework::{Atom, GangShape, JobChange, Room, Session};
+use vc_framework::{Atom, JobChange, Room, Session};
 use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
-use crate::known_trials::{KnownOfShape, KnownTrials};
+use crate::known_trials::{KnownOfShape, KnownTrials, ShapeNumber};
 use crate::nodes::NodeRefusals;
 
 /// Atoms that are lifted together.
@@ -75,7 +75,7 @@ pub(crate) struct JobTrials<'s, 'c> {
     session: &'s mut Session<'c>,
     job: JobId,
     held: HeldByOrder,
-    known: BTreeMap<AtomSet, TrialAnswer>,
+    known: BTreeMap<AtomSet, Arc<TrialAnswer>>,
     /// Sets of atoms with which a trial fails that was not run.
     known_failures: BTreeSet<AtomSet>,
     /// What is known of jobs of the same shape. `None` if nothing can be kept of this one.
@@ -127,7 +127,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
 
     /// Returns the shape by which trials in changed copies of the cluster are kept. `base` is the trial without a
     /// change. Returns `None` if none is kept.
-    pub(crate) fn shape_of_copies(&self, base: &TrialAnswer) -> Option<Arc<GangShape>> {
+    pub(crate) fn shape_of_copies(&self, base: &TrialAnswer) -> Option<ShapeNumber> {
         self.of_shape.as_ref()?.of_changed_copies(self.session, self.job, base)
     }
 
@@ -146,7 +146,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
 
     /// Runs the trial with these atoms lifted, if the budget permits it. Returns `None` if it is
     /// spent.
-    pub(crate) fn try_run(&mut self, lifted: &AtomSet) -> Option<TrialAnswer> {
+    pub(crate) fn try_run(&mut self, lifted: &AtomSet) -> Option<Arc<TrialAnswer>> {
         if let Some(answer) = self.known.get(lifted) {
             return Some(answer.clone());
         }
@@ -178,7 +178,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
 
     /// Returns the answer of the trial with these atoms lifted, if it was run.
     pub(crate) fn known(&self, lifted: &AtomSet) -> Option<&TrialAnswer> {
-        self.known.get(lifted)
+        self.known.get(lifted).map(|answer| &**answer)
     }
 
     /// Returns the atoms with those that are merged in place of the merged one.
@@ -213,11 +213,11 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     }
 
     /// Runs the trial with these atoms lifted.
-    pub(crate) fn run(&mut self, lifted: &AtomSet) -> TrialAnswer {
+    pub(crate) fn run(&mut self, lifted: &AtomSet) -> Arc<TrialAnswer> {
         if let Some(answer) = self.known.get(lifted) {
             return answer.clone();
         }
-        let answer = self.run_anew(lifted, JobChange::default());
+        let answer = Arc::new(self.run_anew(lifted, JobChange::default()));
         self.known.insert(lifted.clone(), answer.clone());
         answer
     }

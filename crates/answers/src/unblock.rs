@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_actions::needed;
 use vc_engine::Fork;
-use vc_framework::{Atom, GangShape, JobChange, LimitOwner, QueueLimit, Session};
+use vc_framework::{Atom, JobChange, LimitOwner, QueueLimit, Session};
 use vc_model::{JobId, ObjectKey, TaskId};
 use vc_resource::Dim;
 
@@ -15,7 +15,7 @@ use crate::changed_copy::{ChangedCopy, is_placed};
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_failures::first_of_classes;
-use crate::known_trials::{ChangesToTry, KnownTrials};
+use crate::known_trials::{ChangesToTry, KnownTrials, ShapeNumber};
 use crate::new_nodes::{add_nodes, mark_same_counts, shapes};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
@@ -31,7 +31,7 @@ pub(crate) struct ClusterQuestion {
     pub(crate) job: JobId,
     pub(crate) held: HeldByOrder,
     /// The shape by which trials are kept. `None` if none is kept.
-    pub(crate) shape: Option<Arc<GangShape>>,
+    pub(crate) shape: Option<ShapeNumber>,
     pub(crate) n_needed: usize,
     /// Limits of queues that would have to be raised, with the amounts that would suffice.
     raised: Vec<RaisedLimit>,
@@ -73,9 +73,7 @@ pub(crate) fn change_job(
     let shape = trials.shape_of_copies(&base);
     let n_needed = needed.len().max(1);
     let changes = match task {
-        Some(task) => {
-            changes_to_try(trials, tables, (task, shape.as_ref()), (n_needed, limit.as_ref()))
-        }
+        Some(task) => changes_to_try(trials, tables, (task, shape), (n_needed, limit.as_ref())),
         None => ChangesToTry::default(),
     };
     let raised = raised_limits(limit.as_ref());
@@ -88,7 +86,7 @@ pub(crate) fn change_job(
 fn changes_to_try(
     trials: &mut JobTrials<'_, '_>,
     tables: &StateTables,
-    (task, shape): (TaskId, Option<&Arc<GangShape>>),
+    (task, shape): (TaskId, Option<ShapeNumber>),
     (n_needed, limit): (usize, Option<&QueueLimit>),
 ) -> ChangesToTry {
     let (job, session) = (trials.job(), trials.session());

@@ -2,6 +2,7 @@
 //! by trials with the earlier obstacles lifted. Specification: answers.md 2 (ANS-6, ANS-8).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use vc_actions::needed;
 use vc_framework::{Atom, SessionState, ShareRefusal};
@@ -24,8 +25,8 @@ const NODES_IN_TEXT: usize = 3;
 pub(crate) struct Judgement {
     pub(crate) verdict: Verdict,
     pub(crate) quota: Vec<QuotaRow>,
-    pub(crate) nodes: Option<NodeNumbers>,
-    pub(crate) short: Vec<ShortResource>,
+    pub(crate) nodes: Option<Arc<NodeNumbers>>,
+    pub(crate) short: Arc<[ShortResource]>,
     /// Members that find places in the base state.
     pub(crate) placed: Vec<TaskId>,
 }
@@ -35,8 +36,8 @@ struct Obstacles {
     rows: Vec<(WaitCode, String)>,
     lifted: AtomSet,
     quota: Vec<QuotaRow>,
-    nodes: Option<NodeNumbers>,
-    short: Vec<ShortResource>,
+    nodes: Option<Arc<NodeNumbers>>,
+    short: Arc<[ShortResource]>,
 }
 
 /// Finds the stage of a job that waits in the session.
@@ -46,7 +47,7 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
         lifted: AtomSet::new(),
         quota: Vec::new(),
         nodes: None,
-        short: Vec::new(),
+        short: Arc::default(),
     };
     let base = trials.run(&AtomSet::new());
     find_object_obstacles(trials, &base, &mut found);
@@ -112,17 +113,18 @@ fn find_gates(trials: &JobTrials<'_, '_>, base: &TrialAnswer, found: &mut Obstac
 
 fn find_queue_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
     let queue = &trials.session().queues[trials.row().queue];
-    let text = format!("queue {} is {}", queue.name, queue.state.as_str());
-    if !queue.is_open() && !trials.run(&found.lifted).succeeds() {
+    let closed =
+        (!queue.is_open()).then(|| format!("queue {} is {}", queue.name, queue.state.as_str()));
+    if let Some(text) = closed.filter(|_| !trials.run(&found.lifted).succeeds()) {
         found.rows.push((WaitCode::QueueNotOpen, text));
         found.lifted.insert(Atom::Queue);
     }
-    if let TrialEnd::NotValid(message) = trials.run(&found.lifted).end {
+    if let TrialEnd::NotValid(message) = &trials.run(&found.lifted).end {
         let row = trials.row();
         let (valid, minimum) = (i64::from(row.counts.valid()), i64::from(row.min_available));
         let text = match valid < minimum {
             true => format!("{valid} of {minimum} needed pods exist"),
-            false => message,
+            false => message.clone(),
         };
         found.rows.push((WaitCode::NotValid, text));
         found.lifted.insert(Atom::Members);
@@ -131,8 +133,9 @@ fn find_queue_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
 
 fn find_admission_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
     for _ in 0..MOST_PLUGINS {
-        let TrialEnd::NotAdmitted(by, message) = trials.run(&found.lifted).end else { return };
-        let job = trials.job();
+        let answer = trials.run(&found.lifted);
+        let TrialEnd::NotAdmitted(by, message) = &answer.end else { return };
+        let (by, job) = (*by, trials.job());
         let (rows, text) = trials.with_lifted(&found.lifted, |session| {
             let limit = session.plugins().admission_limit_of(session.view(), job, by);
             let dims = &session.dims;
@@ -289,8 +292,9 @@ fn find_refusing_nodes(
 pub(crate) struct RefusedTask {
     row: (WaitCode, String),
     quota: Vec<QuotaRow>,
-    nodes: NodeNumbers,
-    short: Vec<ShortResource>,
+    /// Shared by the jobs of one shape, as `short` is.
+    nodes: Arc<NodeNumbers>,
+    short: Arc<[ShortResource]>,
     /// The atoms other than amounts that refuse nodes.
     rules: AtomSet,
 }
@@ -344,7 +348,7 @@ fn refused_task(
 ) -> RefusedTask {
     let runs = refusals.runs(session);
     let shortages = Shortages::find(session, (refusals, &runs), left);
-    let nodes = refusals.numbers(session, &runs);
+    let nodes = Arc::new(refusals.numbers(session, &runs));
     let (row, quota) = match refusal(session, refusals.task) {
         Some((_, text, quota)) => ((WaitCode::QueueFull, text), quota),
         None if refusals.sets().any(|(atoms, _)| atoms.is_empty()) => {
@@ -354,7 +358,7 @@ fn refused_task(
         }
         None => (shortages.code(&nodes.groups, &session.dims), Vec::new()),
     };
-    let short = shortages.rows(&session.dims);
+    let short = shortages.rows(&session.dims).into();
     RefusedTask { row, quota, nodes, short, rules: refusals.rules() }
 }
 

@@ -77,7 +77,7 @@ fn ans_06_more_than_twelve_groups() {
 fn ans_07_fewer_atoms_before_smaller_lacks() {
     let text = "node a cpu=2\nnode b cpu=3\nnode c cpu=3\nnode d cpu=3 taint=x:NoSchedule
         job j\n task a cpu=4";
-    let nearest = asked(text).why("j").nodes.unwrap().nearest;
+    let nearest = asked(text).why("j").nodes.unwrap().nearest.clone();
     let names: Vec<&str> = nearest.iter().map(|node| &*node.name).collect();
     assert_eq!(names, ["b", "c", "a"]);
     assert_eq!(nearest[0].lacks, [("cpu".to_owned(), "1".to_owned())]);
