@@ -196,7 +196,10 @@ impl UnmetGradient<'_> {
             let allocatable = &totals[id.index()].allocatable;
             self.terms.request.first_lacking(allocatable, &view.cluster.dims)
         };
-        let never = allowed.iter().all(|&id| lacking_when_empty(id).is_some());
+        // A trial looks below one HyperNode; another one may hold all pods when it is empty.
+        let mut everywhere = tree.below(HyperNodeTree::ROOT);
+        everywhere.retain(|&id| tree[id].tier <= limit);
+        let never = everywhere.into_iter().all(|id| lacking_when_empty(id).is_some());
         let never = never.then(|| lacking_when_empty(closest)).flatten();
         let (HyperNode { name, tier, .. }, dim) = (&tree[closest], never.unwrap_or(dim));
         let text = format!(
