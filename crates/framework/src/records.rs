@@ -73,6 +73,7 @@ impl SessionState<'_> {
     }
 
     /// Removes the fit errors of a task.
+    #[inline]
     pub(crate) fn clear_fit_errors(&mut self, task: TaskId) {
         if let Some(before) = self.records.fit_errors.take(task) {
             self.count_failed(task, is_of_nodes(&before), false);

@@ -260,7 +260,10 @@ impl<I: Id, T: Clone> Column<I, T> {
     #[inline]
     pub fn take(&mut self, id: I) -> Option<T> {
         let (part, place) = position(id.index());
-        self.parts.get_mut(part)?.get_mut().get_mut(place)?.take()
+        let rows = self.parts.get_mut(part)?;
+        // A part that copies have too stays as it is if there is nothing to take.
+        rows.get().get(place)?.as_ref()?;
+        rows.get_mut().get_mut(place)?.take()
     }
 }
 

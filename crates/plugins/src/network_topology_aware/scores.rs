@@ -126,16 +126,12 @@ fn by_hyper_node(
     mut score: impl FnMut(HyperNodeId) -> f64,
 ) {
     let mut known: FxHashMap<HyperNodeId, f64> = FxHashMap::default();
+    let mut out = out.iter_mut();
     // Neighbours in name order mostly have one HyperNode.
-    let mut last: Option<(HyperNodeId, f64)> = None;
-    for (of_node, &node) in out.iter_mut().zip(nodes) {
-        let id = tree.smallest(node);
-        let of_id = match last {
-            Some((of_last, score)) if of_last == id => score,
-            _ => *known.entry(id).or_insert_with(|| score(id)),
-        };
-        last = Some((id, of_id));
-        *of_node = of_id;
+    for alike in nodes.chunk_by(|&l, &r| tree.smallest(l) == tree.smallest(r)) {
+        let id = tree.smallest(alike[0]);
+        let of_id = *known.entry(id).or_insert_with(|| score(id));
+        out.by_ref().take(alike.len()).for_each(|of_node| *of_node = of_id);
     }
 }
 
