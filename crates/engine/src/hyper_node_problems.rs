@@ -5,15 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use vc_framework::{About, Effect, Sample, Session};
 use vc_model::{HyperNodeProblem, HyperNodeTree};
 
 /// The problems that were reported.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HyperNodeProblems {
     /// The tree of the last report.
+    #[serde(skip)]
     tree: Option<Arc<HyperNodeTree>>,
-    known: BTreeSet<String>,
+    /// The texts, each with the uid of the HyperNode. One that was made anew is another one.
+    known: BTreeSet<(String, Arc<str>)>,
+    /// The numbers of the last sample.
+    #[serde(skip)]
+    sampled: Vec<(Arc<str>, u32)>,
 }
 
 impl HyperNodeProblems {
@@ -24,35 +30,38 @@ impl HyperNodeProblems {
         if self.tree.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tree)) {
             return None;
         }
-        let mut problems: BTreeMap<String, &HyperNodeProblem> = BTreeMap::new();
+        let mut problems: BTreeMap<(String, Arc<str>), &HyperNodeProblem> = BTreeMap::new();
         let mut counts: BTreeMap<Arc<str>, u32> = BTreeMap::new();
         for problem in tree.problems() {
-            problems.insert(problem.to_string(), problem);
+            let uid = session.hyper_nodes.record(problem.name()).map(|record| record.uid.clone());
+            problems.insert((problem.to_string(), uid.unwrap_or_default()), problem);
             *counts.entry(problem.name().clone()).or_default() += 1;
         }
-        let is_as_before = problems.keys().eq(&self.known);
-        for (text, problem) in problems.iter().filter(|(text, _)| !self.known.contains(*text)) {
-            warn(session, problem, text);
+        for (key, problem) in problems.iter().filter(|(key, _)| !self.known.contains(*key)) {
+            warn(session, problem, key);
         }
         self.known = problems.into_keys().collect();
-        self.tree = Some(tree);
-        (!is_as_before).then(|| Sample::HyperNodeProblems(counts.into_iter().collect()))
+        self.tree = Some(tree.clone());
+        let counts: Vec<(Arc<str>, u32)> = counts.into_iter().collect();
+        if counts == self.sampled {
+            return None;
+        }
+        self.sampled = counts.clone();
+        Some(Sample::HyperNodeProblems(counts))
     }
 }
 
 /// Adds an event on the HyperNode, and a line of the log. A wrong field has its line already, from
 /// where the object was decoded.
-fn warn(session: &mut Session<'_>, problem: &HyperNodeProblem, text: &str) {
+fn warn(session: &mut Session<'_>, problem: &HyperNodeProblem, (text, uid): &(String, Arc<str>)) {
     if !matches!(problem, HyperNodeProblem::Field { .. }) {
         let hint = "hint: see docs/topology.md; everything else about HyperNodes is in force";
         session.outcome.out.warnings.push(format!("{text}\n{hint}"));
     }
-    let name = problem.name().clone();
-    let uid = session.hyper_nodes.record(&name).map(|record| record.uid.clone());
     session.outcome.out.effects.push(Effect::Event {
-        about: About::HyperNode { name, uid: uid.unwrap_or_default() },
+        about: About::HyperNode { name: problem.name().clone(), uid: uid.clone() },
         warning: true,
         reason: "InvalidHyperNode",
-        message: text.into(),
+        message: text.as_str().into(),
     });
 }

@@ -31,8 +31,10 @@ impl TopologyProblems {
     /// problems if they have changed. Only jobs that changed are looked at, unless the HyperNodes
     /// did.
     pub(crate) fn report(&mut self, session: &mut Session<'_>) -> Option<Sample> {
+        self.known.retain(|key, (uid, _)| is_known(session, key, uid));
         if !session.hyper_nodes.is_listed() {
-            return None;
+            // What is known is not told again when the HyperNodes are back.
+            return self.sample(Vec::new());
         }
         let tree = session.info().hyper_nodes.clone();
         let is_same = self.tree.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tree));
@@ -41,24 +43,16 @@ impl TopologyProblems {
             Some(changed) => changed.collect(),
             None => session.view().all_jobs().collect(),
         };
-        self.known.retain(|key, (uid, _)| is_known(session, key, uid));
         self.tree = Some(tree);
         let is_there = |job: &JobId| session.view().has_job(*job);
         let jobs: Vec<JobId> = jobs.into_iter().filter(is_there).collect();
-        let before = self.known.clone();
         let found = jobs.iter().flat_map(|&job| self.news_of(session, job));
         let mut news: Vec<(ObjectKey, Effect)> = found.collect();
-        for job in jobs {
-            let key = &session.jobs[job].key;
-            if before.get(key) != self.known.get(key) {
-                session.report_again(job);
-            }
-        }
         // The order of a log depends on when it was read last.
         news.sort_by(|l, r| l.0.cmp(&r.0));
         session.outcome.out.effects.extend(news.into_iter().map(|(_, event)| event));
         self.note_all(session);
-        self.sample()
+        self.sample(self.fields())
     }
 
     /// Adds the problems to the texts of the jobs.
@@ -71,13 +65,17 @@ impl TopologyProblems {
         }
     }
 
-    /// Returns the fields with problems if they have changed.
-    fn sample(&mut self) -> Option<Sample> {
+    /// Returns the fields with problems, by PodGroup.
+    fn fields(&self) -> Vec<(ObjectKey, Arc<str>)> {
         let field = |text: &String| text.split(": ").next().unwrap_or_default().into();
         let of_group = |(key, (_, problems)): (&ObjectKey, &(Arc<str>, BTreeSet<String>))| {
             problems.iter().map(|text| (key.clone(), field(text))).collect::<Vec<_>>()
         };
-        let fields: Vec<(ObjectKey, Arc<str>)> = self.known.iter().flat_map(of_group).collect();
+        self.known.iter().flat_map(of_group).collect()
+    }
+
+    /// Returns the sample of these fields if they have changed.
+    fn sample(&mut self, fields: Vec<(ObjectKey, Arc<str>)>) -> Option<Sample> {
         if fields == self.sampled {
             return None;
         }

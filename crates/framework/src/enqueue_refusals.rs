@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use vc_model::{ChangeReader, Cluster, Id, JobId, MinResources, QueueId};
+use vc_model::{ChangeReader, Cluster, Id, JobId, MinResources, QueueId, Revision};
 
 use crate::plugin_set::EnqueueRefusal;
 use crate::session::{Session, SessionState};
@@ -42,7 +42,8 @@ pub(crate) struct EnqueueRefusals {
     texts: Vec<Arc<str>>,
     by: Vec<&'static str>,
     changed_jobs: ChangeReader<JobId>,
-    queue_version: u64,
+    /// Version of the queues and revision of the HyperNodes.
+    stamp: (u64, Revision),
 }
 
 /// A group that was refused in the last session, or in this one.
@@ -89,13 +90,15 @@ impl EnqueueRefusals {
         [("enqueue_refusals", self.entries.len()), ("enqueue_refusal_parts", parts.iter().sum())]
     }
 
-    /// Begins a session. Drops all entries if a queue changed.
+    /// Begins a session. Drops all entries if a queue or a HyperNode changed.
     pub(crate) fn begin(&mut self, cluster: &Cluster) {
         self.session += 1;
         self.is_open = true;
-        // C-33: the message about a queue that is not open reads the queue's row.
-        if self.queue_version != cluster.queue_version() {
-            self.queue_version = cluster.queue_version();
+        // C-33: the message about a queue that is not open reads the queue's row. The text of a job
+        // names fields of its topology that make no sense with the HyperNodes that there are.
+        let stamp = (cluster.queue_version(), cluster.hyper_nodes.revision());
+        if self.stamp != stamp {
+            self.stamp = stamp;
             self.entries.clear();
         }
         self.follow(cluster);
@@ -272,8 +275,8 @@ impl EnqueueRefusals {
         let n_known = self.kinds.len().max(self.texts.len());
         let n_entries = || self.entries.iter().flatten().count();
         if MOST_UNUSED < n_known && 2 * n_entries() + MOST_UNUSED < n_known {
-            let Self { session, n_turns, queue_version, .. } = *self;
-            *self = Self { session, n_turns, queue_version, ..Self::default() };
+            let Self { session, n_turns, stamp, .. } = *self;
+            *self = Self { session, n_turns, stamp, ..Self::default() };
         }
     }
 }

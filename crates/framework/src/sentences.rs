@@ -82,8 +82,16 @@ impl Sentences {
 pub fn begins_with_text(message: &str, volcano: &str) -> bool {
     let Some(rest) = message.strip_prefix(volcano) else { return false };
     let ours = rest.strip_prefix(separator(volcano));
-    // This is the only text of Volcano that continues after a full stop.
-    rest.is_empty() || ours.is_some_and(|ours| !ours.starts_with("Origin reason is"))
+    rest.is_empty() || ours.is_some_and(|ours| !continues_job_text(ours))
+}
+
+/// True if the text begins with a sentence of [`crate::job_text`], which may follow a full stop like
+/// sentences of [`Sentences`]: the origin, scheduling gates, or a field that makes no sense.
+fn continues_job_text(text: &str) -> bool {
+    let first = text.split(". ").next().unwrap_or_default();
+    text.starts_with("Origin reason is")
+        || text.starts_with("spec.")
+        || first.contains(" scheduling gate")
 }
 
 fn separator(volcano: &str) -> &'static str {

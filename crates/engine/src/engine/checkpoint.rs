@@ -4,7 +4,7 @@
 //! Exact because:
 //! - caches, active jobs and the idle cycle are rebuilt, and decisions do not depend on them;
 //! - actions and settings follow from the configuration;
-//! - metric samples, problems of HyperNodes, `explain` and `witness` change reports alone;
+//! - metric samples, `explain` and `witness` change reports alone;
 //! - no effect is pending at the end of a cycle, and an extender is never stored;
 //! - the engine's `histories.rs` stores states at random moments and compares what follows.
 
@@ -17,6 +17,7 @@ use vc_framework::{Evaluator, EvictionHolds};
 use vc_model::Cluster;
 
 use super::{Engine, EngineMemory, EngineOptions};
+use crate::hyper_node_problems::HyperNodeProblems;
 use crate::overwrites::ConditionOverwrites;
 use crate::refusals::WriteRefusals;
 use crate::topology_problems::TopologyProblems;
@@ -47,6 +48,8 @@ pub struct Checkpoint {
     memory: EngineMemory,
     not_written: BTreeMap<Arc<str>, String>,
     refusals: WriteRefusals,
+    #[serde(default)]
+    hyper_node_problems: HyperNodeProblems,
     topology_problems: TopologyProblems,
     overwrites: ConditionOverwrites,
 }
@@ -94,6 +97,7 @@ impl Engine {
             memory: self.memory,
             not_written: self.not_written,
             refusals: self.refusals,
+            hyper_node_problems: self.hyper_node_problems,
             topology_problems: self.topology_problems,
             overwrites: self.overwrites,
         })
@@ -112,6 +116,7 @@ impl Engine {
         engine.memory = checkpoint.memory;
         engine.not_written = checkpoint.not_written;
         engine.refusals = checkpoint.refusals;
+        engine.hyper_node_problems = checkpoint.hyper_node_problems;
         engine.topology_problems = checkpoint.topology_problems;
         engine.overwrites = checkpoint.overwrites;
         engine

@@ -34,7 +34,7 @@ pub(super) fn node(it: &NodeRecord) -> Value {
 
 pub(super) fn hyper_node(it: &HyperNodeRecord) -> Value {
     let mut object = object("topology.volcano.sh/v1alpha1", "HyperNode", ("", &it.name));
-    super::set_identity(&mut object, "", it.created_micros);
+    super::set_identity(&mut object, &it.uid, it.created_micros);
     let member = |it: &HyperNodeMember| {
         let (kind, selector) = match it {
             HyperNodeMember::HyperNode(name) => {
