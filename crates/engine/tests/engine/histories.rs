@@ -409,11 +409,20 @@ fn ans_100_what_was_reported_is_not_reported_again() {
     let text = "node n1 cpu=4\n queue root\n queue q guarantee.cpu=100\n
         queue bad annotation.volcano.sh/nodegroup-resource-limits=x\n
         queue deep parent=q\n job inner queue=q\n  task t cpu=1\n
-        job far queue=deep min=2\n  task t cpu=1";
+        job far queue=deep min=2\n  task t cpu=1
+        job hard min=1 topology=hard:0\n  task t cpu=1";
     for plugins in ["proportion nodegroup", "capacity{* hierarchy}"] {
         let plugins = format!("gang predicates {plugins}");
         let mut world = World::new(&conf("enqueue, allocate", &plugins), text).alone();
+        let hyper_node = fixture::events_of("hypernode a tier=1 member=none");
+        hyper_node.into_iter().for_each(|event| world.send(event));
+        world.send(ClusterEvent::HyperNodesListed { is_complete: true });
         let first = world.cycle();
+        let said = first.only(&["event"]);
+        assert!(
+            said.contains("InvalidHyperNode") && said.contains("InvalidNetworkTopology"),
+            "{said}"
+        );
         let is_of_queue =
             |effect: &&Effect| matches!(effect, Effect::Event { about: About::Queue { .. }, .. });
         assert!(first.effects.iter().any(|effect| is_of_queue(&effect)), "{plugins}");
