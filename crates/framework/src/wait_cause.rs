@@ -48,8 +48,8 @@ wait_causes! {
     QueueFull,
     /// An earlier job of its queue has to be placed first (D38: strict FIFO, `headOfLine`).
     BehindHead,
-    /// The PodGroup asks for a network topology, and this version does not place jobs by HyperNodes
-    /// (actions.md 4.2).
+    /// The network topology of the PodGroup or of one of its sub-groups leaves no HyperNode: none is
+    /// known or suffices, or no plugin places by HyperNodes (actions.md 4.2, A18).
     Topology,
     /// Victims that were evicted for the job have yet to leave (A45: the job fit message says so).
     AwaitsVictims,

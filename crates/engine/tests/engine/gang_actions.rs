@@ -1,5 +1,5 @@
 //! actions.md "gangpreempt, gangreclaim": who takes part, what is tried, and what is left of it.
-//! The cases that need HyperNodes come with those.
+//! The cases with HyperNodes are in `hyper_node_evictions`.
 
 use vc_conf::Config;
 use vc_framework::{EvictReason, EvictionHolds, Plugin, PluginEntry, Points, Sample, SessionView};

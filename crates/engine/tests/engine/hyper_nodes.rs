@@ -1,12 +1,10 @@
 //! Jobs with a network topology in HyperNodes, by both evaluators. Specification: actions.md 4.5,
 //! plugins-nodes.md 15.
 
-use std::collections::BTreeSet;
-
 use proptest::prelude::*;
 use vc_conf::Config;
 use vc_framework::Sample;
-use vc_model::{ClusterEvent, TaskStatus, fixture};
+use vc_model::{ClusterEvent, NodeId, Task, TaskId, TaskStatus, fixture};
 
 use crate::support::*;
 
@@ -141,17 +139,10 @@ fn what_is_wrong_with_a_hyper_node_is_said_once_and_the_rest_is_in_force() {
 #[test]
 fn sub_groups_stay_in_one_domain_each() {
     let mut world = world(
-        "job j min=4 policy.g=2x2
+        "job j min=4 policy.g=2x2:hard
           task p cpu=3 x2 label.g=a
           task q cpu=3 x2 label.g=b",
     );
-    world.edit_group("j", |group| {
-        group.sub_group_policies[0].network_topology = Some(vc_model::NetworkTopology {
-            soft: false,
-            highest_tier_allowed: Some(1),
-            highest_tier_name: "".into(),
-        });
-    });
     let bound = world.cycle().decisions();
     let node = |pod: &str| {
         let line = bound.lines().find(|line| line.contains(pod)).unwrap_or_default();
@@ -169,10 +160,67 @@ fn a_pod_without_a_topology_stays_outside_of_hyper_nodes() {
     assert_eq!(world.cycle().decisions(), "bind j-p n5");
 }
 
-/// Jobs and HyperNodes at random. Each word of a job: cpus, tasks, minimum, mode, how many pods of it
-/// run, queue, and priority.
-fn stories() -> impl Strategy<Value = (String, Vec<(String, bool)>)> {
-    let job = (0_u8..5, 1_u8..6, 0_u8..6, 0_u8..4, 0_u8..5, 0_u8..2, 0_u8..3);
+/// A job of a story, and the highest tiers in which it and its sub-groups may be.
+#[derive(Clone, Debug)]
+struct JobOfStory {
+    text: String,
+    limit: Option<i32>,
+    limit_of_sub_groups: Option<i32>,
+}
+
+/// Sub-group policies, with the highest tier in which a sub-group may be.
+const POLICIES: [(&str, Option<i32>); 10] = [
+    ("", None),
+    ("", None),
+    ("", None),
+    ("policy.g=1x1:hard", Some(1)),
+    ("policy.g=2x1:hard", Some(1)),
+    ("policy.g=2x2:hard", Some(1)),
+    ("policy.g=2x1:hard:2", Some(2)),
+    ("policy.g=3x1:hard:name=zone", Some(2)),
+    ("policy.g=2x1:soft", None),
+    ("policy.g=2x0:hard", Some(1)),
+];
+
+/// Cpus, tasks, minimum, mode, how many pods of the job run, queue, priority, policy, and which of the
+/// pods have the label of the policy.
+type Words = (u8, u8, u8, u8, u8, u8, u8, usize, u8);
+
+fn job_of_story(place: usize, words: Words) -> JobOfStory {
+    let (cpu, n_tasks, min, mode, n_run, queue, priority, policy, labels) = words;
+    let (topology, limit) = [
+        (" topology=hard", Some(1)),
+        (" topology=hard", Some(1)),
+        (" topology=soft", None),
+        ("", None),
+        (" topology=hard:name=zone", Some(2)),
+    ][usize::from(mode)];
+    let (policy, limit_of_sub_groups) = POLICIES[policy];
+    let min = min.min(n_tasks);
+    let mut text =
+        format!("job j{place} queue=q{queue} priority={priority} min={min}{topology} {policy}\n");
+    if 0 < n_run {
+        let label = ["", "label.g=0"][usize::from(labels % 2)];
+        text += &format!("  task r cpu=1 x{n_run} {label} @n{} running\n", place % 6 + 1);
+    }
+    // Those of `p2` are in no sub-group.
+    let n_pods = match labels {
+        0 => [0, 0, n_tasks],
+        1 | 2 => [n_tasks.div_ceil(2), n_tasks / 2, 0],
+        _ => [n_tasks / 3, n_tasks / 3, n_tasks - 2 * (n_tasks / 3)],
+    };
+    for ((at, label), n_pods) in ["label.g=0", "label.g=1", ""].iter().enumerate().zip(n_pods) {
+        if 0 < n_pods {
+            text += &format!("  task p{at} cpu={cpu} x{n_pods} {label}\n");
+        }
+    }
+    JobOfStory { text, limit, limit_of_sub_groups }
+}
+
+/// Jobs and HyperNodes at random.
+fn stories() -> impl Strategy<Value = (String, Vec<JobOfStory>)> {
+    let policy = 0_usize..POLICIES.len();
+    let job = (0_u8..5, 1_u8..6, 0_u8..6, 0_u8..5, 0_u8..5, 0_u8..2, 0_u8..3, policy, 0_u8..5);
     let jobs = prop::collection::vec(job, 1..7);
     let racks = prop::collection::vec(0_u8..4, 6);
     (racks, jobs).prop_map(|(racks, jobs)| {
@@ -182,47 +230,44 @@ fn stories() -> impl Strategy<Value = (String, Vec<(String, bool)>)> {
             let nodes: String = nodes.map(|(_, node)| format!(" node=n{node}")).collect();
             hyper_nodes += &format!("hypernode rack-{rack}{nodes}\n");
         }
-        hyper_nodes += "hypernode zone tier=2 member=rack-0 member=rack-1";
-        let job = |(place, (cpu, n_tasks, min, mode, n_run, queue, priority)): (usize, Words)| {
-            let mode = ["hard", "hard", "soft", ""][usize::from(mode)];
-            let topology =
-                if mode.is_empty() { String::new() } else { format!(" topology={mode}") };
-            let runs = match n_run {
-                0 => String::new(),
-                n_run => format!("  task r cpu=1 x{n_run} @n{} running\n", place % 6 + 1),
-            };
-            let min = min.min(n_tasks);
-            let text = format!(
-                "job j{place} queue=q{queue} priority={priority} min={min}{topology}\n{runs}  \
-                 task p cpu={cpu} x{n_tasks}\n"
-            );
-            (text, mode == "hard")
-        };
-        (hyper_nodes, jobs.into_iter().enumerate().map(job).collect())
+        hyper_nodes += "hypernode zone tier=2 named=zone member=rack-0 member=rack-1";
+        let jobs = jobs.into_iter().enumerate();
+        let jobs = jobs.map(|(place, words)| job_of_story(place, words));
+        (hyper_nodes, jobs.collect())
     })
 }
 
-type Words = (u8, u8, u8, u8, u8, u8, u8);
-
-/// Names of the racks in which pods of the job are, without those that terminate.
-fn racks_of(world: &World, job: usize) -> BTreeSet<String> {
-    let cluster = world.engine.cluster();
-    let mut cluster = cluster.clone();
+/// Returns which limit the pods of the job exceed, or `None`. Pods that terminate do not count. Pods that
+/// ran from the beginning count only beside one that was placed.
+fn exceeded(world: &World, place: usize, job: &JobOfStory) -> Option<String> {
+    let mut cluster = world.engine.cluster().clone();
     let tree = cluster.hyper_node_tree();
-    let tasks = cluster.job(&vc_model::ObjectKey::new("default", &format!("j{job}")));
-    let tasks = tasks.map(|job| cluster.jobs[job].tasks.clone()).unwrap_or_default();
-    let stays = |task: &&vc_model::TaskId| cluster.tasks[**task].status != TaskStatus::Releasing;
-    let nodes = tasks.iter().filter(stays).filter_map(|&task| cluster.tasks[task].node);
-    nodes.map(|node| tree[tree.smallest(node)].name.to_string()).collect()
+    let row = cluster.job(&vc_model::ObjectKey::new("default", &format!("j{place}")))?;
+    let row = &cluster.jobs[row];
+    let check = |name: &str, tasks: &[TaskId], limit: Option<i32>| {
+        let stays = |task: &&Task| task.status != TaskStatus::Releasing && task.node.is_some();
+        let placed: Vec<&Task> =
+            tasks.iter().map(|&task| &cluster.tasks[task]).filter(stays).collect();
+        let nodes: Vec<NodeId> = placed.iter().filter_map(|task| task.node).collect();
+        let (limit, tier) = (limit?, tree[tree.around(&nodes)?].tier);
+        let is_new = placed.iter().any(|task| task.key.name.contains("-p"));
+        let text = || format!("{name} is in tier {tier}, and {limit} is the highest allowed");
+        (is_new && limit < tier).then(text)
+    };
+    let sub_groups = row.sub_jobs.iter().filter(|sub_job| sub_job.policy.is_some());
+    let mut of_sub_groups =
+        sub_groups.map(|sub| check(&sub.id, &sub.tasks, job.limit_of_sub_groups));
+    check(&row.key.to_string(), &row.tasks, job.limit).or_else(|| of_sub_groups.find_map(|it| it))
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Both evaluators agree in every cycle, and no pod of a hard job of tier 1 leaves the rack.
+    /// Both evaluators agree in every cycle, and no pod of a job or of a sub-group with a hard topology
+    /// leaves the HyperNode of the others of a tier that is allowed.
     #[test]
-    fn hard_jobs_stay_in_one_rack((hyper_nodes, jobs) in stories()) {
-        let text: String = jobs.iter().map(|(text, _)| text.as_str()).collect();
+    fn hard_jobs_and_sub_groups_stay_within_their_tier((hyper_nodes, jobs) in stories()) {
+        let text: String = jobs.iter().map(|job| job.text.as_str()).collect();
         let nodes: String = (1..=6).map(|node| format!("node n{node} cpu=6 pods=9\n")).collect();
         let all = "enqueue, allocate, preempt, reclaim, gangpreempt, gangreclaim, backfill";
         let plugins = "priority gang conformance | proportion drf predicates nodeorder binpack \
@@ -235,9 +280,8 @@ proptest! {
         for _ in 0..4 {
             done += &format!("---\n{}\n", world.cycle().decisions());
             world.kubelets();
-            for (place, (_, is_hard)) in jobs.iter().enumerate() {
-                let racks = racks_of(&world, place);
-                prop_assert!(!is_hard || racks.len() <= 1, "j{place}: {racks:?}\n{done}");
+            for (place, job) in jobs.iter().enumerate() {
+                prop_assert_eq!(exceeded(&world, place, job), None, "{}", done);
             }
         }
     }
@@ -346,4 +390,56 @@ fn a_sub_group_that_no_hyper_node_can_hold_is_told_which_field_sets_the_limit() 
             assert!(line.ends_with(&format!("{short}{end}")), "{start}: {said}");
         }
     }
+}
+
+/// Pods of a sub-group that ran in two racks before do not spoil what is done for another sub-group.
+#[test]
+fn a_sub_group_that_is_apart_does_not_spoil_evictions_for_others() {
+    let config = conf("reclaim", "gang conformance | proportion predicates network-topology-aware");
+    let text = format!(
+        "{NODES}queue q0\nqueue q1\n
+        job low queue=q0 min=0
+          task r cpu=3 @n1 running
+          task s cpu=4 @n2 running
+          task t cpu=3 @n3 running
+          task u cpu=4 @n4 running
+          task v cpu=4 @n5 running
+        job j queue=q1 min=3 policy.g=1x1:hard
+          task a cpu=1 label.g=0 @n1 running
+          task b cpu=1 label.g=0 @n3 running
+          task c cpu=4 label.g=1"
+    );
+    let mut world = World::new(&config, &text);
+    told(&mut world, RACKS);
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let done = world.cycle().decisions();
+    assert!(done.contains("pipeline j-c"), "{done}");
+}
+
+/// HyperNodes that change under another sub-group do not end the plan of this one: the room is kept.
+#[test]
+fn a_sub_group_that_comes_apart_does_not_end_the_plan_of_another() {
+    let plugins = "priority gang conformance | proportion predicates network-topology-aware";
+    let text = format!(
+        "{NODES}queue q0\nqueue q1\n
+        job low queue=q0 min=0
+          task r cpu=3 @n1 running
+          task s cpu=3 @n2 running
+          task t cpu=4 @n3 running
+          task u cpu=4 @n4 running
+          task v cpu=4 @n5 running
+        job j queue=q1 min=3 priority=1 policy.g=1x1:hard
+          task a cpu=1 label.g=0 @n1 running
+          task b cpu=1 label.g=0 @n2 running
+          task c cpu=4 label.g=1"
+    );
+    let mut world = World::new(&conf("allocate, reclaim", plugins), &text);
+    told(&mut world, RACKS);
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let first = world.cycle().decisions();
+    world.kubelets();
+    told(&mut world, "hypernode rack-a node=n1");
+    world.add("job k queue=q1 priority=9 min=1\n task p cpu=4");
+    let second = world.cycle().decisions();
+    assert!(second.contains("bind j-c"), "{first}\n---\n{second}");
 }

@@ -1,5 +1,5 @@
-//! actions.md "reclaim (TR)" and what of "Across cycles" needs reclaim. The cases that need
-//! HyperNodes come with those.
+//! actions.md "reclaim (TR)" and what of "Across cycles" needs reclaim. The cases with HyperNodes are
+//! in `hyper_node_evictions`.
 
 use vc_conf::Config;
 use vc_model::{

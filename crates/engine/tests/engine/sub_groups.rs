@@ -1,5 +1,5 @@
-//! Jobs with sub-groups and without topologies: actions.md 4.3, 4.5, "Sub-groups" of its cases, of
-//! which those that are about HyperNodes come with these.
+//! Jobs with sub-groups and without topologies: actions.md 4.3, 4.5, "Sub-groups" of its cases. Those
+//! with HyperNodes are in `hyper_nodes` and `hyper_node_cases`.
 
 use proptest::prelude::*;
 use vc_conf::Config;

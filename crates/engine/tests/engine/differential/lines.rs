@@ -20,9 +20,9 @@ const FIRST_DEVICES: [&str; 5] =
     ["deviceclass gpu", "slice s0 n0 2", "slice s1 all 1", "claim d0 1", "claim d1 2"];
 
 const FIRST_HYPER_NODES: [&str; 4] = [
-    "hypernode rack-0 label.zone=z0",
-    "hypernode rack-1 label.zone=z1",
-    "hypernode hall tier=2 member=rack-0 member=rack-1",
+    "hypernode rack-0 named=rack label.zone=z0",
+    "hypernode rack-1 named=rack label.zone=z1",
+    "hypernode hall tier=2 named=hall member=rack-0 member=rack-1",
     "hypernodes listed",
 ];
 
@@ -68,7 +68,7 @@ pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
         volumes => volume(),
         claims => devices(size),
         3 => shard(size),
-        networks => pick(NETWORKS).prop_map(str::to_owned),
+        networks => network(size).prop_map(str::to_owned),
         loads => load(size),
         numa => cpus.prop_map(|(node, cpus)| format!("numa n{node} {cpus}")),
         1 => pick(GONE).prop_map(str::to_owned),
@@ -76,6 +76,14 @@ pub(super) fn line(size: Size) -> impl Strategy<Value = String> {
         1 => (0..size.nodes, 0_u32..3)
             .prop_map(|(node, limit)| format!("csinode n{node} d={limit} e")),
     ]
+}
+
+/// A change of the HyperNodes. Only stories about them have names of tiers.
+fn network(size: Size) -> impl Strategy<Value = &'static str> {
+    match size.theme {
+        Theme::Networks => pick(&[NETWORKS, NAMED_NETWORKS].concat()),
+        _ => pick(NETWORKS),
+    }
 }
 
 /// A load of a node that changes the order of the nodes, or fills one.
@@ -139,6 +147,17 @@ const NETWORKS: &[(u32, &str)] = &[
     (1, "gone hypernode hall"),
     (1, "hypernodes listed"),
     (1, "hypernodes unlisted"),
+];
+
+/// Tiers with names, of which one may stand for two tiers.
+const NAMED_NETWORKS: &[(u32, &str)] = &[
+    (1, "hypernode rack-0 named=rack label.zone=z0"),
+    (1, "hypernode rack-2 named=rack label.zone=z2"),
+    (1, "hypernode rack-2 tier=2 named=hall label.zone=z2"),
+    (2, "hypernode hall tier=2 named=hall member=rack-0 member=rack-1"),
+    (1, "hypernode hall tier=2 named=hall member=rack-0 member=rack-1 member=rack-2"),
+    (1, "hypernode hall tier=3 named=hall member=rack-1"),
+    (1, "hypernode spine tier=3 named=hall member=hall"),
 ];
 
 const GONE: &[(u32, &str)] = &[

@@ -22,7 +22,8 @@ use vc_model::{PodRecord, Settings, Sharding};
 use crate::support::*;
 use configs::Choice;
 use edge::{Edge, LATE};
-use story::{Flags, Step, Story, stories};
+use objects::Theme;
+use story::{Flags, Step, Story, stories, stories_about};
 use taken::Taken;
 
 /// What holds for the next cycle alone.
@@ -167,17 +168,22 @@ fn live(story: &Story) -> Taken {
 }
 
 /// Runs random stories, of which so many of two hundred are wide.
+fn run(seed: u64, cases: u32, wide: u32) -> Result<Taken, String> {
+    run_all(seed, cases, &stories(wide))
+}
+
+/// Runs random stories of this kind.
 ///
 /// # Errors
 /// The smallest story in which the two differ, and the seed.
-fn run(seed: u64, cases: u32, wide: u32) -> Result<Taken, String> {
+fn run_all(seed: u64, cases: u32, stories: &impl Strategy<Value = Story>) -> Result<Taken, String> {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let taken = Cell::new(Taken::default());
-    let outcome = runner.run(&stories(wide), |story| {
+    let outcome = runner.run(stories, |story| {
         taken.set(taken.get() + live(&story));
         Ok(())
     });
@@ -221,12 +227,18 @@ fn fast__differential_to_the_end() {
 }
 
 /// `make fuzz-fast`: FUZZ_FAST=forever goes on with ever new seeds until the two differ,
-/// FUZZ_FAST=<seed> repeats one. Without it, a few stories of a seed of its own.
+/// FUZZ_FAST=<seed> repeats one. Without it, a few stories of a seed of its own. FUZZ_THEME=networks
+/// plays only stories of one theme.
 #[test]
 fn fuzz_fast() {
+    let theme = std::env::var("FUZZ_THEME").ok().map(|name| Theme::of(&name));
     let reported = |seed: u64| {
         eprintln!("1000 stories with seed {seed}");
-        run(seed, 1_000, 6).map(|taken| eprintln!("seed {seed}: {taken:?}"))
+        let taken = match theme {
+            Some(theme) => run_all(seed, 1_000, &stories_about(theme)),
+            None => run(seed, 1_000, 6),
+        };
+        taken.map(|taken| eprintln!("seed {seed}: {taken:?}"))
     };
     let some = |first: u64| {
         let seeds: Vec<u64> = (first..).take(n_cores()).collect();

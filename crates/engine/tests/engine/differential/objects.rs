@@ -28,6 +28,27 @@ pub(super) enum Theme {
     Usages,
 }
 
+impl Theme {
+    /// The theme of this name, in lower case.
+    pub(super) fn of(name: &str) -> Self {
+        let all = [
+            Self::Room,
+            Self::Neighbours,
+            Self::Volumes,
+            Self::Devices,
+            Self::Networks,
+            Self::Groups,
+            Self::Cards,
+            Self::Loads,
+            Self::Roles,
+            Self::Numa,
+            Self::Usages,
+        ];
+        let is_it = |theme: &Self| format!("{theme:?}").eq_ignore_ascii_case(name);
+        all.into_iter().find(is_it).unwrap_or_else(|| panic!("unknown theme: {name}"))
+    }
+}
+
 /// How large a story is, and what it is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
@@ -384,13 +405,27 @@ fn place(size: Size) -> impl Strategy<Value = String> {
     ]
 }
 
+/// The sub-groups of pods in stories about HyperNodes. A pod with both labels is in that of the policy
+/// that comes first.
+const IN_SUB_GROUPS: [(u32, &str); 6] = [
+    (3, ""),
+    (5, "label.g=0"),
+    (5, "label.g=1"),
+    (1, "label.g=2"),
+    (2, "label.h=0"),
+    (2, "label.g=0 label.h=1"),
+];
+
 /// How many pods, and the words of each.
 fn task(size: Size) -> impl Strategy<Value = (u32, String)> {
     let role = match size.theme {
         Theme::Roles => pick(&[(1, ""), (4, "role=ps"), (4, "role=w"), (1, "role=chief")]).boxed(),
         _ => size.pick(&[(8, ""), (2, "role=ps"), (2, "role=w")]).boxed(),
     };
-    let group = size.pick(&[(6, ""), (1, "label.g=0"), (1, "label.g=1")]);
+    let group = size.pick(match size.theme {
+        Theme::Networks => &IN_SUB_GROUPS[..],
+        _ => &[(6, ""), (1, "label.g=0"), (1, "label.g=1")],
+    });
     let most = if size.is_tame { 5 } else { 4 };
     let parts = (0_u32..4, 0_u32..3, place(size), wants(size), any::<bool>(), 1_u32..most);
     (parts, role, group).prop_map(|((cpu, priority, place, wants, is_a, n_equal), role, group)| {
@@ -407,18 +442,19 @@ pub(super) fn job(size: Size) -> impl Strategy<Value = String> {
     prop_oneof![5 => mixed_job(size), 2 => gangs(size)]
 }
 
-/// Gangs all of whose members have to be placed: alike, or each smaller than the one before.
+/// Gangs all of whose members have to be placed: alike, or each smaller than the one before. Some
+/// have sub-groups.
 fn gangs(size: Size) -> impl Strategy<Value = String> {
-    let head = (0..size.jobs, 0..size.queues, 0_u32..3, 1_u32..5, topology(size));
+    let head = (0..size.jobs, 0..size.queues, 0_u32..3, 1_u32..5, topology_of_gang(size));
     let less = prop_oneof![3 => Just(0_u32), 1 => Just(1)];
     (head, 1_u32..4, 2_u32..6, less, any::<u16>()).prop_map(
         move |((index, queue, priority, n_gangs, topology), cpu, n_pods, less, mark)| {
             let one = |number: u32| {
                 let index = (index + number) % size.jobs;
                 let n_pods = n_pods.saturating_sub(number * less).max(1);
+                let tasks = tasks_of_gang(&format!("t{mark}"), cpu, n_pods, topology);
                 format!(
-                    "job j{index} queue=q{queue} min={n_pods} priority={priority} {topology}\n  \
-                     task t{mark} cpu={cpu} x{n_pods}\n"
+                    "job j{index} queue=q{queue} min={n_pods} priority={priority} {topology}\n{tasks}"
                 )
             };
             (0..n_gangs).map(one).collect()
@@ -426,15 +462,76 @@ fn gangs(size: Size) -> impl Strategy<Value = String> {
     )
 }
 
+/// The pods of a gang. If the job has a policy for the label `g`, they are in sub-groups of its size;
+/// the last one may have fewer.
+fn tasks_of_gang(name: &str, cpu: u32, n_pods: u32, topology: &str) -> String {
+    let policy = topology.split("policy.g=").nth(1);
+    let Some(policy) = policy else { return format!("  task {name} cpu={cpu} x{n_pods}\n") };
+    let of_one = policy.split('x').next().and_then(|size| size.parse::<u32>().ok());
+    let of_one = of_one.expect("a size");
+    let task = |group: u32| {
+        let n_pods = of_one.min(n_pods - group * of_one);
+        format!("  task {name}-{group} cpu={cpu} label.g={group} x{n_pods}\n")
+    };
+    (0..n_pods.div_ceil(of_one)).map(task).collect()
+}
+
 /// The network topology of a job.
 fn topology(size: Size) -> impl Strategy<Value = &'static str> {
     match size.theme {
-        Theme::Networks => {
-            pick(&[(3, "topology=hard"), (2, "topology=hard:2"), (2, "topology=soft"), (2, "")])
-        }
+        Theme::Networks => pick(&[
+            (5, "topology=hard"),
+            (4, "topology=hard:2"),
+            (4, "topology=soft"),
+            (5, ""),
+            (1, "topology=hard:name=rack"),
+            (2, "topology=hard:name=hall"),
+            (1, "topology=soft:name=hall"),
+            (1, "topology=hard:0"),
+        ]),
         _ => pick(&[(1, "")]),
     }
 }
+
+/// The network topology of a gang, and of its sub-groups.
+fn topology_of_gang(size: Size) -> impl Strategy<Value = &'static str> {
+    match size.theme {
+        Theme::Networks => pick(&[
+            (6, "topology=hard"),
+            (4, "topology=hard:2"),
+            (4, "topology=soft"),
+            (4, ""),
+            (2, "topology=hard:name=hall"),
+            (3, "policy.g=1x1:hard"),
+            (3, "policy.g=2x2:hard"),
+            (3, "policy.g=2x1:hard:2"),
+            (2, "policy.g=2x1:soft"),
+            (1, "policy.g=2x1:hard:name=rack"),
+            (2, "topology=hard:2 policy.g=2x1:hard"),
+            (2, "topology=hard:2 policy.g=3x1:soft"),
+            (1, "topology=hard policy.g=2x2:hard:2"),
+            (1, "topology=soft policy.g=2x0:hard"),
+            (1, "topology=soft policy.g=2x1"),
+        ]),
+        _ => pick(&[(1, "")]),
+    }
+}
+
+/// What a PodGroup says beside, in stories about HyperNodes.
+const POLICIES: [(u32, &str); 12] = [
+    (4, "policy.g=1x1:hard"),
+    (4, "policy.g=2x2:hard"),
+    (4, "policy.g=2x1:hard"),
+    (4, "policy.g=2x1:hard:2"),
+    (3, "policy.g=2x1:soft"),
+    (2, "policy.g=2x0:hard"),
+    (2, "policy.g=1x2:hard:name=hall"),
+    (1, "policy.g=2x1:hard:name=rack"),
+    (1, "policy.g=1x1:soft:name=hall"),
+    (2, "policy.g=1x1:hard policy.h=2x1:hard:2"),
+    (2, "policy.g=2x1 policy.h=1x1:hard"),
+    (1, "policy.h=1x1:soft policy.g=2x1:hard"),
+];
 
 /// The task topology of a job: which of its roles belong together.
 fn roles(size: Size) -> impl Strategy<Value = String> {
@@ -460,7 +557,11 @@ fn roles(size: Size) -> impl Strategy<Value = String> {
 fn mixed_job(size: Size) -> impl Strategy<Value = String> {
     let topology = topology(size);
     let phase = pick(&[(6, ""), (2, "pending"), (2, "pending minres.cpu=3"), (2, "running")]);
-    let more = size.pick(&[
+    let policies: &[(u32, &str)] = match size.theme {
+        Theme::Networks => &POLICIES,
+        _ => &[],
+    };
+    let usual = [
         (12, ""),
         (1, "role.ps=1"),
         (1, "role.ps=1 role.w=2"),
@@ -472,7 +573,8 @@ fn mixed_job(size: Size) -> impl Strategy<Value = String> {
         (1, "annotation.volcano.sh/jdb-min-available=50%"),
         (1, "annotation.volcano.sh/jdb-max-unavailable=1"),
         (1, "annotation.volcano.sh/jdb-max-unavailable=few"),
-    ]);
+    ];
+    let more = size.pick(&[&usual[..], policies].concat());
     let tasks = prop::collection::vec(task(size), 0..if size.is_tame { 4 } else { 5 });
     let namespace = pick(&[(9, ""), (1, "other/")]);
     // Some have others beside them that are like them.

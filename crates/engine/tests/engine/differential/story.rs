@@ -213,6 +213,15 @@ fn stories_of(size: Size) -> impl Strategy<Value = Story> {
     )
 }
 
+/// Stories of one theme.
+pub(super) fn stories_about(theme: Theme) -> impl Strategy<Value = Story> {
+    prop_oneof![
+        12 => stories_of(SMALL.about(theme)),
+        6 => stories_of(MEDIUM.about(theme)),
+        1 => stories_of(LARGE.about(theme)),
+    ]
+}
+
 /// Of two hundred stories, so many wide ones and eight times as many large ones.
 pub(super) fn stories(wide: u32) -> impl Strategy<Value = Story> {
     let about = |size: Size| {

@@ -1,6 +1,5 @@
 //! actions.md "preempt, normal (TP)", "preempt, dry-run (TT)" and what of "Recording" and "Across
-//! cycles" needs preempt. The cases that need HyperNodes, a capacity plugin or pod affinity come
-//! with those.
+//! cycles" needs preempt. Jobs with a network topology are in `hyper_node_evictions`.
 
 mod cycles;
 mod dry;

@@ -5,6 +5,7 @@
 //! ```text
 //! node n1 cpu=4 memory=8Gi pods=10 zone=a taint=x:NoSchedule image=web:300 annotation.KEY=text
 //! queue q1 weight=2 cap.cpu=4 parent=root priority=5 state=Closed fifo note.KEY=annotation
+//! job j0 topology=hard:2 policy.group=2x1:hard:name=rack    # a tier by number, one by name
 //! job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 policy.group=2x1 pending
 //!   task a cpu=2 @n1 running role=ps
 //!   task b cpu=2 x3 nominated=n1      # three pending tasks b-0, b-1, b-2
@@ -271,11 +272,15 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
     (class, group)
 }
 
-/// `hard:2`, `soft`; without a tier it is 1.
+/// `hard:2`, `soft`; without a tier it is 1. `hard:name=hall` is limited by the name of a tier.
 fn topology(value: &str) -> NetworkTopology {
     let (mode, tier) = value.split_once(':').unwrap_or((value, "1"));
-    let (soft, highest_tier_allowed) = (mode == "soft", Some(number(tier)));
-    NetworkTopology { soft, highest_tier_allowed, highest_tier_name: "".into() }
+    let name = tier.strip_prefix("name=");
+    NetworkTopology {
+        soft: mode == "soft",
+        highest_tier_allowed: if name.is_none() { Some(number(tier)) } else { None },
+        highest_tier_name: name.unwrap_or_default().into(),
+    }
 }
 
 /// `policy.workers=2x3`: of the pods with a label `workers`, each value is a sub-group of size 2;
