@@ -6,6 +6,7 @@ mod cards;
 mod configs;
 mod edge;
 mod lines;
+mod networks;
 mod objects;
 mod story;
 mod taken;
