@@ -95,6 +95,9 @@ struct Arguments {
     /// So many times those that run
     #[arg(long, hide = true, default_value_t = 1)]
     running_times: u64,
+    /// So many times its HyperNodes, if they do not follow from the nodes
+    #[arg(long, hide = true, default_value_t = 1)]
+    hyper_nodes_times: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -138,6 +141,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             nodes: arguments.nodes_times,
             pending: arguments.pending_times,
             running: arguments.running_times,
+            hyper_nodes: arguments.hyper_nodes_times,
         };
         return evaluators.iter().try_for_each(|&evaluator| {
             run::sample(&case.with(evaluator).times(times), evaluator, &arguments.plugins)

@@ -19,6 +19,8 @@ pub(crate) struct Case {
     /// With the plain evaluator, where it would take too long otherwise.
     pub(crate) n_pending_plain: u64,
     pub(crate) n_running: u64,
+    /// HyperNodes of tier 1, where they are not as many as the nodes make.
+    pub(crate) n_hyper_nodes: u64,
     /// Pods of a gang that waits.
     pub(crate) gang_size: u64,
     /// The text of the configuration; `None`: that of the chart.
@@ -40,10 +42,11 @@ pub(crate) struct Times {
     pub(crate) nodes: u64,
     pub(crate) pending: u64,
     pub(crate) running: u64,
+    pub(crate) hyper_nodes: u64,
 }
 
 impl Times {
-    pub(crate) const ONE: Self = Self { nodes: 1, pending: 1, running: 1 };
+    pub(crate) const ONE: Self = Self { nodes: 1, pending: 1, running: 1, hyper_nodes: 1 };
 }
 
 const IDLE: Case = Case {
@@ -52,6 +55,7 @@ const IDLE: Case = Case {
     n_pending: 0,
     n_pending_plain: 0,
     n_running: 200_000,
+    n_hyper_nodes: 0,
     gang_size: 0,
     conf: None,
     fits: true,
@@ -372,6 +376,15 @@ pub(crate) const CASES: &[Case] = &[
         ..allocate("topology/10k-small")
     },
     Case {
+        n_nodes: 10_000,
+        n_hyper_nodes: 80,
+        n_pending_plain: 100,
+        gang_size: 10,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_flat_tree,
+        ..allocate("topology/10k-flat")
+    },
+    Case {
         n_nodes: 8_000,
         n_pending: 1_000,
         n_pending_plain: 100,
@@ -437,6 +450,7 @@ const fn preempt(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
         n_pending: gang_size,
         n_pending_plain: gang_size,
         n_running: n_nodes * 10,
+        n_hyper_nodes: 0,
         gang_size,
         conf: Some(evictions::PREEMPT),
         fits: true,
@@ -485,6 +499,7 @@ const fn allocate(name: &'static str) -> Case {
         n_pending: 10_000,
         n_pending_plain: 10_000,
         n_running: 0,
+        n_hyper_nodes: 0,
         gang_size: 100,
         conf: None,
         fits: true,
@@ -522,13 +537,14 @@ impl Case {
         Self { n_pending, gang_size, ..*self }
     }
 
-    /// With so many times the nodes and pods; where one gang waits, it is the gang that grows.
+    /// With so many times the nodes, pods and HyperNodes; where one gang waits, it is the gang that grows.
     pub(crate) fn times(&self, times: Times) -> Self {
         let (n_nodes, n_pending) = (self.n_nodes * times.nodes, self.n_pending * times.pending);
         let is_one_gang = self.gang_size == self.n_pending;
         let gang_size = if is_one_gang { n_pending } else { self.gang_size };
         let n_running = self.n_running * times.running;
-        Self { n_nodes, n_pending, gang_size, n_running, ..*self }
+        let n_hyper_nodes = self.n_hyper_nodes * times.hyper_nodes;
+        Self { n_nodes, n_pending, gang_size, n_running, n_hyper_nodes, ..*self }
     }
 
     /// Of these the actions that evict are timed by themselves, which costs others a little.

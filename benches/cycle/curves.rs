@@ -38,7 +38,7 @@ const ALL: &[Curves] = &[
         case: "preempt/5k-50k",
         rounds: 5,
         growing: &[
-            ("nodes and victims", |factor| Times { pending: 1, nodes: factor, running: factor }),
+            ("nodes and victims", |factor| Times { nodes: factor, running: factor, ..Times::ONE }),
             ("pods of the gang", |factor| Times { pending: factor, ..Times::ONE }),
         ],
     },
@@ -49,6 +49,14 @@ const ALL: &[Curves] = &[
             ("nodes and HyperNodes", |factor| Times { nodes: factor, ..Times::ONE }),
             ("gangs", |factor| Times { pending: factor, ..Times::ONE }),
         ],
+    },
+    Curves {
+        case: "topology/10k-flat",
+        rounds: 5,
+        growing: &[("HyperNodes of the same nodes", |factor| Times {
+            hyper_nodes: factor,
+            ..Times::ONE
+        })],
     },
     Curves {
         case: "topology/8k-sub-groups",
@@ -68,7 +76,7 @@ const ALL: &[Curves] = &[
     Curves {
         case: "stress/grown-job",
         rounds: 9,
-        growing: &[("the job", |factor| Times { nodes: 1, pending: factor, running: factor })],
+        growing: &[("the job", |factor| Times { pending: factor, running: factor, ..Times::ONE })],
     },
 ];
 

@@ -223,6 +223,7 @@ pub(crate) fn start(
         .args(["--nodes-times", &times.nodes.to_string()])
         .args(["--pending-times", &times.pending.to_string()])
         .args(["--running-times", &times.running.to_string()])
+        .args(["--hyper-nodes-times", &times.hyper_nodes.to_string()])
         .args(plugins.iter().flat_map(|name| ["--plugins", name]))
         .stderr(Stdio::inherit())
         .output()

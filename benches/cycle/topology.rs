@@ -69,6 +69,18 @@ pub(crate) fn load_small_gangs(case: &Case, engine: &mut Engine) {
     apply(engine, base(case).chain(tree(case.n_nodes)).chain(gangs));
 }
 
+/// Gangs wait that fit into each of some HyperNodes of tier 1.
+pub(crate) fn load_flat_tree(case: &Case, engine: &mut Engine) {
+    let size = case.n_nodes.div_ceil(case.n_hyper_nodes);
+    let n_nodes = case.n_nodes;
+    let leaves = (0..case.n_hyper_nodes).map(move |number| {
+        let nodes = number * size..n_nodes.min((number + 1) * size);
+        hyper_node(&leaf(number), 1, nodes.map(node))
+    });
+    let gangs = pending_gangs(case, PodGroupPhase::Inqueue, |_| FOURTEENTH).map(hard);
+    apply(engine, base(case).chain(leaves).chain(std::iter::once(listed())).chain(gangs));
+}
+
 /// The same gangs run.
 pub(crate) fn load_running_gangs(case: &Case, engine: &mut Engine) {
     let n_leaves = case.n_nodes / LEAF;

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::api::{text, until};
 use crate::audit::Asked;
 use crate::cluster::{Cluster, POD_GROUPS};
-use crate::objects::{LABEL, gang, name, node_of, refusal};
+use crate::leaders::{SHORT, leader_after};
+use crate::objects::{LABEL, condition, gang, name, node_of, refusal};
 use crate::process::{Scheduler, shipped_conf};
-use crate::restarts::{SLOW, bound, something_waits};
+use crate::restarts::{SLOW, something_waits};
 
 const HYPER_NODES: &str = "/apis/topology.volcano.sh/v1alpha1/hypernodes";
 const SOON: [&str; 2] = ["--leader-elect=false", "--schedule-period=100ms"];
@@ -102,8 +103,19 @@ fn in_sub_groups(cluster: &Cluster) -> Vec<Value> {
     objects
 }
 
-/// Killed while some members are bound and others not, the scheduler leaves no sub-group that its
-/// successor could not complete in its rack.
+/// By pair: the racks of its members that are bound.
+async fn racks_of_pairs(cluster: &Cluster) -> BTreeMap<String, Vec<u32>> {
+    let mut racks: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for pod in cluster.pods("job").await.iter().filter(|pod| !node_of(pod).is_empty()) {
+        let number: u32 = node_of(pod).trim_start_matches("node-").parse().unwrap();
+        let pair = text(&pod["metadata"]["labels"]["pair"]).to_owned();
+        racks.entry(pair).or_default().push(number / 2);
+    }
+    racks
+}
+
+/// Killed when a sub-group has one of two members bound, the leader leaves none that its successor
+/// could not complete in its rack.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sub_groups_stay_in_their_racks_when_the_leader_is_killed() {
     let cluster = Cluster::take("sub-groups", 8).await;
@@ -114,25 +126,115 @@ async fn sub_groups_stay_in_their_racks_when_the_leader_is_killed() {
     }
     let conf = with_topology(&cluster, "enqueue, allocate, backfill");
     create(&cluster, &in_sub_groups(&cluster)).await;
-    let slow = [SOON[0], SLOW[0], "--kube-api-burst=1", &conf];
+    let slow = [&SHORT[..], &[SLOW[0], "--kube-api-burst=1", &conf]].concat();
     let first = Scheduler::start_with(&cluster, &slow).await;
-    bound(&cluster, 1).await;
+    let leader = leader_after(&cluster, "").await;
+    let _second = Scheduler::start_with(&cluster, &[&SHORT[..], &[&conf]].concat()).await;
+    until("a pair of which one member is bound", async || {
+        racks_of_pairs(&cluster).await.values().any(|racks| racks.len() == 1).then_some(())
+    })
+    .await;
     first.kill().await;
     something_waits(&cluster).await;
-    let _second = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
-    let mut racks: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for pod in cluster.running("job", 8).await {
-        let number: u32 = node_of(&pod).trim_start_matches("node-").parse().unwrap();
-        let pair = text(&pod["metadata"]["labels"]["pair"]).to_owned();
-        racks.entry(pair).or_default().push(number / 2);
-    }
+    leader_after(&cluster, &leader).await;
+    cluster.running("job", 8).await;
+    let racks = racks_of_pairs(&cluster).await;
+    assert_eq!(racks.len(), 4);
     assert!(racks.values().all(|racks| racks.len() == 2 && racks[0] == racks[1]), "{racks:?}");
     let twice = cluster.audit.binds().into_iter().filter(|(_, n_binds)| 1 < *n_binds);
     assert_eq!(twice.collect::<Vec<_>>(), []);
 }
 
+/// Fills a node with a pod of this size.
+async fn fill(cluster: &Cluster, node: &str, cpu: &str) {
+    let filler = format!("fill-{node}-{cpu}");
+    let mut objects = gang(cluster.namespace, &filler, 1, cpu);
+    objects[1]["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": node});
+    create(cluster, &objects).await;
+    cluster.running(&filler, 1).await;
+}
+
+/// After a restart a member that comes late joins the rack of the one that runs, although the other
+/// rack is fuller, which the plugin prefers. With its rack full the next one waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_keeps_the_rack_of_the_pods_that_run() {
+    let cluster = Cluster::take("restart-in-rack", 4).await;
+    let (a, b) = (["node-0", "node-1"], ["node-2", "node-3"]);
+    create(&cluster, &[hyper_node("rack-a", &a), hyper_node("rack-b", &b)]).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, backfill");
+    let args = [SOON[0], SOON[1], &conf];
+    let first = Scheduler::start_with(&cluster, &args).await;
+    let mut objects = hard_gang(&cluster, "job", 3, "3");
+    objects[0]["spec"]["minMember"] = json!(1);
+    let late = objects.split_off(2);
+    create(&cluster, &objects).await;
+    let node = nodes_of(&cluster, "job", 1).await.remove(0);
+    let (own, other) = if a.contains(&&*node) { (a, b) } else { (b, a) };
+    for node in other {
+        fill(&cluster, node, "4").await;
+    }
+    assert_eq!(first.terminate().await.code(), Some(0));
+    let _second = Scheduler::start_with(&cluster, &args).await;
+    create(&cluster, &late[..1]).await;
+    let nodes = nodes_of(&cluster, "job", 2).await;
+    assert!(nodes.iter().all(|node| own.contains(&&**node)), "{nodes:?}");
+    for node in own {
+        let n_members = nodes.iter().filter(|of| *of == node).count();
+        fill(&cluster, node, &(8 - 3 * n_members).to_string()).await;
+    }
+    create(&cluster, &late[1..]).await;
+    let waits = cluster.pod("job-2", |pod| refusal(pod).is_some()).await;
+    assert_eq!(node_of(&waits), "");
+}
+
+/// Fields that make no sense are told on their objects, and a gang beside them is bound.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topologies_that_make_no_sense_hold_nobody_up() {
+    let cluster = Cluster::take("bad-topologies", 2).await;
+    let mut rack = hyper_node("rack-a", &["node-0", "node-1"]);
+    let mut broken = hyper_node("rack-x", &["node-9"]);
+    rack["spec"]["tier"] = json!(2);
+    broken["spec"]["tier"] = json!(2);
+    broken["spec"]["members"][0]["selector"] = json!({"regexMatch": {"pattern": "("}});
+    create(&cluster, &[rack, broken]).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    create(&cluster, &hard_gang(&cluster, "below", 1, "1")).await;
+    let mut unknown = hard_gang(&cluster, "unknown", 1, "1");
+    unknown[0]["spec"]["networkTopology"] = json!({"mode": "hard", "highestTierName": "room"});
+    create(&cluster, &unknown).await;
+    let mut good = hard_gang(&cluster, "good", 2, "6");
+    good[0]["spec"]["networkTopology"]["highestTierAllowed"] = json!(2);
+    create(&cluster, &good).await;
+    assert_eq!(nodes_of(&cluster, "good", 2).await, ["node-0", "node-1"]);
+    let below = "spec.networkTopology.highestTierAllowed: no HyperNode has tier 1 or a lower one; the \
+        lowest tier is 2";
+    cluster.event("below", ("Warning", "InvalidNetworkTopology", below)).await;
+    until("the condition of the PodGroup", async || {
+        let path = cluster.path(&format!("{POD_GROUPS}/below"));
+        let group = cluster.api.get(&path).await.ok()?;
+        let says = condition(&group, "Unschedulable")?;
+        text(&says["message"]).contains(below).then_some(())
+    })
+    .await;
+    let none = "spec.networkTopology.highestTierName: no HyperNode has the tier name room, so that it \
+        sets no limit";
+    cluster.event("unknown", ("Warning", "InvalidNetworkTopology", none)).await;
+    let start = "HyperNode rack-x: spec.members[0].selector.regexMatch.pattern: not a regular";
+    until("the event of the HyperNode", async || {
+        let events = cluster.api.list("/api/v1/namespaces/default/events").await;
+        let is_it = |event: &Value| {
+            event["involvedObject"]["kind"] == "HyperNode"
+                && event["reason"] == "InvalidHyperNode"
+                && text(&event["message"]).starts_with(start)
+        };
+        events.iter().any(is_it).then_some(())
+    })
+    .await;
+}
+
 /// Rack a holds a gang at its minimum, rack b an elastic job: only that one loses its pods. A member
-/// that is killed returns to the rack of the other one.
+/// that is killed returns to the rack of the other one, although the other rack is free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangpreempt_empties_the_rack_that_costs_least() {
     let cluster = Cluster::take("cheapest-rack", 4).await;
@@ -162,6 +264,14 @@ async fn gangpreempt_empties_the_rack_that_costs_least() {
     assert_eq!(nodes_of(&cluster, "whole", 2).await, rack_of_whole);
     let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
     assert_eq!(cluster.audit.count(ours), 2);
+    // The other rack becomes free.
+    for pod in cluster.pods("whole").await {
+        cluster.api.delete(&cluster.path(&format!("pods/{}", name(&pod)))).await.unwrap();
+    }
+    until("the end of the other gang", async || {
+        cluster.pods("whole").await.is_empty().then_some(())
+    })
+    .await;
     let pods = cluster.pods("urgent").await;
     let killed = name(&pods[0]).to_owned();
     cluster.api.delete(&cluster.path(&format!("pods/{killed}"))).await.unwrap();
@@ -170,4 +280,39 @@ async fn gangpreempt_empties_the_rack_that_costs_least() {
     again[0]["spec"]["priorityClassName"] = json!("urgent");
     create(&cluster, &again).await;
     assert_eq!(nodes_of(&cluster, "urgent", 2).await, cheap);
+}
+
+/// A hard gang for which no rack suffices takes nothing from another queue; one of the size of a rack
+/// takes the rack of the elastic job, and the gang at its minimum stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gangreclaim_empties_the_rack_that_costs_least_or_none() {
+    let cluster = Cluster::take("reclaimed-rack", 4).await;
+    let racks =
+        [hyper_node("rack-a", &["node-0", "node-1"]), hyper_node("rack-b", &["node-2", "node-3"])];
+    create(&cluster, &racks).await;
+    for queue in ["lender", "claimer"] {
+        let queue = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "metadata": {"name": queue, "labels": {LABEL: ""}}, "spec": {"weight": 1}});
+        create(&cluster, &[queue]).await;
+    }
+    let of_queue = |mut objects: Vec<Value>, queue: &str| {
+        objects[0]["spec"]["queue"] = json!(queue);
+        objects
+    };
+    let conf = with_topology(&cluster, "enqueue, allocate, gangreclaim, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    create(&cluster, &of_queue(hard_gang(&cluster, "whole", 2, "8"), "lender")).await;
+    let rack_of_whole = nodes_of(&cluster, "whole", 2).await;
+    let mut elastic = of_queue(gang(cluster.namespace, "elastic", 2, "8"), "lender");
+    elastic[0]["spec"]["minMember"] = json!(0);
+    create(&cluster, &elastic).await;
+    let cheap = nodes_of(&cluster, "elastic", 2).await;
+    create(&cluster, &of_queue(hard_gang(&cluster, "wide", 3, "5"), "claimer")).await;
+    let short = "network topology: no HyperNode of tier 1 or lower has room for all pods";
+    wait_for(&cluster, "wide", short).await;
+    create(&cluster, &of_queue(hard_gang(&cluster, "claim", 2, "8"), "claimer")).await;
+    assert_eq!(nodes_of(&cluster, "claim", 2).await, cheap);
+    assert_eq!(nodes_of(&cluster, "whole", 2).await, rack_of_whole);
+    let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
+    assert_eq!(cluster.audit.count(ours), 2);
 }

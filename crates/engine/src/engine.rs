@@ -495,7 +495,7 @@ impl Engine {
         session.outcome.turns = self.explain.then(Vec::new);
         self.victim_index_bytes.into_iter().for_each(|most| session.set_victim_index_bytes(most));
         let of_hyper_nodes = self.hyper_node_problems.report(&mut session);
-        let of_topologies = self.topology_problems.report(&mut session);
+        self.topology_problems.report(&mut session);
         let open = timer.split();
         let actions = run_actions(&self.actions, &mut session, timer);
         let effects = &session.outcome.out.effects;
@@ -512,6 +512,7 @@ impl Engine {
         let mut report = report::report(&session, self.explain);
         (report.n_binds, report.n_evictions) = reported.unwrap_or_default();
         report.samples = self.metric_samples.take(&mut session);
+        let of_topologies = self.topology_problems.sample(&session);
         report.samples.extend(of_hyper_nodes.into_iter().chain(of_topologies));
         let traceless = session.left_no_trace() && self.pending.is_empty();
         let clock = traceless.then(|| session.plugins().clock(session.view()));

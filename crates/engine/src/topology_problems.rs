@@ -27,14 +27,13 @@ pub(crate) struct TopologyProblems {
 }
 
 impl TopologyProblems {
-    /// Adds events about new problems and the texts of all to the session. Returns the fields with
-    /// problems if they have changed. Only jobs that changed are looked at, unless the HyperNodes
-    /// did.
-    pub(crate) fn report(&mut self, session: &mut Session<'_>) -> Option<Sample> {
+    /// Adds events about new problems and the texts of all to the session. Only jobs that changed
+    /// are looked at, unless the HyperNodes did.
+    pub(crate) fn report(&mut self, session: &mut Session<'_>) {
         self.known.retain(|key, (uid, _)| is_known(session, key, uid));
         if !session.hyper_nodes.is_listed() {
             // What is known is not told again when the HyperNodes are back.
-            return self.sample(Vec::new());
+            return;
         }
         let tree = session.info().hyper_nodes.clone();
         let is_same = self.tree.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tree));
@@ -52,7 +51,6 @@ impl TopologyProblems {
         news.sort_by(|l, r| l.0.cmp(&r.0));
         session.outcome.out.effects.extend(news.into_iter().map(|(_, event)| event));
         self.note_all(session);
-        self.sample(self.fields())
     }
 
     /// Adds the problems to the texts of the jobs.
@@ -65,22 +63,30 @@ impl TopologyProblems {
         }
     }
 
-    /// Returns the fields with problems, by PodGroup.
+    /// Returns the fields with problems if they have changed, after all actions: those that cannot mean
+    /// what was wanted, and those that leave no HyperNode which would ever do.
+    pub(crate) fn sample(&mut self, session: &SessionState<'_>) -> Option<Sample> {
+        let mut fields = match session.hyper_nodes.is_listed() {
+            true => self.fields(),
+            false => Vec::new(),
+        };
+        let unmet = session.unmet_topology_fields();
+        fields.extend(unmet.map(|(job, field)| (session.jobs[job].key.clone(), field.clone())));
+        fields.sort_unstable();
+        if fields == self.sampled {
+            return None;
+        }
+        self.sampled = fields.clone();
+        Some(Sample::NetworkTopologyProblems(fields))
+    }
+
+    /// Returns the fields that cannot mean what was wanted, by PodGroup.
     fn fields(&self) -> Vec<(ObjectKey, Arc<str>)> {
         let field = |text: &String| text.split(": ").next().unwrap_or_default().into();
         let of_group = |(key, (_, problems)): (&ObjectKey, &(Arc<str>, BTreeSet<String>))| {
             problems.iter().map(|text| (key.clone(), field(text))).collect::<Vec<_>>()
         };
         self.known.iter().flat_map(of_group).collect()
-    }
-
-    /// Returns the sample of these fields if they have changed.
-    fn sample(&mut self, fields: Vec<(ObjectKey, Arc<str>)>) -> Option<Sample> {
-        if fields == self.sampled {
-            return None;
-        }
-        self.sampled = fields.clone();
-        Some(Sample::NetworkTopologyProblems(fields))
     }
 
     /// Returns events about new problems of a job.

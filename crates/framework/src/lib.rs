@@ -78,9 +78,9 @@ pub use node_score_cache::{
 pub use outbox::Outbox;
 pub use plugin::{
     Admission, AdmissionKey, AdmissionMark, CacheKeys, Clock, EarlierMemory, GangEviction,
-    Gradient, GradientPurpose, GradientQuery, HyperNodeScore, JobInvalid, NodeRule, PastUsage,
-    Plugin, PluginBuilder, PluginEntry, PluginMemory, QueueShare, QuotaPlugin, SessionInfo,
-    SessionView, TopologyPlugin, VectorizedPlugin, VictimFilter, VictimVote, Vote,
+    Gradient, GradientProblem, GradientPurpose, GradientQuery, HyperNodeScore, JobInvalid,
+    NodeRule, PastUsage, Plugin, PluginBuilder, PluginEntry, PluginMemory, QueueShare, QuotaPlugin,
+    SessionInfo, SessionView, TopologyPlugin, VectorizedPlugin, VictimFilter, VictimVote, Vote,
 };
 pub use plugin_set::{EnqueueRefusal, JobDecider, NodeRules, PluginSet, ShareRefusal};
 pub use pod_signature::{ClassSignature, PodSignature};

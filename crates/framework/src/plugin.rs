@@ -40,7 +40,9 @@ pub use cache_keys::{AdmissionKey, CacheKeys};
 pub use memory::{EarlierMemory, PluginMemory};
 pub use past_usage::PastUsage;
 pub use quota::QuotaPlugin;
-pub use topology::{Gradient, GradientPurpose, GradientQuery, HyperNodeScore, TopologyPlugin};
+pub use topology::{
+    Gradient, GradientProblem, GradientPurpose, GradientQuery, HyperNodeScore, TopologyPlugin,
+};
 pub use vectorized::VectorizedPlugin;
 pub use victim_filter::VictimFilter;
 

@@ -328,8 +328,8 @@ pub enum Sample {
     /// Numbers of problems by HyperNode, emitted when one has changed. A HyperNode that is absent
     /// has none.
     HyperNodeProblems(Vec<(Arc<str>, u32)>),
-    /// Fields of network topologies that cannot mean what was wanted, by PodGroup, emitted when one
-    /// has changed. A PodGroup that is absent has none.
+    /// Fields of network topologies that cannot mean what was wanted, or that leave no HyperNode which
+    /// would ever do, by PodGroup, emitted when one has changed. A PodGroup that is absent has none.
     NetworkTopologyProblems(Vec<(ObjectKey, Arc<str>)>),
     /// The use of the shared devices of a node has changed.
     NodeDevices(Box<NodeDevices>),

@@ -24,7 +24,7 @@ use crate::effect::{About, Effect, Nomination};
 use crate::eviction_hold::EvictionHolds;
 use crate::journal::Journal;
 use crate::outbox::Outbox;
-use crate::plugin::{SessionInfo, SessionView};
+use crate::plugin::{GradientProblem, SessionInfo, SessionView};
 use crate::plugin_set::PluginSet;
 use crate::quota::{EvictionSides, Notice};
 use crate::records::Records;
@@ -229,6 +229,11 @@ impl<'c> Session<'c> {
     /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
     pub fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
         self.state.note_job_fit(job, cause, text);
+    }
+
+    /// Records that the network topology leaves no HyperNode for the job.
+    pub fn note_topology_problem(&mut self, job: JobId, problem: GradientProblem) {
+        self.state.note_topology_problem(job, problem);
     }
 
     /// Records which fields of the PodGroup cannot mean what was wanted. The text of the job says so.

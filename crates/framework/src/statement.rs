@@ -13,6 +13,7 @@ use crate::certificate::CertificateTerms;
 use crate::effect::EvictReason;
 use crate::failed_preemption_cache::{FailureCaching, InfeasibleSearch, NodeProbe, PreemptionKind};
 use crate::node_score_cache::NodeSearch;
+use crate::plugin::GradientProblem;
 use crate::plugin_set::PluginSet;
 use crate::scan::Filter;
 use crate::session::{CacheStats, Outcome, Session, SessionState};
@@ -312,6 +313,11 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
     pub fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
         self.session.state.note_job_fit(job, cause, text);
+    }
+
+    /// Records that the network topology leaves no HyperNode for the job.
+    pub fn note_topology_problem(&mut self, job: JobId, problem: GradientProblem) {
+        self.session.state.note_topology_problem(job, problem);
     }
 
     /// Removes the fit errors of a task.

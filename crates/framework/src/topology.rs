@@ -1,6 +1,8 @@
 //! What the network topology of a job means among the HyperNodes of a session. Specification:
 //! core.md 4.9, actions.md 2.12.
 
+use std::collections::BTreeSet;
+
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, NetworkTopology, NodeId, TaskId, TaskStatus};
 
 use crate::plugin::SessionView;
@@ -56,9 +58,9 @@ impl SessionView<'_> {
         of_sub_jobs.reduce(|l, r| self.info.hyper_nodes.lca(l, r))
     }
 
-    /// True if the placed tasks of the job, or of one of its sub-jobs, are in no HyperNode of an
-    /// allowed tier.
-    pub fn breaks_topology(self, job: JobId) -> bool {
+    /// True if the job, or a sub-job of these tasks, has placed tasks that are in no HyperNode of an
+    /// allowed tier together. A sub-job that was apart before does not condemn places of others.
+    pub fn breaks_topology(self, job: JobId, tasks: impl IntoIterator<Item = TaskId>) -> bool {
         if !self.is_in_hyper_nodes(job) {
             return false;
         }
@@ -66,9 +68,10 @@ impl SessionView<'_> {
             let tier = allocated.map(|id| self.info.hyper_nodes[id].tier);
             limit.zip(tier).is_some_and(|(limit, tier)| limit < tier)
         };
-        let n_sub_jobs = self.cluster.jobs[job].sub_jobs.len();
+        let sub_job = |task: TaskId| self.cluster.tasks[task].sub_job;
+        let sub_jobs: BTreeSet<usize> = tasks.into_iter().map(sub_job).collect();
         exceeds(self.highest_tier(job), self.allocated_hyper_node_of_job(job))
-            || (0..n_sub_jobs).any(|index| {
+            || sub_jobs.into_iter().any(|index| {
                 let limit = self.highest_tier_of_sub_job(job, index);
                 exceeds(limit, self.allocated_hyper_node(job, index))
             })

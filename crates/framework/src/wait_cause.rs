@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use vc_model::JobId;
 
+use crate::plugin::GradientProblem;
 use crate::session::SessionState;
 
 /// Declares the causes and the list of all of them.
@@ -74,7 +75,20 @@ wait_causes! {
 impl SessionState<'_> {
     /// Records why all pods of the job wait, where the cause is not one of single pods or nodes.
     pub(crate) fn note_job_fit(&mut self, job: JobId, cause: WaitCause, text: impl Into<Arc<str>>) {
-        self.records.job_fit.insert(job, JobFit { cause, text: text.into() });
+        self.records.job_fit.insert(job, JobFit { cause, text: text.into(), field: None });
+    }
+
+    /// Records that the network topology leaves no HyperNode for the job, and which field of the
+    /// PodGroup has to change, if none would ever do.
+    pub(crate) fn note_topology_problem(&mut self, job: JobId, problem: GradientProblem) {
+        let GradientProblem { text, field } = problem;
+        let (text, field) = (text.into(), field.map(Into::into));
+        self.records.job_fit.insert(job, JobFit { cause: WaitCause::Topology, text, field });
+    }
+
+    /// Returns the fields of PodGroups that leave no HyperNode which would ever do for their job.
+    pub fn unmet_topology_fields(&self) -> impl Iterator<Item = (JobId, &Arc<str>)> {
+        self.records.job_fit.iter().filter_map(|(job, fit)| Some((*job, fit.field.as_ref()?)))
     }
 }
 
@@ -85,4 +99,7 @@ pub struct JobFit {
     pub cause: WaitCause,
     /// The message.
     pub text: Arc<str>,
+    /// The field of the PodGroup that has to change before the job can be placed. `None` if the job
+    /// may wait for something else.
+    pub field: Option<Arc<str>>,
 }

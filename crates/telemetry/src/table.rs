@@ -291,7 +291,8 @@ pub const TABLE: &[MetricRow] = &[
         "Members of a HyperNode that do not count, and nodes that it shares with another branch",
         "when HyperNodes or nodes change; a HyperNode without a problem has no series")),
     ours(gauge("volcano_network_topology_problems", &["job_ns", "job_id", "field"],
-        "Whether a field of the PodGroup cannot mean what was wanted of a network topology",
+        "Whether a field of the PodGroup cannot mean what was wanted of a network topology, or leaves \
+            no HyperNode that could ever hold the pods",
         "when PodGroups or HyperNodes change; a PodGroup without a problem has no series")),
     ours(gauge("volcano_clock_skew_seconds", &[],
         "Clock of the API server minus ours in seconds", "each answer")),

@@ -8,7 +8,7 @@ mod pruning;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::{GradientPurpose, GradientQuery, Plan, Session, Statement, WaitCause};
+use vc_framework::{GradientProblem, GradientPurpose, GradientQuery, Plan, Session, Statement};
 use vc_model::{Gates, HyperNodeId, HyperNodeTree, JobId, TaskId};
 
 use super::pending_tasks::PendingTasks;
@@ -31,7 +31,7 @@ struct Trial {
 struct FailedTrial {
     id: HyperNodeId,
     /// As in [`TrialOutcome`].
-    problem: Option<String>,
+    problem: Option<GradientProblem>,
 }
 
 /// Places the job in the best HyperNode of the lowest tier in which it becomes ready or pipelined.
@@ -45,7 +45,8 @@ pub(super) fn attempt(
     let query = GradientQuery { job, sub_job: None, under: HyperNodeTree::ROOT, purpose };
     let gradient = session.plugins().gradient(session.view(), query);
     if let Some(problem) = gradient.problem {
-        session.note_job_fit(job, WaitCause::Topology, format!("network topology: {problem}"));
+        let text = format!("network topology: {}", problem.text);
+        session.note_topology_problem(job, GradientProblem { text, ..problem });
     }
     let mut pruning = Pruning::default();
     let mut statement = session.statement();
@@ -81,7 +82,7 @@ pub(super) fn attempt(
             None => try_in(&mut statement, job, &pending.sub_jobs, id, &pruning).problem,
         };
         if let Some(problem) = problem {
-            statement.note_job_fit(job, WaitCause::Topology, problem);
+            statement.note_topology_problem(job, problem);
         }
     }
     pending.sub_jobs.clear();
@@ -132,10 +133,17 @@ fn best_of(
 ) -> Result<Trial, Option<FailedTrial>> {
     let mut best: Option<Trial> = None;
     let (mut last_tried, mut last_failed) = (None, None);
+    let n_candidates = group.len();
     group.retain(|&id| !pruning.excludes_job(statement, job, id));
+    statement.stats().n_pruned_hyper_nodes += (n_candidates - group.len()) as u64;
     for (id, bound) in best_first::by_bound(statement, job, pending, group) {
         let leads = |best: &Trial| bound < best.score || bound == best.score && best.id < id;
-        if best.as_ref().is_some_and(leads) || pruning.excludes_job(statement, job, id) {
+        if best.as_ref().is_some_and(leads) {
+            statement.stats().n_outscored_hyper_nodes += 1;
+            continue;
+        }
+        if pruning.excludes_job(statement, job, id) {
+            statement.stats().n_pruned_hyper_nodes += 1;
             continue;
         }
         last_tried = Some(id);
@@ -179,7 +187,7 @@ struct TrialOutcome {
     /// The trial, if the job becomes ready or pipelined.
     trial: Option<Trial>,
     /// Why a sub-job may be placed in no HyperNode there; of several the last one.
-    problem: Option<String>,
+    problem: Option<GradientProblem>,
 }
 
 /// Tries to place the job in a HyperNode, and undoes it.
@@ -243,14 +251,15 @@ fn place_sub_job(
     entry: &mut SubJobTasks,
     under: HyperNodeId,
     pruning: &Pruning,
-) -> Result<f64, Option<String>> {
+) -> Result<f64, Option<GradientProblem>> {
     let purpose = GradientPurpose::Allocate;
     let query = GradientQuery { job, sub_job: Some(entry.sub_job), under, purpose };
     let gradient = statement.plugins().gradient(statement.view(), query);
     let mut last_tried = None;
     for group in &gradient.groups {
-        let group = pruning.remaining(statement, job, entry, group.clone());
-        let ranked = best_first::by_score(statement, job, entry.sub_job, group);
+        let remaining = pruning.remaining(statement, job, entry, group.clone());
+        statement.stats().n_pruned_hyper_nodes += (group.len() - remaining.len()) as u64;
+        let ranked = best_first::by_score(statement, job, entry.sub_job, remaining);
         let best = ranked.first_that(statement, |statement, id| {
             last_tried = Some(id);
             try_sub_job(statement, job, entry, id)
@@ -267,9 +276,13 @@ fn place_sub_job(
         try_sub_job(statement, job, entry, id);
     }
     let sub_job = &statement.jobs[job].sub_jobs[entry.sub_job];
-    Err(gradient.problem.map(|problem| match sub_job.policy {
-        Some(_) => format!("network topology: sub-group {}: {problem}", sub_job.id),
-        None => format!("network topology: {problem}"),
+    let of_sub_group = match sub_job.policy {
+        Some(_) => format!("sub-group {}: ", sub_job.id),
+        None => String::new(),
+    };
+    Err(gradient.problem.map(|problem| {
+        let text = format!("network topology: {of_sub_group}{}", problem.text);
+        GradientProblem { text, ..problem }
     }))
 }
 

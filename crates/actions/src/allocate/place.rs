@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Filter, NodeScoreCache, NodeSearch, OperationRefused, Room, Scan, Session, SessionState,
+    Filter, NodeScoreCache, NodeSearch, Op, OperationRefused, Room, Scan, Session, SessionState,
     Statement, klog,
 };
 use vc_model::{
@@ -105,7 +105,8 @@ pub(super) fn attempt_planned(
     }
     // Without a placement nothing is kept. If a plugin calls the job pipelined anyway, the regular
     // pass tries it on all nodes. HyperNodes may have changed since the nodes were planned.
-    let outcome = match any_placed && !statement.view().breaks_topology(job) {
+    let placed = statement.ops().iter().map(Op::task);
+    let outcome = match any_placed && !statement.view().breaks_topology(job, placed) {
         true => commit_or_discard(statement, job),
         false => {
             statement.discard();

@@ -86,7 +86,7 @@ pub(super) fn domains(
         },
     );
     if let Some(problem) = gradient.problem {
-        return Err(problem);
+        return Err(problem.text);
     }
     let mut ids: Vec<HyperNodeId> = Vec::new();
     for id in gradient.groups.into_iter().flatten() {

@@ -69,7 +69,7 @@ fn domains(
     let query = GradientQuery { job, sub_job, under, purpose };
     let gradient = session.plugins().gradient(session.view(), query);
     match gradient.problem {
-        Some(problem) => Err(problem),
+        Some(problem) => Err(problem.text),
         None => Ok(gradient.groups.into_iter().flatten().collect()),
     }
 }

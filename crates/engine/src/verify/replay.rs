@@ -264,7 +264,8 @@ fn outcome(
         if gang_decides(config) && !is_complete(session, job) {
             faults.push("the gang does not reach minAvailable by it".to_owned());
         }
-        if session.view().breaks_topology(job) {
+        let placed = case.placements.iter().map(|(task, _)| *task);
+        if session.view().breaks_topology(job, placed) {
             faults.push("its pods are in no HyperNode of an allowed tier".to_owned());
         }
     }

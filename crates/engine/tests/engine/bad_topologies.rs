@@ -96,6 +96,7 @@ fn bad_topologies_hold_nobody_up() {
     }
     let wanted = [
         "below spec.networkTopology.highestTierAllowed",
+        "large spec.subGroupPolicy[0].networkTopology",
         "nokey spec.subGroupPolicy[0].matchLabelKeys",
         "unknown spec.networkTopology.highestTierName",
     ];

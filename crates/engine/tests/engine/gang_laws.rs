@@ -3,13 +3,15 @@
 //! Invariants 1 to 5 of the issue; actions.md 9, 11.2.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use vc_conf::Config;
 use vc_framework::{Certificate, Relation};
-use vc_model::{Cluster, JobId};
+use vc_model::{Cluster, ClusterEvent, JobId, fixture};
 
+use crate::evictions::RACKS;
 use crate::support::*;
 
 const N_CYCLES: u32 = 30;
@@ -38,8 +40,46 @@ fn configs() -> &'static [(Config, bool); 5] {
     })
 }
 
-/// Nodes on which what runs fits; jobs with and without roles and sub-groups.
-fn clusters() -> impl Strategy<Value = String> {
+/// Configurations that place by HyperNodes. Whole gangs may go, but for the last one.
+fn configs_with_hyper_nodes() -> &'static [(Config, bool); 3] {
+    static CONFIGS: OnceLock<[(Config, bool); 3]> = OnceLock::new();
+    CONFIGS.get_or_init(|| {
+        let plugins = "priority gang conformance | drf predicates proportion binpack \
+            network-topology-aware";
+        let all = conf("enqueue, allocate, gangpreempt, gangreclaim, backfill", plugins);
+        let preempt = conf("allocate, gangpreempt, backfill", plugins);
+        let safe = with_arguments(preempt, "gangpreempt", "{allowWholeBundle: false}");
+        let reclaim = conf("allocate, gangreclaim, backfill", plugins);
+        [(all, true), (reclaim, true), (safe, false)]
+    })
+}
+
+/// Words about network topologies of jobs and their sub-groups.
+fn topology() -> impl Strategy<Value = String> {
+    let topology =
+        prop::sample::select(vec!["", "topology=hard", "topology=hard:2", "topology=soft"]);
+    let own = prop::sample::select(vec!["", "", ":hard", ":hard:2", ":soft"]);
+    let policy = prop::option::of((1_u32..3, 0_u32..3, own));
+    (topology, policy).prop_map(|(topology, policy)| {
+        let policy = policy.map(|(size, min, own)| format!("policy.g={size}x{min}{own}"));
+        format!("{topology} {}", policy.unwrap_or_default())
+    })
+}
+
+/// Roles and sub-groups of jobs.
+fn policy() -> impl Strategy<Value = String> {
+    prop_oneof![
+        2 => Just(String::new()),
+        1 => (1_u32..3, 0_u32..3).prop_map(|(size, min)| format!("policy.g={size}x{min}")),
+        1 => (1_u32..3).prop_map(|min| format!("role.r0={min}")),
+    ]
+}
+
+/// Nodes on which what runs fits, and jobs with these words.
+fn clusters(
+    n_nodes: Range<usize>,
+    policy: impl Strategy<Value = String>,
+) -> impl Strategy<Value = String> {
     let queue = (1_u32..4, prop::option::of(2_u32..8), prop::bool::weighted(0.9));
     let queue = queue.prop_map(|(weight, cap, gives)| {
         let cap = cap.map_or(String::new(), |cpu| format!("cap.cpu={cpu}"));
@@ -49,14 +89,9 @@ fn clusters() -> impl Strategy<Value = String> {
     let task = || (1_u32..4, 0_u32..3, 0_u32..3, 0_u32..2);
     let slot = prop::option::weighted(0.85, (0_usize..5, task()));
     let node = (2_u32..7, prop::collection::vec(slot, 0..6));
-    let policy = prop_oneof![
-        2 => Just(String::new()),
-        1 => (1_u32..3, 0_u32..3).prop_map(|(size, min)| format!("policy.g={size}x{min}")),
-        1 => (1_u32..3).prop_map(|min| format!("role.r0={min}")),
-    ];
     let job = (0_u32..2, 0_u32..4, 0_u32..3, policy, prop::collection::vec(task(), 0..4));
     let parts = (
-        prop::collection::vec(node, 1..4),
+        prop::collection::vec(node, n_nodes),
         prop::collection::vec(queue, 2),
         prop::collection::vec(job, 5),
     );
@@ -151,6 +186,8 @@ fn check_victims(
 /// Kubelets obey after every `lag`-th cycle.
 fn live((config, whole): &(Config, bool), text: &str, lag: u32) -> Result<(), String> {
     let mut world = World::new(config, text);
+    fixture::events_of(RACKS).into_iter().for_each(|event| world.send(event));
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
     let mut story = String::new();
     // Pods that wait for the room that was made for them, and since when.
     let mut owed: BTreeMap<String, u32> = BTreeMap::new();
@@ -205,11 +242,21 @@ proptest! {
 
     #[test]
     fn gang_evictions_are_useful_and_end(
-        text in clusters(),
+        text in clusters(1..4, policy()),
         which in 0_usize..5,
         lag in 1_u32..4,
     ) {
         let lived = live(&configs()[which], &text, lag);
+        lived.map_err(|why| TestCaseError::fail(format!("configuration {which}, lag {lag}: {why}")))?;
+    }
+
+    #[test]
+    fn gang_evictions_in_hyper_nodes_are_useful_and_end(
+        text in clusters(2..6, topology()),
+        which in 0_usize..3,
+        lag in 1_u32..4,
+    ) {
+        let lived = live(&configs_with_hyper_nodes()[which], &text, lag);
         lived.map_err(|why| TestCaseError::fail(format!("configuration {which}, lag {lag}: {why}")))?;
     }
 }

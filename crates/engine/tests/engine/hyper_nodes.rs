@@ -383,11 +383,71 @@ fn a_sub_group_that_no_hyper_node_can_hold_is_told_which_field_sets_the_limit() 
             "job b min=1\n task r cpu={busy} @n1 running\n task s cpu={busy} @n3 running
              job j min=2 topology=hard:2 policy.g=2x1:hard:1\n task p cpu={cpu} label.g=a x2"
         );
-        let said = world(&text).cycle().all();
+        let cycle = world(&text).cycle();
+        let said = cycle.all();
+        let told = cycle.report.samples.iter().find_map(|sample| match sample {
+            Sample::NetworkTopologyProblems(fields) => Some(fields.as_slice()),
+            _ => None,
+        });
+        let field = "spec.subGroupPolicy[0].networkTopology".into();
+        let never = [(vc_model::ObjectKey::new("default", "j"), field)];
+        assert_eq!(told, (busy == 0).then_some(&never[..]), "{said}");
         for start in ["pod j-p-0 Unschedulable", "event PodGroup j Warning", "group j Inqueue"] {
             let line = said.lines().find(|line| line.starts_with(start)).unwrap_or_default();
             assert!(line.contains("sub-group default/j/g-a: no HyperNode"), "{start}: {said}");
             assert!(line.ends_with(&format!("{short}{end}")), "{start}: {said}");
         }
     }
+}
+
+/// Pods of a sub-group that ran in two racks before do not spoil what is done for another sub-group.
+#[test]
+fn a_sub_group_that_is_apart_does_not_spoil_evictions_for_others() {
+    let config = conf("reclaim", "gang conformance | proportion predicates network-topology-aware");
+    let text = format!(
+        "{NODES}queue q0\nqueue q1\n
+        job low queue=q0 min=0
+          task r cpu=3 @n1 running
+          task s cpu=4 @n2 running
+          task t cpu=3 @n3 running
+          task u cpu=4 @n4 running
+          task v cpu=4 @n5 running
+        job j queue=q1 min=3 policy.g=1x1:hard
+          task a cpu=1 label.g=0 @n1 running
+          task b cpu=1 label.g=0 @n3 running
+          task c cpu=4 label.g=1"
+    );
+    let mut world = World::new(&config, &text);
+    told(&mut world, RACKS);
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let done = world.cycle().decisions();
+    assert!(done.contains("pipeline j-c"), "{done}");
+}
+
+/// HyperNodes that change under another sub-group do not end the plan of this one: the room is kept.
+#[test]
+fn a_sub_group_that_comes_apart_does_not_end_the_plan_of_another() {
+    let plugins = "priority gang conformance | proportion predicates network-topology-aware";
+    let text = format!(
+        "{NODES}queue q0\nqueue q1\n
+        job low queue=q0 min=0
+          task r cpu=3 @n1 running
+          task s cpu=3 @n2 running
+          task t cpu=4 @n3 running
+          task u cpu=4 @n4 running
+          task v cpu=4 @n5 running
+        job j queue=q1 min=3 priority=1 policy.g=1x1:hard
+          task a cpu=1 label.g=0 @n1 running
+          task b cpu=1 label.g=0 @n2 running
+          task c cpu=4 label.g=1"
+    );
+    let mut world = World::new(&conf("allocate, reclaim", plugins), &text);
+    told(&mut world, RACKS);
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let first = world.cycle().decisions();
+    world.kubelets();
+    told(&mut world, "hypernode rack-a node=n1");
+    world.add("job k queue=q1 priority=9 min=1\n task p cpu=4");
+    let second = world.cycle().decisions();
+    assert!(second.contains("bind j-c"), "{first}\n---\n{second}");
 }

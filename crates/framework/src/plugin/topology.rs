@@ -11,7 +11,16 @@ pub struct Gradient {
     /// The groups, each ordered by name.
     pub groups: Vec<Vec<HyperNodeId>>,
     /// Why there is none (A18: the limit that left no HyperNode). `None` if there are groups.
-    pub problem: Option<String>,
+    pub problem: Option<GradientProblem>,
+}
+
+/// Why there is no HyperNode for a job or a sub-job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GradientProblem {
+    /// The limit that left no HyperNode, for messages.
+    pub text: String,
+    /// The field of the PodGroup that has to change, if no allowed HyperNode would ever do.
+    pub field: Option<String>,
 }
 
 impl Gradient {
@@ -21,7 +30,7 @@ impl Gradient {
     }
 
     /// The gradient without a HyperNode.
-    pub fn none(problem: String) -> Self {
+    pub fn none(problem: GradientProblem) -> Self {
         Self { groups: Vec::new(), problem: Some(problem) }
     }
 }

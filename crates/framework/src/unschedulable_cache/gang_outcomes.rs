@@ -202,8 +202,8 @@ impl GangOutcomes {
                 MemberOutcome::NotReached => {}
             }
         }
-        if let Some(JobFit { cause, text }) = &known.job_fit {
-            session.note_job_fit(job, *cause, text.clone());
+        if let Some(fit) = &known.job_fit {
+            session.records.job_fit.insert(job, fit.clone());
         }
         true
     }

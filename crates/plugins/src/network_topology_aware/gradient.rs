@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use vc_framework::{Gradient, GradientPurpose, GradientQuery, SessionView};
+use vc_framework::{Gradient, GradientProblem, GradientPurpose, GradientQuery, SessionView};
 use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, JobId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
@@ -26,7 +26,7 @@ pub(super) fn gradient(
     };
     let from = match terms.search_root(tree, under) {
         Ok(from) => from,
-        Err(problem) => return Gradient::none(problem),
+        Err(text) => return Gradient::none(GradientProblem { text, field: None }),
     };
     let mut allowed = tree.below(from);
     allowed.retain(|&id| tree[id].tier <= terms.limit);
@@ -167,7 +167,7 @@ struct UnmetGradient<'a> {
 impl UnmetGradient<'_> {
     /// Returns what the first allowed HyperNode with too little lacks. If no allowed HyperNode would
     /// have room with all its pods gone, the text says which field to change.
-    fn problem(&self, view: SessionView<'_>, totals: &[Totals]) -> String {
+    fn problem(&self, view: SessionView<'_>, totals: &[Totals]) -> GradientProblem {
         let (tree, limit) = (&*view.info.hyper_nodes, self.terms.limit);
         let mut allowed = tree.below(self.from);
         allowed.retain(|&id| tree[id].tier <= limit);
@@ -182,15 +182,17 @@ impl UnmetGradient<'_> {
         };
         // Those that lack nothing have too few candidates for evictions.
         if allowed.iter().any(|&id| lacking(id).is_none()) {
-            return format!(
+            let text = format!(
                 "evictions make room for all pods in no HyperNode of tier {limit} or lower"
             );
+            return GradientProblem { text, field: None };
         }
         let Some((closest, dim)) = closest else {
             let field = topology_field(view, self.query);
-            return format!(
+            let text = format!(
                 "no HyperNode{place} has tier {limit} or a lower one. Allow a higher tier in {field}"
             );
+            return GradientProblem { text, field: None };
         };
         let lacking_when_empty = |id: HyperNodeId| {
             let allocatable = &totals[id.index()].allocatable;
@@ -207,9 +209,11 @@ impl UnmetGradient<'_> {
              {tier} has too little {}",
             view.cluster.dims.name(dim)
         );
-        let Some(_) = never else { return text };
+        let Some(_) = never else { return GradientProblem { text, field: None } };
         let field = topology_field(view, self.query);
-        format!("{text} even when empty. Allow a higher tier in {field}, or ask for less")
+        let text =
+            format!("{text} even when empty. Allow a higher tier in {field}, or ask for less");
+        GradientProblem { text, field: Some(field) }
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
 use vc_framework::{HyperNodeScore, SessionView};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, NodeId, TaskId};
 use vc_resource::Resource;
@@ -125,12 +124,10 @@ fn by_hyper_node(
     out: &mut [f64],
     mut score: impl FnMut(HyperNodeId) -> f64,
 ) {
-    let mut known: FxHashMap<HyperNodeId, f64> = FxHashMap::default();
     let mut out = out.iter_mut();
     // Neighbours in name order mostly have one HyperNode.
     for alike in nodes.chunk_by(|&l, &r| tree.smallest(l) == tree.smallest(r)) {
-        let id = tree.smallest(alike[0]);
-        let of_id = *known.entry(id).or_insert_with(|| score(id));
+        let of_id = score(tree.smallest(alike[0]));
         out.by_ref().take(alike.len()).for_each(|of_node| *of_node = of_id);
     }
 }

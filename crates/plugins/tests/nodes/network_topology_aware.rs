@@ -81,7 +81,7 @@ impl World {
         let name = |id: HyperNodeId| self.info.hyper_nodes[id].name.to_string();
         let names = |group: Vec<HyperNodeId>| group.into_iter().map(name).collect();
         match found.problem {
-            Some(problem) => Err(problem),
+            Some(problem) => Err(problem.text),
             None => Ok(found.groups.into_iter().map(names).collect()),
         }
     }

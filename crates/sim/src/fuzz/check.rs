@@ -13,7 +13,8 @@ use super::controllers::OTHER_SCHEDULER;
 use super::usage;
 use super::world::{group_of, has_ended, is_leaving};
 use crate::serve::{
-    KINDS, LEASES, NODES, Object, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, ServedKind, Store,
+    HYPER_NODES, KINDS, LEASES, NODES, Object, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES,
+    ServedKind, Store,
 };
 use crate::simulation::{KubeletMode, Setup, Simulation};
 use vc_objects::input::{InputObject, Source};
@@ -238,7 +239,9 @@ pub(super) fn plain_simulation(store: &Store, config: &Config, now_micros: i64) 
 
 fn is_watched(kind: &ServedKind) -> bool {
     *kind != LEASES
-        && [&NODES, &PODS, &POD_GROUPS, &QUEUES, &PRIORITY_CLASSES].iter().any(|it| **it == *kind)
+        && [&NODES, &PODS, &POD_GROUPS, &QUEUES, &PRIORITY_CLASSES, &HYPER_NODES]
+            .iter()
+            .any(|it| **it == *kind)
 }
 
 fn is_told(pod: &Value) -> bool {

@@ -69,7 +69,8 @@ impl MountedConfig {
             true => configs::with_sources(self.setup.config.text()),
             false => self.setup.config.text().to_owned(),
         };
-        if self.setup.keeps_usage { configs::with_usage(&text) } else { text }
+        let text = if self.setup.keeps_usage { configs::with_usage(&text) } else { text };
+        if self.setup.has_networks { configs::with_networks(&text) } else { text }
     }
 
     /// I9: what is in force is the last good file.

@@ -68,6 +68,12 @@ pub(super) fn with_usage(text: &str) -> String {
     text.replace(PLUGIN, WITH_USAGE)
 }
 
+/// Returns a good file that places by HyperNodes.
+pub(super) fn with_networks(text: &str) -> String {
+    const PLUGIN: &str = "  - name: predicates\n";
+    text.replace(PLUGIN, "  - name: predicates\n  - name: network-topology-aware\n")
+}
+
 /// Reads a file as the daemon does.
 ///
 /// # Errors
@@ -93,6 +99,8 @@ mod tests {
             assert!(vc_engine::UsageConfigMap::of(&loaded.config).is_some(), "{text}");
             let is_of_usage = |it: &vc_conf::Warning| it.field.contains("fairshare.");
             assert!(!loaded.warnings.iter().any(is_of_usage), "{:?}", loaded.warnings);
+            let loaded = read(&with_networks(text)).unwrap();
+            assert!(format!("{:?}", loaded.config).contains("network-topology-aware"), "{text}");
         }
         for text in BAD {
             assert!(read(text).is_err() && with_usage(&with_sources(text)) == text, "{text}");

@@ -22,6 +22,7 @@ mod rest;
 mod script;
 mod shrink;
 mod story;
+mod topology;
 mod trace;
 mod usage;
 mod view;

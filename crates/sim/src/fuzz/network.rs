@@ -23,6 +23,7 @@ use super::fault::FaultKind;
 use super::managers::MANAGER;
 use super::request_faults::{RequestFaults, RequestKind};
 use super::script::Script;
+use super::topology::TopologyWitness;
 use super::trace::Trace;
 use super::usage::{self, UsageWitness};
 use super::witness::{SentWrite, Witness};
@@ -67,6 +68,18 @@ struct NetworkState {
     witness: Witness,
     /// `None`: no usage is kept in this story.
     usage: Option<UsageWitness>,
+    /// `None`: there are no HyperNodes in this story.
+    topology: Option<TopologyWitness>,
+}
+
+impl NetworkState {
+    /// Looks at what the server has done, before the process knows of it.
+    fn done(&mut self, sent: &SentWrite, store: &Arc<Store>) {
+        self.witness.done(sent, store);
+        if let Some(topology) = self.topology.as_mut().filter(|_| sent.is_bind()) {
+            topology.done(sent, self.witness.leader(), store);
+        }
+    }
 }
 
 /// Requests that are refused for a while.
@@ -129,6 +142,7 @@ impl Network {
             n_writes: 0,
             witness: Witness::new(),
             usage: script.keeps_usage.then(UsageWitness::new),
+            topology: script.has_networks.then(TopologyWitness::new),
         };
         let (cuts, _) = watch::channel(0);
         let Script { keeps_leader, strikes_starts, .. } = *script;
@@ -169,6 +183,7 @@ impl Network {
         let mut state = self.state();
         state.witness.restored(&self.0.store);
         state.usage.iter_mut().for_each(UsageWitness::restored);
+        state.topology.iter_mut().for_each(TopologyWitness::changed);
         drop(state);
         self.note_all_pods();
         self.0.cuts.send_modify(|n_cuts| *n_cuts += 1);
@@ -183,7 +198,8 @@ impl Network {
     pub(super) fn take_violations(&self) -> Vec<String> {
         let mut state = self.state();
         let usage = state.usage.as_mut().map(UsageWitness::take).unwrap_or_default();
-        state.witness.take().into_iter().chain(usage).collect()
+        let topology = state.topology.as_mut().map(TopologyWitness::take).unwrap_or_default();
+        state.witness.take().into_iter().chain(usage).chain(topology).collect()
     }
 
     /// Takes note of pods that have changed, for the usage that is saved.
@@ -201,6 +217,11 @@ impl Network {
         if let Some(usage) = &mut self.state().usage {
             usage.note_pods(&self.0.store, vc_kube::wall_micros());
         }
+    }
+
+    /// HyperNodes have changed.
+    pub(super) fn hyper_nodes_changed(&self) {
+        self.state().topology.iter_mut().for_each(TopologyWitness::changed);
     }
 
     /// The clock of a process is set.
@@ -368,7 +389,7 @@ impl Network {
         let is_done = answer.status().is_success();
         self.count(&sent, kind, &answer);
         if is_done {
-            self.state().witness.done(&sent, &self.0.store);
+            self.state().done(&sent, &self.0.store);
             self.look_at_usage(&sent, kind);
         }
         if is_done && kind == RequestKind::Write {

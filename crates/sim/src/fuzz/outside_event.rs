@@ -61,6 +61,11 @@ pub(super) enum OutsideEvent {
         weight: u64,
         cpus: Option<u64>,
     },
+    /// The names of the nodes of a rack follow this pattern from now on. `None`: the rack is deleted.
+    SetRack {
+        number: usize,
+        pattern: Option<&'static str>,
+    },
     Compact,
     Outage {
         seconds: u64,
@@ -293,6 +298,7 @@ impl OutsideEvent {
             Self::Overfill => None,
             Self::LonePod { .. } | Self::DeleteJobNamed { .. } | Self::WriteNote { .. } => None,
             Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
+            Self::SetRack { .. } => None,
         }
     }
 }
@@ -342,6 +348,10 @@ impl fmt::Display for OutsideEvent {
             Self::SetQueue { name, weight, cpus: None } => {
                 write!(out, "queue {name}: weight {weight}")
             }
+            Self::SetRack { number, pattern: Some(pattern) } => {
+                write!(out, "rack {number} has the nodes {pattern}")
+            }
+            Self::SetRack { number, pattern: None } => write!(out, "rack {number} is deleted"),
             _ => self.fmt_disturbance(out),
         }
     }

@@ -56,6 +56,8 @@ pub(super) struct ProcessSetup {
     pub(super) strikes_starts: bool,
     /// True if its configuration keeps the usage of `fairshare`.
     pub(super) keeps_usage: bool,
+    /// True if its configuration places by HyperNodes.
+    pub(super) has_networks: bool,
 }
 
 impl ProcessSetup {

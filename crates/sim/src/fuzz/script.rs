@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::configs::{self, GOOD};
 use super::fault::FaultKind;
 use super::outside_event::OutsideEvent;
+use super::topology::{self, TopologyWish};
 use crate::rng::Rng;
 
 /// The script of a story.
@@ -25,6 +26,8 @@ pub struct Script {
     pub(super) strikes_starts: bool,
     /// The configuration keeps the usage of `fairshare`.
     pub(super) keeps_usage: bool,
+    /// There are HyperNodes, jobs have network topologies, and the configuration places by them.
+    pub(super) has_networks: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -56,6 +59,8 @@ pub(super) struct JobSpec {
     /// Its pods end after so long. `None`: they run until they are deleted.
     pub(super) run_seconds: Option<u64>,
     pub(super) is_urgent: bool,
+    /// `None`: its pods may be anywhere.
+    pub(super) topology: Option<TopologyWish>,
 }
 
 /// One story in so many keeps its leader.
@@ -79,6 +84,10 @@ const USAGE_MILLIS: u64 = 30_000;
 const ADMISSION: (u64, u64) = (17, 14);
 /// Longest time from one refusal to the next, in milliseconds.
 const ADMISSION_MILLIS: u64 = 40_000;
+/// One story in so many has HyperNodes: that whose seed leaves this remainder.
+const NETWORKS: (u64, u64) = (19, 12);
+/// Longest time from one change of HyperNodes to the next, in milliseconds.
+const NETWORK_MILLIS: u64 = 120_000;
 /// Longest time from one pod without a PodGroup to the next, in milliseconds.
 const LONE_POD_MILLIS: u64 = 20_000;
 
@@ -140,6 +149,15 @@ impl Script {
             let draw = |rng: &mut Rng, _| OutsideEvent::drawn_of_admission(rng);
             steps.extend(separate_events(seed, end, 1_000..=ADMISSION_MILLIS, draw));
         }
+        let has_networks = is_chosen(NETWORKS);
+        if has_networks {
+            topology::give_topologies(seed, &mut steps);
+        }
+        // In half of these stories HyperNodes stay what they are, so that no bind is excused by a change.
+        if has_networks && seed.is_multiple_of(2) {
+            let draw = |rng: &mut Rng, _| topology::drawn_change(rng);
+            steps.extend(separate_events(seed, end, 1_000..=NETWORK_MILLIS, draw));
+        }
         if BUSY_MINUTES < minutes {
             steps.extend(deletions_of_jobs(seed, &steps));
         }
@@ -162,6 +180,7 @@ impl Script {
             has_controllers,
             strikes_starts,
             keeps_usage,
+            has_networks,
             config,
             nodes,
             steps,
@@ -170,10 +189,11 @@ impl Script {
 
     /// Returns the configuration file at the beginning, without sources that the server does not serve.
     pub(super) fn config_text(&self) -> String {
-        match self.keeps_usage {
+        let text = match self.keeps_usage {
             true => configs::with_usage(self.config),
             false => self.config.to_owned(),
-        }
+        };
+        if self.has_networks { configs::with_networks(&text) } else { text }
     }
 }
 
@@ -246,8 +266,8 @@ impl JobSpec {
     #[cfg(test)]
     pub(super) fn lone(name: &str) -> Self {
         let name = name.to_owned();
-        let (queue, run_seconds, is_urgent) = ("default", None, false);
-        Self { name, queue, pods: 1, min: 1, cpu_milli: 0, run_seconds, is_urgent }
+        let (queue, run_seconds, is_urgent, topology) = ("default", None, false, None);
+        Self { name, queue, pods: 1, min: 1, cpu_milli: 0, run_seconds, is_urgent, topology }
     }
 
     pub(super) fn drawn(rng: &mut Rng, number: usize) -> Self {
@@ -260,6 +280,7 @@ impl JobSpec {
             cpu_milli: rng.of(&[0, 500, 1_000, 2_000, 3_500]),
             run_seconds: rng.happens(800).then(|| rng.between(1, 60)),
             is_urgent: rng.happens(150),
+            topology: None,
         }
     }
 }
@@ -268,7 +289,7 @@ impl fmt::Display for JobSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "job {} in queue {}: {} pods of {}m cpu, {} needed{}{}",
+            "job {} in queue {}: {} pods of {}m cpu, {} needed{}{}{}",
             self.name,
             self.queue,
             self.pods,
@@ -276,6 +297,12 @@ impl fmt::Display for JobSpec {
             self.min,
             self.run_seconds.map(|time| format!(", each for {time} s")).unwrap_or_default(),
             if self.is_urgent { ", urgent" } else { "" },
+            match self.topology {
+                Some(TopologyWish { highest_tier: Some(1) }) => ", in one rack",
+                Some(TopologyWish { highest_tier: Some(_) }) => ", in one zone",
+                Some(TopologyWish { highest_tier: None }) => ", close together if it can be",
+                None => "",
+            },
         )
     }
 }

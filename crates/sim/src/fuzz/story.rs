@@ -20,7 +20,7 @@ use super::process::{ProcessSetup, SchedulerProcess};
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, was_evicted};
-use super::{check, configs, managers, usage, violated};
+use super::{check, configs, managers, topology, usage, violated};
 use crate::one_thread::simulate;
 use crate::serve::{Change, Event, LOG_CAPACITY, PODS, Subscription, in_process};
 
@@ -128,6 +128,7 @@ impl Story {
                 is_old: has_old_version && name == PROCESSES[1],
                 strikes_starts: script.strikes_starts,
                 keeps_usage: script.keeps_usage,
+                has_networks: script.has_networks,
             })
         };
         let pods = store.subscribe(&PODS);
@@ -153,7 +154,11 @@ impl Story {
     }
 
     async fn play(mut self, script: &Script) -> StoryEnd {
-        if let Err(refused) = self.world.begin(&script.nodes) {
+        let begun = self.world.begin(&script.nodes).and_then(|()| match script.has_networks {
+            true => topology::create(&self.world.store),
+            false => Ok(()),
+        });
+        if let Err(refused) = begun {
             self.violations.push(format!("the story cannot begin: {refused}"));
         }
         self.processes.iter_mut().for_each(SchedulerProcess::start);
@@ -225,6 +230,9 @@ impl Story {
             _ => {
                 if let Some(node) = self.world.node_that_goes(event) {
                     self.network.loses_node(node.name());
+                }
+                if matches!(event, OutsideEvent::SetRack { .. }) {
+                    self.network.hyper_nodes_changed();
                 }
                 if let Err(refused) = self.world.apply(event) {
                     self.violations.push(format!("the script is refused: {refused}"));

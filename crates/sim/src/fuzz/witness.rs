@@ -98,7 +98,7 @@ impl KnownToLife {
 }
 
 impl SentWrite {
-    fn is_bind(&self) -> bool {
+    pub(super) fn is_bind(&self) -> bool {
         self.path.ends_with("/binding")
     }
 

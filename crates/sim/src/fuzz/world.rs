@@ -10,9 +10,10 @@ use super::controllers::{Controllers, OTHER_SCHEDULER};
 use super::outside_event::{OutsideEvent, PodState};
 use super::quota;
 use super::script::{JobSpec, NodeSize, QUEUES};
+use super::topology;
 use crate::serve::{
-    Backup, DeleteOptions, Key, LEASES, NODES, Object, POD_GROUPS, PODS, QUEUES as QUEUE_KIND,
-    RUN_SECONDS, Refused, ServedKind, Store, micro_time,
+    Backup, DeleteOptions, HYPER_NODES, Key, LEASES, NODES, Object, POD_GROUPS, PODS,
+    QUEUES as QUEUE_KIND, RUN_SECONDS, Refused, ServedKind, Store, micro_time,
 };
 
 /// Namespace of all jobs.
@@ -97,6 +98,9 @@ impl World {
             OutsideEvent::Cordon { nth, on } => self.cordon(*nth, *on),
             OutsideEvent::SetQueue { name, weight, cpus } => self.set_queue(name, *weight, *cpus),
             OutsideEvent::SetPodQuota { pods } => self.set_pod_quota(*pods),
+            OutsideEvent::SetRack { number, pattern } => {
+                topology::set_rack(&self.store, *number, *pattern)
+            }
             OutsideEvent::StealLease => self.steal_lease(),
             OutsideEvent::Compact => {
                 self.store.compact();
@@ -157,7 +161,7 @@ impl World {
     /// An object is refused, which is a fault of this module.
     pub(super) fn clear(&mut self) -> Result<(), Refused> {
         self.controllers = None;
-        for kind in [&PODS, &POD_GROUPS, &NODES] {
+        for kind in [&PODS, &POD_GROUPS, &NODES, &HYPER_NODES] {
             for object in self.store.list(kind, None).objects {
                 self.delete(kind, &Key::of(&object.value))?;
             }
@@ -173,6 +177,9 @@ impl World {
         let mut spec = json!({ "minMember": job.min, "queue": job.queue });
         if job.is_urgent {
             spec["priorityClassName"] = "urgent".into();
+        }
+        if let Some(topology) = job.topology {
+            spec["networkTopology"] = topology.spec();
         }
         if self.controllers.is_some() {
             spec["minResources"] = json!({ "cpu": format!("{}m", job.min * job.cpu_milli) });

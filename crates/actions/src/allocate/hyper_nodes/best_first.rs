@@ -49,13 +49,15 @@ impl Ranked {
     ) -> Option<(T, f64)> {
         let mut first = None;
         let mut is_last = true;
-        for (id, score) in self.order {
+        let mut order = self.order.into_iter();
+        while let Some((id, score)) = order.next() {
             let found = attempt(statement, id);
             is_last = false;
             if let Some(found) = found.filter(|_| first.is_none()) {
                 is_last = true;
                 first = Some((id, found, score));
                 if self.stops_early {
+                    statement.stats().n_outscored_hyper_nodes += order.len() as u64;
                     break;
                 }
             }

@@ -8,7 +8,7 @@ use vc_engine::{CacheStats, EvaluatorPaths};
 
 use crate::support::*;
 
-const N_HITS: usize = 13;
+const N_HITS: usize = 15;
 const N_PATHS: usize = 4;
 const N: usize = N_HITS + N_PATHS + 4;
 
@@ -28,6 +28,8 @@ const NAMES: [(&str, u64); N] = [
     ("dead ends", 500),
     ("looked at", 1_000),
     ("alike", 100),
+    ("pruned HyperNodes", 1_000_000),
+    ("outscored HyperNodes", 1_000_000),
     ("filled", 2_000),
     ("remembered", 10_000),
     ("asked", 800),
@@ -94,6 +96,8 @@ fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
         n_known_infeasible,
         n_probed,
         n_equal_gangs,
+        n_pruned_hyper_nodes,
+        n_outscored_hyper_nodes,
     } = *cache_stats;
     [
         n_repeated,
@@ -109,6 +113,8 @@ fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
         n_known_infeasible,
         n_probed,
         n_equal_gangs,
+        n_pruned_hyper_nodes,
+        n_outscored_hyper_nodes,
     ]
 }
 

@@ -21,7 +21,8 @@ use checks::{
     PreviousAttempt, Promises, Protected, Rules, bound, check_gangs, check_useful, ready,
 };
 use vc_engine::EvictReason;
-pub(crate) use world::{Shape, With, clusters};
+use vc_model::{ClusterEvent, fixture};
+pub(crate) use world::{RACKS, Shape, With, clusters};
 
 /// Of [`configs`]: nothing holds evictions back but votes.
 const PLAIN: Range<usize> = 0..10;
@@ -35,10 +36,12 @@ const ZONES: Range<usize> = 14..16;
 const QUOTA: Range<usize> = 16..18;
 /// Actions that take only from other queues.
 const GUARANTEES: Range<usize> = 18..22;
+/// With network-topology-aware.
+const NETWORKS: Range<usize> = 22..26;
 
 /// Each with one tier, in which gang votes.
-pub(crate) fn configs() -> &'static [Config; 22] {
-    static CONFIGS: OnceLock<[Config; 22]> = OnceLock::new();
+pub(crate) fn configs() -> &'static [Config; 26] {
+    static CONFIGS: OnceLock<[Config; 26]> = OnceLock::new();
     CONFIGS.get_or_init(make_configs)
 }
 
@@ -52,7 +55,7 @@ fn rules(config: usize) -> Rules {
     }
 }
 
-fn make_configs() -> [Config; 22] {
+fn make_configs() -> [Config; 26] {
     let tp = "gang{preemptable jobPipelined jobStarving jobReady jobOrder} \
         priority{taskOrder jobOrder preemptable jobPipelined jobStarving} conformance \
         proportion{overused allocatable queueOrder} predicates nodeorder";
@@ -71,7 +74,9 @@ fn make_configs() -> [Config; 22] {
         capacity{* hierarchy ancestorReclaimLevel=1} binpack";
     let zones = "tdm{* tdm.revocable-zone.open=0:00-0:00 tdm.revocable-zone.shut=0:00-0:01 \
         tdm.evict.period=1s}";
+    let networks = "network-topology-aware";
     let all = "enqueue, allocate, preempt, reclaim, backfill";
+    let every = "enqueue, allocate, gangpreempt, preempt, gangreclaim, reclaim, backfill";
     let dry = conf("allocate, preempt, backfill", tp);
     let dry = with_arguments(dry, "preempt", "{enableTopologyAwarePreemption: true}");
     [
@@ -97,6 +102,10 @@ fn make_configs() -> [Config; 22] {
         conf("enqueue, allocate, reclaim, backfill", capacity),
         conf("enqueue, allocate, reclaim, backfill", deep),
         conf("enqueue, allocate, gangreclaim, backfill", tree),
+        conf("allocate, preempt, backfill", &format!("{tp} {networks}")),
+        conf("enqueue, allocate, reclaim, backfill", &format!("{tr} {networks}")),
+        conf("allocate, gangpreempt, gangreclaim, backfill", &format!("{both} {networks}")),
+        conf(every, &format!("{elastic} {networks}")),
     ]
 }
 
@@ -126,6 +135,10 @@ fn live(run: Run, text: &str) -> Result<(), String> {
     let (config, lag) = (&configs()[run.config], run.lag);
     let world = World::new(config, text);
     let mut world = if lag == 1 { world } else { world.alone() };
+    if NETWORKS.contains(&run.config) {
+        fixture::events_of(RACKS).into_iter().for_each(|event| world.send(event));
+        world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    }
     let mut n_quiet = 0;
     let mut story = String::new();
     let mut promises = Promises::default();
@@ -176,7 +189,7 @@ struct Law {
     restarts: bool,
 }
 
-fn laws() -> [Law; 10] {
+fn laws() -> [Law; 11] {
     let shape = Shape {
         nodes: 1..4,
         copies: 1..2,
@@ -200,6 +213,7 @@ fn laws() -> [Law; 10] {
         law("zones and ports", Shape { ports: true, ..with(With::Zones) }, ZONES),
         unbroken(law("quota", with(With::Quota), QUOTA)),
         law("guarantees", with(With::Guarantees), GUARANTEES),
+        unbroken(law("networks", Shape { nodes: 2..6, ..with(With::HyperNodes) }, NETWORKS)),
     ]
 }
 
@@ -298,6 +312,11 @@ fn evictions_keep_quotas_and_end() {
 #[test]
 fn evictions_keep_guarantees_and_end() {
     check("guarantees", 12, 1_500);
+}
+
+#[test]
+fn evictions_in_hyper_nodes_are_useful_and_end() {
+    check("networks", 15, 800);
 }
 
 /// `make fuzz-evict`: FUZZ_EVICT=forever goes on with ever new seeds until something breaks,

@@ -63,6 +63,8 @@ pub(crate) enum With {
     Quota,
     /// Queues are guaranteed something and have parents.
     Guarantees,
+    /// HyperNodes; jobs may have to stay in one of them.
+    HyperNodes,
 }
 
 /// One of these words; those of weight 0 are never drawn.
@@ -132,12 +134,17 @@ fn node(shape: &Shape) -> impl Strategy<Value = Node> + use<> {
 fn job(shape: &Shape) -> impl Strategy<Value = Job> + use<> {
     let budgets = if shape.with == With::Zones { 1 } else { 0 };
     let outside = if shape.with == With::Quota { 3 } else { 0 };
+    let networks = if shape.with == With::HyperNodes { 1 } else { 0 };
     let words = weighted(&[
         (2, ""),
         (budgets, "annotation.volcano.sh/jdb-max-unavailable=1"),
         (budgets, "annotation.volcano.sh/jdb-min-available=50%"),
         (outside, "pending minres.cpu=2"),
         (outside, "pending minres.cpu=4"),
+        (2 * networks, "topology=hard"),
+        (networks, "topology=hard:2"),
+        (networks, "topology=soft"),
+        (networks, "policy.app=2x1:hard"),
     ]);
     let waiting = prop::collection::vec(task(shape), 0..4);
     (0_u32..2, 0_u32..4, 0_u32..3, words, waiting).prop_map(
@@ -159,7 +166,7 @@ pub(crate) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
             With::Budget => format!("budget b label.app={COVERED} allowed={allowed}\n"),
             With::Quota => format!("quota b hard.cpu={hard}\n"),
             With::Guarantees => format!("queue parent {}\n", queues[2]),
-            With::Nothing | With::Cooldown | With::Zones => String::new(),
+            With::Nothing | With::Cooldown | With::Zones | With::HyperNodes => String::new(),
         };
         queues.truncate(2);
         if with == With::Guarantees {
@@ -169,6 +176,11 @@ pub(crate) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
         text
     })
 }
+
+/// Two racks in a zone, of which nodes may be missing.
+pub(crate) const RACKS: &str = "hypernode rack-0 node=n0 node=n1
+    hypernode rack-1 node=n2 node=n3
+    hypernode zone tier=2 member=rack-0 member=rack-1";
 
 /// Label `app` of the pods that the budget covers: those of the first two jobs.
 pub(super) const COVERED: &str = "covered";

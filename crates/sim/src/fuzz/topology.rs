@@ -1,0 +1,270 @@
+//! HyperNodes of a story, and what binds show about network topologies: no bind of a gang in hard mode leaves
+//! the HyperNode of the pods that have a node already, whoever has placed them (I2).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use regex::Regex;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::outside_event::OutsideEvent;
+use super::witness::SentWrite;
+use super::world::{group_of, has_ended, is_leaving};
+use crate::rng::Rng;
+use crate::serve::{HYPER_NODES, Key, Object, POD_GROUPS, PODS, Refused, Store};
+
+/// Racks of tier 1, by the names of their nodes: even and odd numbers.
+const RACKS: [&str; 2] = ["^n[0-9]*[02468]$", "^n[0-9]*[13579]$"];
+/// What a rack may be changed to. Nodes may be in no rack then, or in both.
+const PATTERNS: [&str; 5] = [RACKS[0], RACKS[1], "^n[0-3]$", "^n[2-9]$", "^m"];
+/// How long a process may take to see that HyperNodes have changed, or that the server has begun anew.
+const UNSEEN: Duration = Duration::from_secs(600);
+
+/// The network topology of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TopologyWish {
+    /// `None`: soft mode.
+    pub(super) highest_tier: Option<u64>,
+}
+
+impl TopologyWish {
+    fn drawn(rng: &mut Rng) -> Option<Self> {
+        let drawn = rng.below(10);
+        let highest_tier = match drawn {
+            0..=5 => Some(1),
+            6 => Some(2),
+            _ => None,
+        };
+        (drawn < 9).then_some(Self { highest_tier })
+    }
+
+    /// Returns the field of a PodGroup.
+    pub(super) fn spec(self) -> Value {
+        match self.highest_tier {
+            Some(tier) => json!({ "mode": "hard", "highestTierAllowed": tier }),
+            None => json!({ "mode": "soft" }),
+        }
+    }
+}
+
+/// Gives jobs of these steps a network topology.
+pub(super) fn give_topologies(seed: u64, steps: &mut [(u64, OutsideEvent)]) {
+    let mut rng = Rng::new(seed.rotate_left(16));
+    for (_, event) in steps {
+        if let OutsideEvent::Job(job) = event {
+            job.topology = TopologyWish::drawn(&mut rng);
+        }
+    }
+}
+
+/// Returns a random change of a rack.
+pub(super) fn drawn_change(rng: &mut Rng) -> OutsideEvent {
+    let pattern = rng.happens(800).then(|| rng.of(&PATTERNS));
+    OutsideEvent::SetRack { number: usize::from(rng.happens(500)), pattern }
+}
+
+/// Creates two racks in a zone.
+///
+/// # Errors
+/// An object is refused, which is a fault of this module.
+pub(super) fn create(store: &Store) -> Result<(), Refused> {
+    for (number, pattern) in RACKS.iter().enumerate() {
+        set_rack(store, number, Some(pattern))?;
+    }
+    let member = |number: usize| json!({ "type": "HyperNode", "selector": { "exactMatch": { "name": rack(number) } } });
+    store.create(&HYPER_NODES, &hyper_node("zone", 2, &json!([member(0), member(1)]))).map(drop)
+}
+
+/// Changes the nodes of a rack, which is created if it is missing. `None`: it is deleted.
+///
+/// # Errors
+/// An object is refused, which is a fault of this module.
+pub(super) fn set_rack(store: &Store, number: usize, pattern: Option<&str>) -> Result<(), Refused> {
+    let key = Key::new("", &rack(number));
+    let exists = store.get(&HYPER_NODES, "", &rack(number)).is_some();
+    let Some(pattern) = pattern else {
+        return match exists {
+            true => store.delete(&HYPER_NODES, &key, &Default::default()).map(drop),
+            false => Ok(()),
+        };
+    };
+    let member = json!({ "type": "Node", "selector": { "regexMatch": { "pattern": pattern } } });
+    let value = hyper_node(&rack(number), 1, &json!([member]));
+    if !exists {
+        return store.create(&HYPER_NODES, &value).map(drop);
+    }
+    let changed = store.update(&HYPER_NODES, &key, |rack| {
+        rack["spec"] = value["spec"].clone();
+        Ok(())
+    });
+    changed.map(drop)
+}
+
+fn rack(number: usize) -> String {
+    format!("rack-{number}")
+}
+
+fn hyper_node(name: &str, tier: u64, members: &Value) -> Value {
+    json!({
+        "apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+        "metadata": { "name": name }, "spec": { "tier": tier, "members": members },
+    })
+}
+
+/// Looks at the binds of a story with HyperNodes.
+pub(super) struct TopologyWitness {
+    /// A process may still decide by other HyperNodes, or by objects that are gone, until then.
+    unseen_until: Instant,
+    /// PodGroups whose pods a leader could not know: a bind of another one arrived late, or they were placed by
+    /// other HyperNodes.
+    excused: BTreeSet<String>,
+    violations: Vec<String>,
+}
+
+impl TopologyWitness {
+    pub(super) fn new() -> Self {
+        Self { unseen_until: Instant::now(), excused: BTreeSet::new(), violations: Vec::new() }
+    }
+
+    /// HyperNodes have changed, or the server has begun anew.
+    pub(super) fn changed(&mut self) {
+        self.unseen_until = Instant::now() + UNSEEN;
+    }
+
+    /// Returns the violations so far, and forgets them.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.violations)
+    }
+
+    /// Looks at a bind that the server has done. `leader`: who holds the Lease.
+    pub(super) fn done(&mut self, bind: &SentWrite, leader: &str, store: &Store) {
+        let group = &bind.pod_group;
+        if *leader != *bind.process {
+            self.excused.insert(group.clone());
+        }
+        let Some(text) = apart(store, group) else { return };
+        if Instant::now() < self.unseen_until {
+            self.excused.insert(group.clone());
+        }
+        if !self.excused.contains(group) {
+            self.violations.push(text);
+        }
+    }
+}
+
+/// Returns a text if the gang is in hard mode, and no HyperNode of an allowed tier has all nodes of its pods.
+fn apart(store: &Store, group: &str) -> Option<String> {
+    let object = store.get(&POD_GROUPS, super::world::NAMESPACE, group)?;
+    let highest = object.value["spec"]["networkTopology"]["highestTierAllowed"].as_u64()?;
+    let pods = store.list(&PODS, None).objects;
+    let of_group = |pod: &&Arc<Object>| {
+        let pod = &pod.value;
+        group_of(pod) == group && !has_ended(pod) && !is_leaving(pod)
+    };
+    let nodes: BTreeSet<&str> = pods
+        .iter()
+        .filter(of_group)
+        .filter_map(|pod| pod.value["spec"]["nodeName"].as_str())
+        .collect();
+    let hyper_nodes = store.list(&HYPER_NODES, None).objects;
+    let is_allowed =
+        |it: &&Arc<Object>| it.value["spec"]["tier"].as_u64().is_some_and(|tier| tier <= highest);
+    let holds_all = |it: &Arc<Object>| nodes.iter().all(|node| holds(&hyper_nodes, it, node));
+    let is_together = hyper_nodes.iter().filter(is_allowed).any(holds_all);
+    let text = || {
+        format!(
+            "I2: {group} must stay in a HyperNode of tier {highest}, and its pods have the nodes {nodes:?}"
+        )
+    };
+    (!is_together).then(text)
+}
+
+/// True if the node is in the HyperNode, or in one of its members.
+fn holds(hyper_nodes: &[Arc<Object>], hyper_node: &Object, node: &str) -> bool {
+    let members = hyper_node.value["spec"]["members"].as_array();
+    members.into_iter().flatten().any(|member| {
+        let selector = &member["selector"];
+        let pattern = selector["regexMatch"]["pattern"].as_str();
+        if let Some(pattern) = pattern.and_then(|pattern| Regex::new(pattern).ok()) {
+            return pattern.is_match(node);
+        }
+        let name = &selector["exactMatch"]["name"];
+        hyper_nodes.iter().any(|it| it.name() == *name && holds(hyper_nodes, it, node))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzz::script::{JobSpec, NodeSize};
+    use crate::fuzz::world::World;
+    use crate::serve::{LOG_CAPACITY, in_process};
+
+    fn bound(world: &World, pod: &str, node: &str) {
+        let placed = world.store.update(&PODS, &Key::new("default", pod), |pod| {
+            pod["spec"]["nodeName"] = node.into();
+            Ok(())
+        });
+        placed.unwrap();
+    }
+
+    fn bind_of_j() -> SentWrite {
+        SentWrite {
+            process: "a".into(),
+            method: "POST".into(),
+            path: "/api/v1/namespaces/default/pods/j-1/binding".into(),
+            body: Value::Null,
+            pod_group: "j".into(),
+        }
+    }
+
+    /// A hard gang of two of which the first is in rack 0, and the second goes to this node.
+    fn world(second: &str) -> World {
+        let (_router, store) = in_process(1, |_| LOG_CAPACITY);
+        let mut world = World::new(store);
+        world.begin(&[NodeSize { cpus: 4, pods: 10 }; 3]).unwrap();
+        create(&world.store).unwrap();
+        let topology = Some(TopologyWish { highest_tier: Some(1) });
+        let job = JobSpec { pods: 2, min: 2, topology, ..JobSpec::lone("j") };
+        world.apply(&OutsideEvent::Job(job)).unwrap();
+        bound(&world, "j-0", "n0");
+        bound(&world, "j-1", second);
+        world
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bind_outside_of_the_rack_is_found() {
+        let mut witness = TopologyWitness::new();
+        witness.done(&bind_of_j(), "a", &world("n2").store);
+        assert_eq!(witness.take(), [""; 0]);
+        witness.done(&bind_of_j(), "a", &world("n1").store);
+        let text = "I2: j must stay in a HyperNode of tier 1, and its pods have the nodes {\"n0\", \"n1\"}";
+        assert_eq!(witness.take(), [text]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_could_know_is_left_out() {
+        let apart = world("n1");
+        let mut late = TopologyWitness::new();
+        late.done(&bind_of_j(), "b", &apart.store);
+        late.done(&bind_of_j(), "a", &apart.store);
+        let mut changed = TopologyWitness::new();
+        changed.changed();
+        changed.done(&bind_of_j(), "a", &apart.store);
+        assert_eq!([late.take(), changed.take()], [[""; 0]; 2]);
+    }
+
+    #[tokio::test]
+    async fn a_rack_changes_goes_and_comes_again() {
+        let world = world("n1");
+        set_rack(&world.store, 0, Some("^n[01]$")).unwrap();
+        assert_eq!(apart(&world.store, "j"), None);
+        set_rack(&world.store, 0, None).unwrap();
+        set_rack(&world.store, 0, None).unwrap();
+        assert!(apart(&world.store, "j").is_some());
+        set_rack(&world.store, 0, Some("^n")).unwrap();
+        assert_eq!(apart(&world.store, "j"), None);
+    }
+}
