@@ -42,6 +42,7 @@ search_minutes() {
     45-*) seeds=3021 ;;
     46-*) seeds=5342 ;;
     5[1-4]-*) seeds=$(seq -s , 9 17 1500) ;; # They keep the usage of fairshare.
+    55-*) seeds=$(seq -s , 12 19 1500) ;; # They have HyperNodes.
     *) return 1 ;;
     esac
     "$work/target/debug/vcsim" fuzz --first --minutes 1 --seeds "$seeds"
