@@ -71,10 +71,9 @@ pub(crate) fn load_small_gangs(case: &Case, engine: &mut Engine) {
 
 /// Gangs wait that fit into each of some HyperNodes of tier 1.
 pub(crate) fn load_flat_tree(case: &Case, engine: &mut Engine) {
-    let size = case.n_nodes.div_ceil(case.n_hyper_nodes);
-    let n_nodes = case.n_nodes;
-    let leaves = (0..case.n_hyper_nodes).map(move |number| {
-        let nodes = number * size..n_nodes.min((number + 1) * size);
+    let (n_nodes, n_leaves) = (case.n_nodes, case.n_hyper_nodes);
+    let leaves = (0..n_leaves).map(move |number| {
+        let nodes = number * n_nodes / n_leaves..(number + 1) * n_nodes / n_leaves;
         hyper_node(&leaf(number), 1, nodes.map(node))
     });
     let gangs = pending_gangs(case, PodGroupPhase::Inqueue, |_| FOURTEENTH).map(hard);

@@ -2,7 +2,7 @@
 //! leader is killed in the middle of a job, and room is made in one HyperNode. Specification:
 //! core.md 4.9, actions.md 4.5, 9.3, plugins-nodes.md 15.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -64,6 +64,50 @@ async fn nodes_of(cluster: &Cluster, gang_name: &str, n_pods: usize) -> Vec<Stri
     nodes
 }
 
+/// The number of pods that the scheduler has deleted.
+fn n_evictions(cluster: &Cluster) -> usize {
+    let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
+    cluster.audit.count(ours)
+}
+
+/// Nobody has been evicted by the end of the cycle: a pod without a request that comes now is bound in a
+/// later one.
+async fn nobody_goes(cluster: &Cluster) {
+    create(cluster, &gang(cluster.namespace, "probe", 1, "0")).await;
+    cluster.running("probe", 1).await;
+    assert_eq!(n_evictions(cluster), 0);
+}
+
+/// Creates the objects of a gang with a PriorityClass of their own.
+async fn create_urgent(cluster: &Cluster, objects: Vec<Value>) {
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "urgent", "labels": {LABEL: ""}}, "value": 1000});
+    // It may be there already.
+    let _ = cluster.api.create(&class).await;
+    for mut object in objects {
+        object["spec"]["priorityClassName"] = json!("urgent");
+        until("the priority class", async || cluster.api.create(&object).await.ok()).await;
+    }
+}
+
+/// The queues `lender` and `claimer` of equal weights.
+fn two_queues() -> [Value; 2] {
+    ["lender", "claimer"].map(|queue| {
+        json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+            "metadata": {"name": queue, "labels": {LABEL: ""}}, "spec": {"weight": 1}})
+    })
+}
+
+fn of_queue(mut objects: Vec<Value>, queue: &str) -> Vec<Value> {
+    objects[0]["spec"]["queue"] = json!(queue);
+    objects
+}
+
+/// Two racks of two nodes.
+fn two_racks() -> [Value; 2] {
+    [hyper_node("rack-a", &["node-0", "node-1"]), hyper_node("rack-b", &["node-2", "node-3"])]
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hyper_nodes_come_change_and_go_while_jobs_wait() {
     let cluster = Cluster::take("hyper-nodes", 4).await;
@@ -80,10 +124,11 @@ async fn hyper_nodes_come_change_and_go_while_jobs_wait() {
     let larger = json!({"spec": hyper_node("rack-a", &["node-0", "node-3"])["spec"]});
     cluster.api.merge(&format!("{HYPER_NODES}/rack-a"), &larger).await.unwrap();
     assert_eq!(nodes_of(&cluster, "second", 2).await, ["node-0", "node-3"]);
+    create(&cluster, &hard_gang(&cluster, "third", 2, "6")).await;
+    wait_for(&cluster, "third", short).await;
     for rack in ["rack-a", "rack-b"] {
         cluster.api.delete(&format!("{HYPER_NODES}/{rack}")).await.unwrap();
     }
-    create(&cluster, &hard_gang(&cluster, "third", 2, "1")).await;
     wait_for(&cluster, "third", "network topology: no HyperNode exists").await;
     // Nobody has moved.
     assert_eq!(nodes_of(&cluster, "first", 2).await, ["node-1", "node-2"]);
@@ -196,13 +241,37 @@ async fn topologies_that_make_no_sense_hold_nobody_up() {
     rack["spec"]["tier"] = json!(2);
     broken["spec"]["tier"] = json!(2);
     broken["spec"]["members"][0]["selector"] = json!({"regexMatch": {"pattern": "("}});
-    create(&cluster, &[rack, broken]).await;
+    let of_hyper_nodes = |name: &str, tier: u32, members: &[&str]| {
+        let mut made = hyper_node(name, members);
+        made["spec"]["tier"] = json!(tier);
+        let members = made["spec"]["members"].as_array_mut().unwrap();
+        members.iter_mut().for_each(|member| member["type"] = json!("HyperNode"));
+        made
+    };
+    let others = [
+        of_hyper_nodes("loop-1", 3, &["loop-2"]),
+        of_hyper_nodes("loop-2", 4, &["loop-1"]),
+        of_hyper_nodes("parent-1", 5, &["rack-a"]),
+        of_hyper_nodes("parent-2", 6, &["rack-a"]),
+        of_hyper_nodes("lonely", 7, &["gone"]),
+    ];
+    create(&cluster, &[&[rack, broken][..], &others].concat()).await;
     let conf = with_topology(&cluster, "enqueue, allocate, backfill");
     let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
     create(&cluster, &hard_gang(&cluster, "below", 1, "1")).await;
     let mut unknown = hard_gang(&cluster, "unknown", 1, "1");
     unknown[0]["spec"]["networkTopology"] = json!({"mode": "hard", "highestTierName": "room"});
     create(&cluster, &unknown).await;
+    let of_policy = |name: &str, size: u32| {
+        let mut objects = gang(cluster.namespace, name, size, "7");
+        objects[0]["spec"]["subGroupPolicy"] = json!([{"name": "pair", "subGroupSize": size,
+            "minSubGroups": 1, "matchLabelKeys": ["pair"],
+            "networkTopology": {"mode": "hard", "highestTierAllowed": 2}}]);
+        objects
+    };
+    let mut large = of_policy("large", 3);
+    large[1..].iter_mut().for_each(|pod| pod["metadata"]["labels"]["pair"] = json!("0"));
+    create(&cluster, &[large, of_policy("nokey", 1)].concat()).await;
     let mut good = hard_gang(&cluster, "good", 2, "6");
     good[0]["spec"]["networkTopology"]["highestTierAllowed"] = json!(2);
     create(&cluster, &good).await;
@@ -220,17 +289,28 @@ async fn topologies_that_make_no_sense_hold_nobody_up() {
     let none = "spec.networkTopology.highestTierName: no HyperNode has the tier name room, so that it \
         sets no limit";
     cluster.event("unknown", ("Warning", "InvalidNetworkTopology", none)).await;
-    let start = "HyperNode rack-x: spec.members[0].selector.regexMatch.pattern: not a regular";
-    until("the event of the HyperNode", async || {
-        let events = cluster.api.list("/api/v1/namespaces/default/events").await;
-        let is_it = |event: &Value| {
-            event["involvedObject"]["kind"] == "HyperNode"
-                && event["reason"] == "InvalidHyperNode"
-                && text(&event["message"]).starts_with(start)
-        };
-        events.iter().any(is_it).then_some(())
-    })
-    .await;
+    let missing = "spec.subGroupPolicy[0].matchLabelKeys: label pair is missing on 1 pods, first on \
+        nokey-0, so that they are in no sub-group";
+    cluster.event("nokey", ("Warning", "InvalidNetworkTopology", missing)).await;
+    wait_for(&cluster, "large", "higher tier in spec.subGroupPolicy[0].networkTopology").await;
+    let starts = [
+        "HyperNode rack-x: spec.members[0].selector.regexMatch.pattern: not a regular",
+        "HyperNode loop-",
+        "HyperNode rack-a already has the parent parent-1, so it is no member of parent-2",
+        "HyperNode gone, a member of lonely, does not exist",
+    ];
+    for start in starts {
+        until(&format!("the event {start}"), async || {
+            let events = cluster.api.list("/api/v1/namespaces/default/events").await;
+            let is_it = |event: &Value| {
+                event["involvedObject"]["kind"] == "HyperNode"
+                    && event["reason"] == "InvalidHyperNode"
+                    && text(&event["message"]).starts_with(start)
+            };
+            events.iter().any(is_it).then_some(())
+        })
+        .await;
+    }
 }
 
 /// Rack a holds a gang at its minimum, rack b an elastic job: only that one loses its pods. A member
@@ -238,9 +318,7 @@ async fn topologies_that_make_no_sense_hold_nobody_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangpreempt_empties_the_rack_that_costs_least() {
     let cluster = Cluster::take("cheapest-rack", 4).await;
-    let racks =
-        [hyper_node("rack-a", &["node-0", "node-1"]), hyper_node("rack-b", &["node-2", "node-3"])];
-    create(&cluster, &racks).await;
+    create(&cluster, &two_racks()).await;
     let conf = with_topology(&cluster, "enqueue, allocate, gangpreempt, backfill");
     let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
     create(&cluster, &hard_gang(&cluster, "whole", 2, "8")).await;
@@ -253,17 +331,10 @@ async fn gangpreempt_empties_the_rack_that_costs_least() {
     let none = json!({"spec": {"minMember": 0}});
     let path = cluster.path(&format!("{POD_GROUPS}/elastic"));
     cluster.api.merge(&path, &none).await.unwrap();
-    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-        "metadata": {"name": "urgent", "labels": {LABEL: ""}}, "value": 1000});
-    cluster.api.create(&class).await.unwrap();
-    for mut object in hard_gang(&cluster, "urgent", 2, "8") {
-        object["spec"]["priorityClassName"] = json!("urgent");
-        until("the priority class", async || cluster.api.create(&object).await.ok()).await;
-    }
+    create_urgent(&cluster, hard_gang(&cluster, "urgent", 2, "8")).await;
     assert_eq!(nodes_of(&cluster, "urgent", 2).await, cheap);
     assert_eq!(nodes_of(&cluster, "whole", 2).await, rack_of_whole);
-    let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
-    assert_eq!(cluster.audit.count(ours), 2);
+    assert_eq!(n_evictions(&cluster), 2);
     // The other rack becomes free.
     for pod in cluster.pods("whole").await {
         cluster.api.delete(&cluster.path(&format!("pods/{}", name(&pod)))).await.unwrap();
@@ -287,18 +358,8 @@ async fn gangpreempt_empties_the_rack_that_costs_least() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gangreclaim_empties_the_rack_that_costs_least_or_none() {
     let cluster = Cluster::take("reclaimed-rack", 4).await;
-    let racks =
-        [hyper_node("rack-a", &["node-0", "node-1"]), hyper_node("rack-b", &["node-2", "node-3"])];
-    create(&cluster, &racks).await;
-    for queue in ["lender", "claimer"] {
-        let queue = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
-            "metadata": {"name": queue, "labels": {LABEL: ""}}, "spec": {"weight": 1}});
-        create(&cluster, &[queue]).await;
-    }
-    let of_queue = |mut objects: Vec<Value>, queue: &str| {
-        objects[0]["spec"]["queue"] = json!(queue);
-        objects
-    };
+    create(&cluster, &two_racks()).await;
+    create(&cluster, &two_queues()).await;
     let conf = with_topology(&cluster, "enqueue, allocate, gangreclaim, backfill");
     let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
     create(&cluster, &of_queue(hard_gang(&cluster, "whole", 2, "8"), "lender")).await;
@@ -310,9 +371,122 @@ async fn gangreclaim_empties_the_rack_that_costs_least_or_none() {
     create(&cluster, &of_queue(hard_gang(&cluster, "wide", 3, "5"), "claimer")).await;
     let short = "network topology: no HyperNode of tier 1 or lower has room for all pods";
     wait_for(&cluster, "wide", short).await;
+    nobody_goes(&cluster).await;
     create(&cluster, &of_queue(hard_gang(&cluster, "claim", 2, "8"), "claimer")).await;
     assert_eq!(nodes_of(&cluster, "claim", 2).await, cheap);
     assert_eq!(nodes_of(&cluster, "whole", 2).await, rack_of_whole);
-    let ours = |asked: &Asked| asked.is("delete", "pods") && asked.namespace == cluster.namespace;
-    assert_eq!(cluster.audit.count(ours), 2);
+    assert_eq!(n_evictions(&cluster), 2);
+}
+
+/// Both racks run a gang at its minimum. A gang for which no rack suffices takes nobody's place, and one of
+/// the size of a rack takes that of a whole gang.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gangpreempt_takes_a_whole_gang_or_nobody() {
+    let cluster = Cluster::take("whole-gangs", 4).await;
+    create(&cluster, &two_racks()).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, gangpreempt, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    let mut racks = Vec::new();
+    for name in ["low-1", "low-2"] {
+        create(&cluster, &hard_gang(&cluster, name, 2, "8")).await;
+        racks.push(nodes_of(&cluster, name, 2).await);
+    }
+    create_urgent(&cluster, hard_gang(&cluster, "wide", 3, "5")).await;
+    let short = "network topology: no HyperNode of tier 1 or lower has room for all pods";
+    wait_for(&cluster, "wide", short).await;
+    nobody_goes(&cluster).await;
+    create_urgent(&cluster, hard_gang(&cluster, "urgent", 2, "8")).await;
+    let taken = nodes_of(&cluster, "urgent", 2).await;
+    assert!(racks.contains(&taken), "{taken:?} of {racks:?}");
+    assert_eq!(n_evictions(&cluster), 2);
+}
+
+/// A gang in hard mode takes room back from another queue in one rack.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reclaim_takes_all_room_in_one_rack() {
+    let cluster = Cluster::take("reclaim-in-rack", 4).await;
+    create(&cluster, &two_racks()).await;
+    create(&cluster, &two_queues()).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, reclaim, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    let mut elastic = of_queue(gang(cluster.namespace, "elastic", 4, "8"), "lender");
+    elastic[0]["spec"]["minMember"] = json!(0);
+    create(&cluster, &elastic).await;
+    cluster.running("elastic", 4).await;
+    create(&cluster, &of_queue(hard_gang(&cluster, "claim", 2, "8"), "claimer")).await;
+    let taken = nodes_of(&cluster, "claim", 2).await;
+    let racks = [["node-0", "node-1"], ["node-2", "node-3"]];
+    assert!(racks.iter().any(|rack| taken == *rack), "{taken:?}");
+    assert_eq!(n_evictions(&cluster), 2);
+}
+
+/// A HyperNode of this tier with one selector.
+fn hyper_node_by(name: &str, tier: u32, selector: &Value) -> Value {
+    json!({"apiVersion": "topology.volcano.sh/v1alpha1", "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": tier, "members": [{"type": "Node", "selector": selector}]}})
+}
+
+/// Gives a node this label, or takes it away.
+async fn label_rack(cluster: &Cluster, node: &str, rack: Option<&str>) {
+    let labels = json!({"metadata": {"labels": {"rack": rack}}});
+    cluster.api.merge(&format!("/api/v1/nodes/{node}"), &labels).await.unwrap();
+}
+
+/// Rack a has its nodes by a pattern, rack b by a label. Jobs take the next tier where the first is short,
+/// and wait where the highest one is; a node comes into a rack and leaves it by its label.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn racks_by_pattern_and_label_follow_their_nodes() {
+    let cluster = Cluster::take("selected-racks", 4).await;
+    label_rack(&cluster, "node-2", Some("b")).await;
+    let mut zone = hyper_node("zone", &["rack-a", "rack-b"]);
+    (zone["spec"]["tier"], zone["spec"]["tierName"]) = (json!(2), json!("zone"));
+    let members = zone["spec"]["members"].as_array_mut().unwrap();
+    members.iter_mut().for_each(|member| member["type"] = json!("HyperNode"));
+    let by_pattern = json!({"regexMatch": {"pattern": "^node-[01]$"}});
+    let by_label = json!({"labelMatch": {"matchLabels": {"rack": "b"}}});
+    let racks =
+        [hyper_node_by("rack-a", 1, &by_pattern), hyper_node_by("rack-b", 1, &by_label), zone];
+    create(&cluster, &racks).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    create(&cluster, &hard_gang(&cluster, "pair", 2, "5")).await;
+    assert_eq!(nodes_of(&cluster, "pair", 2).await, ["node-0", "node-1"]);
+    let in_zone = |name: &str, n_pods: u32, cpu: &str| {
+        let mut objects = gang(cluster.namespace, name, n_pods, cpu);
+        objects[0]["spec"]["networkTopology"] = json!({"mode": "hard", "highestTierName": "zone"});
+        objects
+    };
+    create(&cluster, &in_zone("three", 3, "3")).await;
+    let nodes = nodes_of(&cluster, "three", 3).await;
+    assert!(nodes.iter().all(|node| node != "node-3"), "outside of the zone: {nodes:?}");
+    create(&cluster, &in_zone("more", 2, "4")).await;
+    wait_for(&cluster, "more", "of tier 2 or lower has room for all pods").await;
+    label_rack(&cluster, "node-3", Some("b")).await;
+    let nodes = nodes_of(&cluster, "more", 2).await;
+    assert!(nodes.iter().all(|node| ["node-2", "node-3"].contains(&node.as_str())), "{nodes:?}");
+    label_rack(&cluster, "node-3", None).await;
+    for pod in cluster.pods("more").await {
+        cluster.api.delete(&cluster.path(&format!("pods/{}", name(&pod)))).await.unwrap();
+    }
+    create(&cluster, &in_zone("late", 1, "6")).await;
+    wait_for(&cluster, "late", "of tier 2 or lower has room for all pods").await;
+}
+
+/// Pods in soft mode are in one rack if there is room, and in two if there is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_soft_gang_stays_in_one_rack_if_it_can() {
+    let cluster = Cluster::take("soft-gangs", 4).await;
+    create(&cluster, &two_racks()).await;
+    let conf = with_topology(&cluster, "enqueue, allocate, backfill");
+    let _scheduler = Scheduler::start_with(&cluster, &[SOON[0], SOON[1], &conf]).await;
+    let racks = async |name: &str, n_pods: u32| {
+        let mut objects = gang(cluster.namespace, name, n_pods, "4");
+        objects[0]["spec"]["networkTopology"] = json!({"mode": "soft"});
+        create(&cluster, &objects).await;
+        let nodes = nodes_of(&cluster, name, n_pods as usize).await;
+        let racks = nodes.iter().map(|node| ["node-0", "node-1"].contains(&node.as_str()));
+        racks.collect::<BTreeSet<bool>>().len()
+    };
+    assert_eq!((racks("pair", 2).await, racks("five", 5).await), (1, 2));
 }

@@ -18,7 +18,7 @@ pub(crate) fn cause(session: &SessionState<'_>, job: JobId) -> Option<Cause> {
 }
 
 /// Returns why a job with a network topology cannot be placed by HyperNodes, if it cannot. The
-/// first text is Volcano's. Soft mode needs no HyperNode.
+/// first text is Volcano's. Once the HyperNodes are known, soft mode needs none.
 fn why_not_placed(session: &SessionState<'_>, is_hard: bool) -> Option<&'static str> {
     let hyper_nodes = &session.hyper_nodes;
     match (hyper_nodes.is_listed(), is_hard) {

@@ -64,7 +64,7 @@ impl TopologyProblems {
     }
 
     /// Returns the fields with problems if they have changed, after all actions: those that cannot mean
-    /// what was wanted, and those that leave no HyperNode which would ever do.
+    /// what was wanted, and those that leave no HyperNode which could hold the pods.
     pub(crate) fn sample(&mut self, session: &SessionState<'_>) -> Option<Sample> {
         let mut fields = match session.hyper_nodes.is_listed() {
             true => self.fields(),

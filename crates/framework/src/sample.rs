@@ -329,7 +329,7 @@ pub enum Sample {
     /// has none.
     HyperNodeProblems(Vec<(Arc<str>, u32)>),
     /// Fields of network topologies that cannot mean what was wanted, or that leave no HyperNode which
-    /// would ever do, by PodGroup, emitted when one has changed. A PodGroup that is absent has none.
+    /// could hold the pods even when empty, by PodGroup, emitted when one has changed. A PodGroup that is absent has none.
     NetworkTopologyProblems(Vec<(ObjectKey, Arc<str>)>),
     /// The use of the shared devices of a node has changed.
     NodeDevices(Box<NodeDevices>),

@@ -59,7 +59,7 @@ impl SessionView<'_> {
     }
 
     /// True if the job, or a sub-job of these tasks, has placed tasks that are in no HyperNode of an
-    /// allowed tier together. A sub-job that was apart before does not condemn places of others.
+    /// allowed tier together. Other sub-jobs may have been apart before.
     pub fn breaks_topology(self, job: JobId, tasks: impl IntoIterator<Item = TaskId>) -> bool {
         if !self.is_in_hyper_nodes(job) {
             return false;

@@ -78,15 +78,15 @@ impl SessionState<'_> {
         self.records.job_fit.insert(job, JobFit { cause, text: text.into(), field: None });
     }
 
-    /// Records that the network topology leaves no HyperNode for the job, and which field of the
-    /// PodGroup has to change, if none would ever do.
+    /// Records that the network topology leaves no HyperNode for the job.
     pub(crate) fn note_topology_problem(&mut self, job: JobId, problem: GradientProblem) {
         let GradientProblem { text, field } = problem;
         let (text, field) = (text.into(), field.map(Into::into));
         self.records.job_fit.insert(job, JobFit { cause: WaitCause::Topology, text, field });
     }
 
-    /// Returns the fields of PodGroups that leave no HyperNode which would ever do for their job.
+    /// Returns the fields of PodGroups that leave no HyperNode which could hold the pods even when
+    /// empty, as far as actions have tried the jobs in this session.
     pub fn unmet_topology_fields(&self) -> impl Iterator<Item = (JobId, &Arc<str>)> {
         self.records.job_fit.iter().filter_map(|(job, fit)| Some((*job, fit.field.as_ref()?)))
     }

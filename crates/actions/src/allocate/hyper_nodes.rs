@@ -186,7 +186,8 @@ fn repeat(statement: &mut Statement<'_, '_>, plan: &Plan) -> bool {
 struct TrialOutcome {
     /// The trial, if the job becomes ready or pipelined.
     trial: Option<Trial>,
-    /// Why a sub-job may be placed in no HyperNode there; of several the last one.
+    /// Why a sub-job may be placed in no HyperNode there; of several the last one, but rather one that
+    /// lasts even when HyperNodes are empty.
     problem: Option<GradientProblem>,
 }
 
@@ -209,7 +210,7 @@ fn try_in(
         let of_sub_job = match place_sub_job(statement, job, &mut entry, id, pruning) {
             Ok(score) => score,
             Err(why) => {
-                problem = why.or(problem);
+                problem = worse(why, problem);
                 continue;
             }
         };
@@ -232,6 +233,18 @@ fn try_in(
         None => drop(statement.outcome().out.placed.remove(&job)),
     }
     TrialOutcome { trial, problem }
+}
+
+/// Returns the problem of which a field of the PodGroup is the reason, or else the newer one.
+fn worse(
+    newer: Option<GradientProblem>,
+    older: Option<GradientProblem>,
+) -> Option<GradientProblem> {
+    let names_field = |problem: &GradientProblem| problem.field.is_some();
+    match newer.as_ref().is_some_and(names_field) || !older.as_ref().is_some_and(names_field) {
+        true => newer.or(older),
+        false => older,
+    }
 }
 
 /// A trial in which a sub-job becomes ready or pipelined.

@@ -54,8 +54,7 @@ const BAD: &str = "job below min=1 created=1 topology=hard:0\n task p cpu=1
     job large min=3 created=4 topology=hard:2 policy.g=3x1:hard:1\n task p cpu=4 label.g=a x3
     job good min=2 created=5 topology=hard:1\n task p cpu=2 x2\n";
 
-/// Each of four bad fields is in the PodGroup's condition, in an event and, but for a request that is
-/// too large, in the metric; a good gang that comes last is bound in the same cycle.
+/// Each of four bad fields is in the PodGroup's condition, in an event and in the metric; a good gang that comes last is bound in the same cycle.
 #[test]
 fn bad_topologies_hold_nobody_up() {
     let mut world = world(BAD, RACKS);
@@ -118,6 +117,25 @@ fn a_topology_that_makes_sense_again_is_no_longer_told() {
     for (kind, start) in [("group", "group unknown"), ("pod", "pod unknown-p")] {
         let said = cycle.only(&[kind]);
         assert!(said.starts_with(start) && !said.contains(sentence), "{said}");
+    }
+}
+
+/// A limit that no HyperNode can satisfy leaves the metric with a larger HyperNode, a smaller request, and
+/// the job.
+#[test]
+fn a_limit_that_can_be_satisfied_leaves_the_metric() {
+    let text = "job large min=3 policy.g=3x1:hard:1\n task p cpu=4 label.g=a x3";
+    let told = ["large spec.subGroupPolicy[0].networkTopology".to_owned()];
+    let wide = "hypernode wide node=n1 node=n2 node=n3";
+    for change in ["wide", "request", "policy"] {
+        let mut world = world(text, RACKS);
+        assert_eq!(fields(&world.cycle()), Some(told.to_vec()));
+        match change {
+            "wide" => send(&mut world, wide),
+            "request" => world.add("job large min=3 policy.g=1x1:hard:1"),
+            _ => world.edit_group("large", |group| group.sub_group_policies.clear()),
+        }
+        assert_eq!(fields(&world.cycle()), Some(Vec::new()), "{change}");
     }
 }
 

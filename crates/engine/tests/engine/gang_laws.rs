@@ -184,9 +184,13 @@ fn check_victims(
 }
 
 /// Kubelets obey after every `lag`-th cycle.
-fn live((config, whole): &(Config, bool), text: &str, lag: u32) -> Result<(), String> {
+fn live(
+    (config, whole): &(Config, bool),
+    (text, hyper_nodes): (&str, &str),
+    lag: u32,
+) -> Result<(), String> {
     let mut world = World::new(config, text);
-    fixture::events_of(RACKS).into_iter().for_each(|event| world.send(event));
+    fixture::events_of(hyper_nodes).into_iter().for_each(|event| world.send(event));
     world.send(ClusterEvent::HyperNodesListed { is_complete: true });
     let mut story = String::new();
     // Pods that wait for the room that was made for them, and since when.
@@ -246,7 +250,7 @@ proptest! {
         which in 0_usize..5,
         lag in 1_u32..4,
     ) {
-        let lived = live(&configs()[which], &text, lag);
+        let lived = live(&configs()[which], (&text, ""), lag);
         lived.map_err(|why| TestCaseError::fail(format!("configuration {which}, lag {lag}: {why}")))?;
     }
 
@@ -256,7 +260,7 @@ proptest! {
         which in 0_usize..3,
         lag in 1_u32..4,
     ) {
-        let lived = live(&configs_with_hyper_nodes()[which], &text, lag);
+        let lived = live(&configs_with_hyper_nodes()[which], (&text, RACKS), lag);
         lived.map_err(|why| TestCaseError::fail(format!("configuration {which}, lag {lag}: {why}")))?;
     }
 }

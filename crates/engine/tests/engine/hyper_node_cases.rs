@@ -331,6 +331,50 @@ fn net__soft_stays_in_one_rack() {
     assert_eq!(decided, "bind j-p-0 n1\nbind j-p-1 n3");
 }
 
+/// The master goes to the rack that is left by sub-groups of two, and gets no place that one of them
+/// needs.
+#[test]
+fn sub__two_policies() {
+    let racks = "hypernode rack-a node=n1 node=n2\nhypernode rack-b node=n3 node=n4
+        hypernode rack-c node=n5\nhypernode zone tier=2 member=rack-a member=rack-b member=rack-c";
+    let text = |n_pairs: u32, min: u32| {
+        let pairs: String = (0..n_pairs)
+            .map(|pair| format!("task w{pair} cpu=4 x2 label.worker={pair}\n"))
+            .collect();
+        format!(
+            "job j min={min} topology=hard:2 policy.master=1x1:hard:1 policy.worker=2x{n_pairs}:hard:1
+              task m cpu=4 label.master=0\n{pairs}"
+        )
+    };
+    let decided = first_decisions(racks, &format!("{}{}", nodes(5), text(2, 5)));
+    assert_eq!(decided.lines().count(), 5, "{decided}");
+    assert!(decided.contains("bind j-m n5"), "{decided}");
+    // sub/min-one-group: two racks, of which one has one node.
+    let racks = "hypernode rack-a node=n1 node=n2\nhypernode rack-b node=n3
+        hypernode zone tier=2 member=rack-a member=rack-b";
+    let decided = first_decisions(racks, &format!("{}{}", nodes(3), text(1, 3)));
+    assert_eq!(decided.lines().count(), 3, "{decided}");
+    assert!(decided.contains("bind j-m n3"), "{decided}");
+}
+
+/// Two of four masters and one of two pairs of workers are needed, and four nodes have room.
+#[test]
+fn sub__many_masters_and_min_member_5() {
+    let text = |min: u32| {
+        format!(
+            "{}job j min={min} topology=hard:2 policy.master=1x2:hard:1 policy.worker=2x1:hard:1
+              task m1 cpu=4 label.master=1\n task m2 cpu=4 label.master=2
+              task m3 cpu=4 label.master=3\n task m4 cpu=4 label.master=4
+              task w cpu=4 label.worker=1 x2\n task v cpu=4 label.worker=2 x2",
+            nodes(4)
+        )
+    };
+    let decided = first_decisions(RACKS, &text(3));
+    let count = |start: &str| decided.lines().filter(|line| line.starts_with(start)).count();
+    assert_eq!((count("bind j-m"), count("bind j-w"), count("bind ")), (2, 2, 4), "{decided}");
+    assert_eq!(first_decisions(RACKS, &text(5)), "");
+}
+
 /// Sub-groups with pods of different sizes: each goes to the rack that it fills, whichever comes
 /// first, so that both find room.
 #[test]

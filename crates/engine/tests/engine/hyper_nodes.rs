@@ -402,7 +402,7 @@ fn a_sub_group_that_no_hyper_node_can_hold_is_told_which_field_sets_the_limit() 
 
 /// Pods of a sub-group that ran in two racks before do not spoil what is done for another sub-group.
 #[test]
-fn a_sub_group_that_is_apart_does_not_spoil_evictions_for_others() {
+fn a_sub_group_that_is_apart_does_not_prevent_evictions_for_others() {
     let config = conf("reclaim", "gang conformance | proportion predicates network-topology-aware");
     let text = format!(
         "{NODES}queue q0\nqueue q1\n

@@ -14,12 +14,14 @@ pub struct Gradient {
     pub problem: Option<GradientProblem>,
 }
 
-/// Why there is no HyperNode for a job or a sub-job.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The reason for which a job or a sub-job has no HyperNode.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GradientProblem {
-    /// The limit that left no HyperNode, for messages.
+    /// The text names the limit that left no HyperNode.
     pub text: String,
-    /// The field of the PodGroup that has to change, if no allowed HyperNode would ever do.
+    /// The field of the PodGroup that has to change, if no allowed HyperNode could hold the pods even
+    /// when empty. `None` also for a tier that no HyperNode has: the engine reports such fields by
+    /// themselves.
     pub field: Option<String>,
 }
 

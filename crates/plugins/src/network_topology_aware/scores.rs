@@ -88,7 +88,8 @@ impl NetworkTopologyAware {
         let mut fullness = |id: HyperNodeId| {
             *known[id.index()].get_or_insert_with(|| self.fullness(&totals[id.index()], request))
         };
-        by_hyper_node(tree, nodes, out, |smallest| {
+        let mut scores: Vec<Option<f64>> = vec![None; tree.len()];
+        let mut score = |smallest: HyperNodeId| {
             let above: Vec<HyperNodeId> = tree.ancestors(smallest).collect();
             let (mut sum, mut weights) = (0.0, 0.0);
             for tier in lowest..=highest {
@@ -97,6 +98,9 @@ impl NetworkTopologyAware {
                 weights += weight(tier);
             }
             if 0.0 < weights { sum / weights } else { 0.0 }
+        };
+        by_hyper_node(tree, nodes, out, |smallest| {
+            *scores[smallest.index()].get_or_insert_with(|| score(smallest))
         });
     }
 

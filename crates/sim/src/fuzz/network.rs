@@ -74,10 +74,10 @@ struct NetworkState {
 
 impl NetworkState {
     /// Looks at what the server has done, before the process knows of it.
-    fn done(&mut self, sent: &SentWrite, store: &Arc<Store>) {
+    fn look_at_answer(&mut self, sent: &SentWrite, store: &Arc<Store>) {
         self.witness.done(sent, store);
         if let Some(topology) = self.topology.as_mut().filter(|_| sent.is_bind()) {
-            topology.done(sent, self.witness.leader(), store);
+            topology.look_at_bind(sent, self.witness.leader(), store);
         }
     }
 }
@@ -183,7 +183,7 @@ impl Network {
         let mut state = self.state();
         state.witness.restored(&self.0.store);
         state.usage.iter_mut().for_each(UsageWitness::restored);
-        state.topology.iter_mut().for_each(TopologyWitness::changed);
+        state.topology.iter_mut().for_each(TopologyWitness::note_restore);
         drop(state);
         self.note_all_pods();
         self.0.cuts.send_modify(|n_cuts| *n_cuts += 1);
@@ -221,7 +221,7 @@ impl Network {
 
     /// HyperNodes have changed.
     pub(super) fn hyper_nodes_changed(&self) {
-        self.state().topology.iter_mut().for_each(TopologyWitness::changed);
+        self.state().topology.iter_mut().for_each(TopologyWitness::note_change);
     }
 
     /// The clock of a process is set.
@@ -389,7 +389,7 @@ impl Network {
         let is_done = answer.status().is_success();
         self.count(&sent, kind, &answer);
         if is_done {
-            self.state().done(&sent, &self.0.store);
+            self.state().look_at_answer(&sent, &self.0.store);
             self.look_at_usage(&sent, kind);
         }
         if is_done && kind == RequestKind::Write {

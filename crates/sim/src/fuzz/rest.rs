@@ -127,12 +127,13 @@ impl Story {
     }
 }
 
-/// What is left of nodes, pods and PodGroups. `None`: nothing.
+/// What is left of nodes, pods, PodGroups and HyperNodes. `None`: nothing.
 fn residue(cluster: &Cluster) -> Option<String> {
     let left = [
         ("nodes", cluster.nodes.len()),
         ("pods", cluster.tasks.len()),
         ("PodGroups", cluster.jobs.len()),
+        ("HyperNodes", cluster.hyper_nodes.records().count()),
     ];
     let left = left.iter().filter(|(_, count)| 0 < *count);
     let texts: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();

@@ -1,7 +1,7 @@
 //! HyperNodes of a story, and what binds show about network topologies: no bind of a gang in hard mode leaves
 //! the HyperNode of the pods that have a node already, whoever has placed them (I2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,12 +15,14 @@ use super::world::{group_of, has_ended, is_leaving};
 use crate::rng::Rng;
 use crate::serve::{HYPER_NODES, Key, Object, POD_GROUPS, PODS, Refused, Store};
 
-/// Racks of tier 1, by the names of their nodes: even and odd numbers.
-const RACKS: [&str; 2] = ["^n[0-9]*[02468]$", "^n[0-9]*[13579]$"];
+/// Racks of tier 1, by the last digits of their nodes. Nodes with others are in no HyperNode.
+const RACKS: [&str; 2] = ["^n[0-9]*[024]$", "^n[0-9]*[135]$"];
 /// What a rack may be changed to. Nodes may be in no rack then, or in both.
 const PATTERNS: [&str; 5] = [RACKS[0], RACKS[1], "^n[0-3]$", "^n[2-9]$", "^m"];
-/// How long a process may take to see that HyperNodes have changed, or that the server has begun anew.
-const UNSEEN: Duration = Duration::from_secs(600);
+/// How long a process may take to see that HyperNodes have changed, or that another process has bound a pod.
+const UNSEEN: Duration = Duration::from_secs(60);
+/// How long a process may take to see that the server has begun anew.
+const RESTORE_UNSEEN: Duration = Duration::from_secs(600);
 
 /// The network topology of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,24 +115,36 @@ fn hyper_node(name: &str, tier: u64, members: &Value) -> Value {
     })
 }
 
-/// Looks at the binds of a story with HyperNodes.
+/// A witness of the binds of a story with HyperNodes.
 pub(super) struct TopologyWitness {
     /// A process may still decide by other HyperNodes, or by objects that are gone, until then.
     unseen_until: Instant,
-    /// PodGroups whose pods a leader could not know: a bind of another one arrived late, or they were placed by
-    /// other HyperNodes.
+    /// PodGroups that got a bind of a process which did not lead any more, and until when the leader may not
+    /// know of it.
+    late_binds: BTreeMap<String, Instant>,
+    /// PodGroups whose pods a process has placed apart that could not know better.
     excused: BTreeSet<String>,
     violations: Vec<String>,
 }
 
 impl TopologyWitness {
     pub(super) fn new() -> Self {
-        Self { unseen_until: Instant::now(), excused: BTreeSet::new(), violations: Vec::new() }
+        Self {
+            unseen_until: Instant::now(),
+            late_binds: BTreeMap::new(),
+            excused: BTreeSet::new(),
+            violations: Vec::new(),
+        }
     }
 
-    /// HyperNodes have changed, or the server has begun anew.
-    pub(super) fn changed(&mut self) {
-        self.unseen_until = Instant::now() + UNSEEN;
+    /// HyperNodes have changed.
+    pub(super) fn note_change(&mut self) {
+        self.unseen_until = self.unseen_until.max(Instant::now() + UNSEEN);
+    }
+
+    /// The server has begun anew.
+    pub(super) fn note_restore(&mut self) {
+        self.unseen_until = Instant::now() + RESTORE_UNSEEN;
     }
 
     /// Returns the violations so far, and forgets them.
@@ -139,13 +153,13 @@ impl TopologyWitness {
     }
 
     /// Looks at a bind that the server has done. `leader`: who holds the Lease.
-    pub(super) fn done(&mut self, bind: &SentWrite, leader: &str, store: &Store) {
-        let group = &bind.pod_group;
+    pub(super) fn look_at_bind(&mut self, bind: &SentWrite, leader: &str, store: &Store) {
+        let (group, now) = (&bind.pod_group, Instant::now());
         if *leader != *bind.process {
-            self.excused.insert(group.clone());
+            self.late_binds.insert(group.clone(), now + UNSEEN);
         }
-        let Some(text) = apart(store, group) else { return };
-        if Instant::now() < self.unseen_until {
+        let Some(text) = what_is_apart(store, group) else { return };
+        if now < self.unseen_until || self.late_binds.get(group).is_some_and(|until| now < *until) {
             self.excused.insert(group.clone());
         }
         if !self.excused.contains(group) {
@@ -155,7 +169,7 @@ impl TopologyWitness {
 }
 
 /// Returns a text if the gang is in hard mode, and no HyperNode of an allowed tier has all nodes of its pods.
-fn apart(store: &Store, group: &str) -> Option<String> {
+fn what_is_apart(store: &Store, group: &str) -> Option<String> {
     let object = store.get(&POD_GROUPS, super::world::NAMESPACE, group)?;
     let highest = object.value["spec"]["networkTopology"]["highestTierAllowed"].as_u64()?;
     let pods = store.list(&PODS, None).objects;
@@ -237,9 +251,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_bind_outside_of_the_rack_is_found() {
         let mut witness = TopologyWitness::new();
-        witness.done(&bind_of_j(), "a", &world("n2").store);
+        witness.look_at_bind(&bind_of_j(), "a", &world("n2").store);
         assert_eq!(witness.take(), [""; 0]);
-        witness.done(&bind_of_j(), "a", &world("n1").store);
+        witness.look_at_bind(&bind_of_j(), "a", &world("n1").store);
         let text = "I2: j must stay in a HyperNode of tier 1, and its pods have the nodes {\"n0\", \"n1\"}";
         assert_eq!(witness.take(), [text]);
     }
@@ -248,23 +262,29 @@ mod tests {
     async fn what_nobody_could_know_is_left_out() {
         let apart = world("n1");
         let mut late = TopologyWitness::new();
-        late.done(&bind_of_j(), "b", &apart.store);
-        late.done(&bind_of_j(), "a", &apart.store);
+        late.look_at_bind(&bind_of_j(), "b", &apart.store);
+        late.look_at_bind(&bind_of_j(), "a", &apart.store);
         let mut changed = TopologyWitness::new();
-        changed.changed();
-        changed.done(&bind_of_j(), "a", &apart.store);
+        changed.note_change();
+        changed.look_at_bind(&bind_of_j(), "a", &apart.store);
         assert_eq!([late.take(), changed.take()], [[""; 0]; 2]);
+        // A late bind that leaves nobody apart excuses the group only until it was seen.
+        let mut seen = TopologyWitness::new();
+        seen.look_at_bind(&bind_of_j(), "b", &world("n2").store);
+        tokio::time::advance(UNSEEN).await;
+        seen.look_at_bind(&bind_of_j(), "a", &apart.store);
+        assert_eq!(seen.take().len(), 1);
     }
 
     #[tokio::test]
     async fn a_rack_changes_goes_and_comes_again() {
         let world = world("n1");
         set_rack(&world.store, 0, Some("^n[01]$")).unwrap();
-        assert_eq!(apart(&world.store, "j"), None);
+        assert_eq!(what_is_apart(&world.store, "j"), None);
         set_rack(&world.store, 0, None).unwrap();
         set_rack(&world.store, 0, None).unwrap();
-        assert!(apart(&world.store, "j").is_some());
+        assert!(what_is_apart(&world.store, "j").is_some());
         set_rack(&world.store, 0, Some("^n")).unwrap();
-        assert_eq!(apart(&world.store, "j"), None);
+        assert_eq!(what_is_apart(&world.store, "j"), None);
     }
 }

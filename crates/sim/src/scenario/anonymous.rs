@@ -10,7 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value};
+use regex::Regex;
+use serde_json::{Map, Value, json};
 
 /// Fields whose text is one of a list of the API, or a time.
 const KEPT_FIELDS: &[&str] = &[
@@ -109,6 +110,7 @@ pub(super) struct NameMap {
 impl NameMap {
     /// Collects the names of the objects. The words of the plugins and arguments of a configuration stay.
     pub(super) fn of(objects: &[Value], conf_words: &BTreeSet<String>) -> Self {
+        let objects = &without_patterns(objects)[..];
         let mut seen = BTreeSet::new();
         for object in objects {
             visit(object, &mut |text, kind| {
@@ -147,8 +149,40 @@ impl NameMap {
             let changed = visit(object, &mut |text, _| Some(self.text(text)));
             changed.unwrap_or(Value::Null)
         };
-        objects.iter().map(replaced).collect()
+        without_patterns(objects).iter().map(replaced).collect()
     }
+}
+
+/// Pattern that compiles nowhere. It comes in the place of one that does not compile.
+const BAD_PATTERN: &str = "(";
+
+/// Returns the objects with the nodes that a pattern of a HyperNode selects in its place: a pattern for
+/// names is none for their numbers.
+fn without_patterns(objects: &[Value]) -> Vec<Value> {
+    let is_node = |object: &&Value| object["kind"] == "Node";
+    let nodes = objects.iter().filter(is_node).filter_map(|node| node["metadata"]["name"].as_str());
+    let nodes: Vec<&str> = nodes.collect();
+    let mut objects = objects.to_vec();
+    for object in objects.iter_mut().filter(|object| object["kind"] == "HyperNode") {
+        let members = object["spec"]["members"].as_array_mut();
+        let Some(members) = members else { continue };
+        *members = members.drain(..).flat_map(|member| selected(member, &nodes)).collect();
+    }
+    objects
+}
+
+/// Returns a member by name for each node that the pattern of this member selects. A member without a
+/// pattern stays.
+fn selected(mut member: Value, nodes: &[&str]) -> Vec<Value> {
+    let Some(pattern) = member["selector"]["regexMatch"]["pattern"].as_str() else {
+        return vec![member];
+    };
+    let Ok(pattern) = Regex::new(pattern) else {
+        member["selector"]["regexMatch"]["pattern"] = BAD_PATTERN.into();
+        return vec![member];
+    };
+    let by_name = |node: &&str| json!({"type": "Node", "selector": {"exactMatch": {"name": node}}});
+    nodes.iter().filter(|node| pattern.is_match(node)).map(by_name).collect()
 }
 
 /// Collects the words of the names of resources.
@@ -287,9 +321,25 @@ fn visit_key(key: &Value, each: Each<'_>) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    #[test]
+    fn ans_102_nodes_come_in_the_place_of_patterns() {
+        let node = |name: &str| json!({"kind": "Node", "metadata": {"name": name}});
+        let member = |pattern: &str| json!({"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}});
+        let rack = json!({"kind": "HyperNode", "metadata": {"name": "rack"},
+            "spec": {"tier": 1, "members": [member("^a\\d$"), member("[")]}});
+        let objects = [node("a1"), node("a2"), node("b1"), rack];
+        let names = NameMap::of(&objects, &BTreeSet::new());
+        let written = names.objects(&objects);
+        let members = &written[3]["spec"]["members"];
+        for (place, node) in written[..2].iter().enumerate() {
+            let selected = &members[place]["selector"]["exactMatch"]["name"];
+            assert_eq!(*selected, node["metadata"]["name"], "{members}");
+        }
+        assert_eq!(members[2]["selector"]["regexMatch"]["pattern"], "(");
+        assert_eq!(members.as_array().map(Vec::len), Some(3));
+    }
 
     #[test]
     fn ans_102_words_are_numbered_in_their_order_and_numbers_stay() {

@@ -213,7 +213,7 @@ fn laws() -> [Law; 11] {
         law("zones and ports", Shape { ports: true, ..with(With::Zones) }, ZONES),
         unbroken(law("quota", with(With::Quota), QUOTA)),
         law("guarantees", with(With::Guarantees), GUARANTEES),
-        unbroken(law("networks", Shape { nodes: 2..6, ..with(With::HyperNodes) }, NETWORKS)),
+        law("networks", Shape { nodes: 2..6, ..with(With::HyperNodes) }, NETWORKS),
     ]
 }
 

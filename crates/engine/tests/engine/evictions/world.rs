@@ -144,7 +144,8 @@ fn job(shape: &Shape) -> impl Strategy<Value = Job> + use<> {
         (2 * networks, "topology=hard"),
         (networks, "topology=hard:2"),
         (networks, "topology=soft"),
-        (networks, "policy.app=2x1:hard"),
+        (networks, "policy.g=2x1:hard"),
+        (networks, "topology=hard:2 policy.g=1x2:hard"),
     ]);
     let waiting = prop::collection::vec(task(shape), 0..4);
     (0_u32..2, 0_u32..4, 0_u32..3, words, waiting).prop_map(
@@ -162,7 +163,7 @@ pub(crate) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
         (0_u32..3, 3_u32..9),
     );
     parts.prop_map(move |(nodes, mut queues, jobs, (allowed, hard))| {
-        let mut text = match with {
+        let text = match with {
             With::Budget => format!("budget b label.app={COVERED} allowed={allowed}\n"),
             With::Quota => format!("quota b hard.cpu={hard}\n"),
             With::Guarantees => format!("queue parent {}\n", queues[2]),
@@ -172,8 +173,11 @@ pub(crate) fn clusters(shape: &Shape) -> impl Strategy<Value = String> + use<> {
         if with == With::Guarantees {
             queues[0].push_str(" parent=parent");
         }
-        text.push_str(&cluster_text(&nodes, &queues, &jobs));
-        text
+        let text = format!("{text}{}", cluster_text(&nodes, &queues, &jobs));
+        match with {
+            With::HyperNodes => in_sub_groups(&text),
+            _ => text,
+        }
     })
 }
 
@@ -184,6 +188,19 @@ pub(crate) const RACKS: &str = "hypernode rack-0 node=n0 node=n1
 
 /// Label `app` of the pods that the budget covers: those of the first two jobs.
 pub(super) const COVERED: &str = "covered";
+
+/// Gives the pods of each job one of two labels in turn.
+fn in_sub_groups(text: &str) -> String {
+    let lines = text.lines().enumerate().map(|(number, line)| {
+        let label = if line.contains("  task ") {
+            format!(" label.g={}", number % 2)
+        } else {
+            String::new()
+        };
+        format!("{line}{label}\n")
+    });
+    lines.collect()
+}
 
 fn label(job: usize) -> &'static str {
     if job < 2 { "label.app=covered" } else { "" }

@@ -51,6 +51,8 @@ pub(crate) struct World {
     pods: BTreeMap<ObjectKey, PodRecord>,
     groups: BTreeMap<ObjectKey, PodGroupRecord>,
     queues: BTreeMap<Arc<str>, QueueRecord>,
+    /// Events of HyperNodes so far.
+    hyper_nodes: Vec<ClusterEvent>,
     /// What the watches deliver before the next cycle.
     inbox: Vec<ClusterEvent>,
     now_micros: i64,
@@ -115,6 +117,7 @@ impl World {
             pods: BTreeMap::new(),
             groups: BTreeMap::new(),
             queues: BTreeMap::new(),
+            hyper_nodes: Vec::new(),
             inbox: Vec::new(),
             now_micros: START_MICROS + 3_600_000_000,
             version: 1,
@@ -168,8 +171,18 @@ impl World {
         self.version.to_string().into()
     }
 
-    /// An event that follows from no object.
+    /// An event that follows from no object of the world. Those of HyperNodes are sent again after a
+    /// restart.
     pub(crate) fn send(&mut self, event: ClusterEvent) {
+        let is_of_hyper_nodes = matches!(
+            event,
+            ClusterEvent::HyperNodeApplied(_)
+                | ClusterEvent::HyperNodeDeleted { .. }
+                | ClusterEvent::HyperNodesListed { .. }
+        );
+        if is_of_hyper_nodes {
+            self.hyper_nodes.push(event.clone());
+        }
         self.inbox.push(event);
     }
 
@@ -498,7 +511,9 @@ impl World {
         let now_micros = self.now_micros;
         self.twin = None;
         let options = self.options.clone();
+        let hyper_nodes = std::mem::take(&mut self.hyper_nodes);
         *self = Self { now_micros, ..Self::with(options, config, objects) };
+        hyper_nodes.into_iter().for_each(|event| self.send(event));
     }
 }
 
