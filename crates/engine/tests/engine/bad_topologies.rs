@@ -120,19 +120,19 @@ fn a_topology_that_makes_sense_again_is_no_longer_told() {
     }
 }
 
-/// A limit that no HyperNode can satisfy leaves the metric with a larger HyperNode, a smaller request, and
-/// the job.
+/// A limit that no HyperNode can satisfy leaves the metric with a larger HyperNode, with its policy, and
+/// with the PodGroup.
 #[test]
 fn a_limit_that_can_be_satisfied_leaves_the_metric() {
     let text = "job large min=3 policy.g=3x1:hard:1\n task p cpu=4 label.g=a x3";
     let told = ["large spec.subGroupPolicy[0].networkTopology".to_owned()];
     let wide = "hypernode wide node=n1 node=n2 node=n3";
-    for change in ["wide", "request", "policy"] {
+    for change in ["wide", "end", "policy"] {
         let mut world = world(text, RACKS);
         assert_eq!(fields(&world.cycle()), Some(told.to_vec()));
         match change {
             "wide" => send(&mut world, wide),
-            "request" => world.add("job large min=3 policy.g=1x1:hard:1"),
+            "end" => world.delete_group("large"),
             _ => world.edit_group("large", |group| group.sub_group_policies.clear()),
         }
         assert_eq!(fields(&world.cycle()), Some(Vec::new()), "{change}");
