@@ -29,7 +29,7 @@ use crate::state_tables::StateTables;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::unblock::{ClusterQuestion, change_cluster, change_job};
-use crate::verdict::{Judgement, judge};
+use crate::verdict::{Judgement, judge, judge_as_others};
 
 /// Jobs before a job that are tried, to count those that could not start now either.
 const MOST_TRIED_AHEAD: usize = 20;
@@ -316,7 +316,11 @@ fn explain_in(
     let job = subject.job.expect("a pod without a job has a verdict");
     let tables = asked_session.tables;
     let mut trials = asked_session.trials(record, job);
-    let judged = judge(&mut trials);
+    let judged = match scope {
+        Scope::List | Scope::Alone(Depth::Quick) => judge_as_others(&mut trials),
+        // Sets are found by trials that the verdict needs, too.
+        Scope::Alone(_) => judge(&mut trials),
+    };
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
     let changed = found.as_ref().map(|it| change_job(&mut trials, tables, (&it.sets, &it.present)));
     let (unblock, question) = changed.unzip();

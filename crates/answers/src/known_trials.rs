@@ -4,7 +4,9 @@
 //! Exact because:
 //! - an attempt to place a job reads of it only what is in its shape ([`GangShape`]); of a job of which
 //!   more is read nothing is kept;
-//! - only the attempt is kept. Validity, admission and order are asked anew for each job;
+//! - of trials only the attempt is kept. Validity, admission and order are asked anew for each job;
+//! - a verdict reads besides what its admission reads ([`RefusalKey`]) and the job for which its queue stands still;
+//!   of a job that is not valid none is kept;
 //! - nothing is kept while jobs before it hold room, and of pods with gates, pauses or faults;
 //! - a changed copy is the same for all jobs, and its trial is the attempt alone: of a job that is asked for its
 //!   admission there nothing is kept, and validity reads the row of the job.
@@ -15,12 +17,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use vc_actions::first_tasks;
-use vc_framework::{Atom, GangShape, JobChange, RefusingAtoms, Session};
-use vc_model::{ByteLruCache, Gates, JobId, NodeId, TaskId};
+use vc_framework::{Atom, GangShape, JobChange, RefusalKey, RefusingAtoms, Session};
+use vc_model::{ByteLruCache, Gates, JobId, NodeId, ObjectKey, TaskId};
 
 use crate::new_nodes::NodeShape;
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, asks_admission, waiting_members};
-use crate::verdict::RefusedTask;
+use crate::verdict::{Judgement, RefusedTask};
 
 /// Trials that are kept at most; a refusal takes up to 4 KiB. When there are more, all are forgotten.
 const MOST_KEPT: usize = 4_096;
@@ -48,12 +50,24 @@ pub(crate) struct KnownTrials {
     attempts: HashMap<ShapeTrial, KnownAttempt>,
     /// By the place of the refused task among the tasks of its job.
     refused: HashMap<(ShapeTrial, usize), RefusedTask>,
+    /// Verdicts, with places among the tasks of the job in the stead of tasks.
+    judgements: HashMap<JudgementKey, (Judgement, Vec<usize>)>,
     /// True if the attempt succeeds in a changed copy of the cluster.
     changed: HashMap<(ShapeNumber, SupposedChange), bool>,
     /// Changes of the cluster that are worth a trial, by the namespace of the job.
     worth_trying: HashMap<(ShapeNumber, Arc<str>), ChangesToTry>,
     /// What refuses the nodes.
     refusals: ByteLruCache<KnownRefusalsKey, Arc<RefusingAtoms>>,
+}
+
+/// All that decides about the verdict of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct JudgementKey {
+    shape: ShapeNumber,
+    /// `None` if the job needs no admission.
+    admission: Option<RefusalKey>,
+    /// The job for which its queue stands still.
+    head: Option<ObjectKey>,
 }
 
 /// Changes of the cluster that are worth a trial.
@@ -85,7 +99,8 @@ impl KnownTrials {
     /// Makes room for one more trial.
     fn make_room(&mut self) {
         let n_changes = self.changed.len() + self.worth_trying.len();
-        let n_kept = self.shapes.len() + self.attempts.len() + self.refused.len() + n_changes;
+        let n_trials = self.attempts.len() + self.refused.len() + self.judgements.len();
+        let n_kept = self.shapes.len() + n_trials + n_changes;
         if MOST_KEPT <= n_kept {
             *self = Self { n_shapes: self.n_shapes, ..Self::default() };
         }
@@ -212,6 +227,49 @@ impl<'k> KnownOfShape<'k> {
         let attempt = KnownAttempt { end: answer.end.clone(), placed, failed: failed.flatten() };
         self.known.make_room();
         self.known.attempts.insert(trial, attempt);
+    }
+
+    /// Returns `None` if more decides about the job.
+    fn judgement_key(
+        &self,
+        session: &Session<'_>,
+        job: JobId,
+        held: &HeldByOrder,
+    ) -> Option<JudgementKey> {
+        session.plugins().job_valid(session.view(), job).ok()?;
+        let admission = match asks_admission(session, job) {
+            true => Some(session.refusal_key(job)?.0),
+            false => None,
+        };
+        Some(JudgementKey { shape: self.shape, admission, head: held.head.clone() })
+    }
+
+    /// Returns what was found out about an earlier job of which all that decides is the same.
+    pub(crate) fn judgement(
+        &self,
+        session: &Session<'_>,
+        job: JobId,
+        held: &HeldByOrder,
+    ) -> Option<Judgement> {
+        let key = self.judgement_key(session, job, held)?;
+        let (known, places) = self.known.judgements.get(&key)?;
+        let placed = places.iter().map(|&place| self.tasks[place]).collect();
+        Some(Judgement { placed, ..known.clone() })
+    }
+
+    /// Keeps what was found out about the job.
+    pub(crate) fn keep_judgement(
+        &mut self,
+        (session, job): (&Session<'_>, JobId),
+        held: &HeldByOrder,
+        judged: &Judgement,
+    ) {
+        let key = self.judgement_key(session, job, held);
+        let places = judged.placed.iter().map(|&task| self.place_of(task)).collect();
+        let (Some(key), Some(places)) = (key, places) else { return };
+        self.known.make_room();
+        let kept = Judgement { placed: Vec::new(), ..judged.clone() };
+        self.known.judgements.insert(key, (kept, places));
     }
 
     /// Returns the changes that are worth a trial for a job of this shape and namespace. Returns `None` if

@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 
 use vc_framework::{JobDecider, Session, SessionState, rfc3339};
-use vc_model::{Column, JobId, PodGroupPhase, QueueId, TaskStatus};
+use vc_model::{Column, Job, JobId, PodGroupPhase, QueueId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::amounts::positive;
 use crate::explanation::{JobsAhead, LineNeighbour, LinePlace};
+
+/// Places of a line from one sum to the next.
+const SUM_EVERY: usize = 64;
 
 /// True if the job has pods without a node, or no pods yet.
 pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
@@ -32,8 +35,32 @@ pub(crate) struct WaitingLines {
 struct QueueLine {
     /// The first one first.
     jobs: Vec<JobId>,
-    /// Number of waiting pods of the jobs before each job, and what they ask for.
-    before: Vec<(usize, Resource)>,
+    /// What waits before every [`SUM_EVERY`]th place.
+    before: Vec<WaitingSum>,
+}
+
+/// Number of waiting pods of some jobs, and what they ask for.
+#[derive(Clone, Default)]
+struct WaitingSum {
+    n_pods: usize,
+    amounts: Resource,
+}
+
+impl WaitingSum {
+    fn add(&mut self, job: &Job) {
+        self.n_pods += job.counts.of(TaskStatus::Pending) as usize;
+        self.amounts.add(&job.pending_request);
+    }
+}
+
+impl QueueLine {
+    /// Returns what waits before this place.
+    fn before(&self, session: &SessionState<'_>, place: usize) -> WaitingSum {
+        let mut sum = self.before[place / SUM_EVERY].clone();
+        let rest = &self.jobs[place / SUM_EVERY * SUM_EVERY..place];
+        rest.iter().for_each(|&job| sum.add(&session.jobs[job]));
+        sum
+    }
 }
 
 impl WaitingLines {
@@ -49,13 +76,13 @@ impl WaitingLines {
         let mut places = Column::default();
         for line in by_queue.values_mut() {
             line.jobs.sort_by(|&l, &r| plugins.job_order(view, l, r));
-            let (mut n_pods, mut amounts) = (0, Resource::default());
+            let mut sum = WaitingSum::default();
             for (place, &job) in line.jobs.iter().enumerate() {
                 *places.place(job) = Some(place);
-                line.before.push((n_pods, amounts.clone()));
-                let row = &session.jobs[job];
-                n_pods += row.counts.of(TaskStatus::Pending) as usize;
-                amounts.add(&row.pending_request);
+                if place.is_multiple_of(SUM_EVERY) {
+                    line.before.push(sum.clone());
+                }
+                sum.add(&session.jobs[job]);
             }
         }
         Self { by_queue, queues, places }
@@ -84,7 +111,7 @@ impl WaitingLines {
         let queue = session.jobs[job].queue;
         let (line, at) = (self.by_queue.get(&queue)?, *self.places.get(job)?);
         let neighbour = |other: Option<&JobId>| other.map(|&other| neighbour(session, job, other));
-        let (n_pods, amounts) = line.before.get(at)?;
+        let before = line.before(session, at);
         let queue_place = self.queues.iter().position(|&other| other == queue)?;
         Some(LinePlace {
             in_queue: at + 1,
@@ -95,8 +122,8 @@ impl WaitingLines {
             behind: neighbour(line.jobs.get(at + 1)),
             ahead: JobsAhead {
                 jobs: at,
-                pods: *n_pods,
-                amounts: positive(amounts, &session.dims),
+                pods: before.n_pods,
+                amounts: positive(&before.amounts, &session.dims),
                 blocked: None,
             },
         })

@@ -11,6 +11,7 @@ use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::known_trials::{KnownOfShape, KnownTrials, ShapeNumber};
 use crate::nodes::NodeRefusals;
+use crate::verdict::Judgement;
 
 /// Atoms that are lifted together.
 pub(crate) type AtomSet = BTreeSet<Atom>;
@@ -123,6 +124,18 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     /// Returns what is known of jobs of the same shape.
     pub(crate) fn of_shape(&mut self) -> Option<&mut KnownOfShape<'s>> {
         self.of_shape.as_mut()
+    }
+
+    /// Returns what was found out about an earlier job of which all that decides is the same.
+    pub(crate) fn known_judgement(&self) -> Option<Judgement> {
+        self.of_shape.as_ref()?.judgement(self.session, self.job, &self.held)
+    }
+
+    /// Keeps what was found out about the job.
+    pub(crate) fn keep_judgement(&mut self, judged: &Judgement) {
+        if let Some(of_shape) = &mut self.of_shape {
+            of_shape.keep_judgement((self.session, self.job), &self.held, judged);
+        }
     }
 
     /// Returns the shape by which trials in changed copies of the cluster are kept. `base` is the trial without a

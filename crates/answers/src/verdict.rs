@@ -22,6 +22,7 @@ const MOST_PLUGINS: usize = 64;
 const NODES_IN_TEXT: usize = 3;
 
 /// What was found out about a job.
+#[derive(Clone)]
 pub(crate) struct Judgement {
     pub(crate) verdict: Verdict,
     pub(crate) quota: Vec<QuotaRow>,
@@ -38,6 +39,16 @@ struct Obstacles {
     quota: Vec<QuotaRow>,
     nodes: Option<Arc<NodeNumbers>>,
     short: Arc<[ShortResource]>,
+}
+
+/// Finds the stage of a job, which is that of an earlier one of which all that decides is the same.
+pub(crate) fn judge_as_others(trials: &mut JobTrials<'_, '_>) -> Judgement {
+    if let Some(known) = trials.known_judgement() {
+        return known;
+    }
+    let judged = judge(trials);
+    trials.keep_judgement(&judged);
+    judged
 }
 
 /// Finds the stage of a job that waits in the session.

@@ -67,7 +67,7 @@ struct RefusedJob {
 
 /// What votes read of a group; the key of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct RefusalKey {
+pub struct RefusalKey {
     queue: QueueId,
     namespace: Arc<str>,
     min_resources: Option<Arc<MinResources>>,
@@ -250,16 +250,8 @@ impl EnqueueRefusals {
 
     /// Returns the kind of a group, and the time until which it belongs to it.
     fn kind_of(&mut self, session: &SessionState<'_>, job: JobId) -> (Option<usize>, i64) {
-        let row = &session.jobs[job];
-        let mark = session.plugins.admission_mark(session.view(), job);
-        let Some(((marks, until_micros), group)) = mark.zip(row.pod_group.as_ref()) else {
+        let Some((want, until_micros)) = session.refusal_key(job) else {
             return (None, i64::MAX);
-        };
-        let want = RefusalKey {
-            queue: row.queue,
-            namespace: row.key.namespace.clone(),
-            min_resources: group.min_resources.clone(),
-            marks,
         };
         let next = self.kinds.len();
         let marks = want.marks.clone();
@@ -278,6 +270,22 @@ impl EnqueueRefusals {
             let Self { session, n_turns, stamp, .. } = *self;
             *self = Self { session, n_turns, stamp, ..Self::default() };
         }
+    }
+}
+
+impl SessionState<'_> {
+    /// Returns what the votes of enqueue read of a job, and the time until which that holds, in
+    /// microseconds since 1970. Returns `None` if a plugin reads more.
+    pub fn refusal_key(&self, job: JobId) -> Option<(RefusalKey, i64)> {
+        let row = &self.jobs[job];
+        let (marks, until_micros) = self.plugins.admission_mark(self.view(), job)?;
+        let key = RefusalKey {
+            queue: row.queue,
+            namespace: row.key.namespace.clone(),
+            min_resources: row.pod_group.as_ref()?.min_resources.clone(),
+            marks,
+        };
+        Some((key, until_micros))
     }
 }
 

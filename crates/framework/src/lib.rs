@@ -58,6 +58,7 @@ pub use certificate::{
 };
 pub use depends::{ALL_INPUTS, CacheOff, Depends, Inputs, caches_off};
 pub use effect::{About, Effect, EvictReason, NodeLock, Nomination, PreBindWrites, evict_message};
+pub use enqueue_refusals::RefusalKey;
 pub use eviction_hold::{EvictionHold, EvictionHolds};
 pub use extender::{ExtenderAnswer, ExtenderClient, ExtenderError, ExtenderQuery, ExtenderRequest};
 pub use failed_preemption_cache::{

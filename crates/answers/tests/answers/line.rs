@@ -42,6 +42,26 @@ fn ans_37_each_decider_with_its_values() {
     }
 }
 
+/// Sums are kept for every 64th place only.
+#[test]
+fn ans_37_what_waits_before_each_place_of_a_long_line() {
+    let job = |at: i64| {
+        let n_pods = at % 3 + 1;
+        format!("job j{at:03} min={n_pods} created={at}\n task a cpu=2 x{n_pods}\n")
+    };
+    let jobs: String = (0..150).map(job).collect();
+    let text = format!("node n cpu=1\n{jobs}");
+    let all = Asked::new(&conf("allocate", "gang priority predicates"), &text).all();
+    assert_eq!(all.len(), 150);
+    for line in all.into_iter().map(|it| it.line.unwrap()) {
+        let n_pods: i64 = (0..line.in_queue as i64 - 1).map(|at| at % 3 + 1).sum();
+        assert_eq!(line.ahead.pods as i64, n_pods, "{}", line.in_queue);
+        let amounts = [("cpu".to_owned(), (2 * n_pods).to_string())];
+        let wanted = if n_pods == 0 { &[] } else { &amounts[..] };
+        assert_eq!(line.ahead.amounts, wanted, "{}", line.in_queue);
+    }
+}
+
 proptest! {
     #![proptest_config(random_cases(60))]
 
