@@ -11,7 +11,7 @@ use crate::amounts::positive;
 use crate::explanation::{JobsAhead, LineNeighbour, LinePlace};
 
 /// Places of a line from one sum to the next.
-const SUM_EVERY: usize = 64;
+const SUM_EVERY: usize = 16;
 
 /// True if the job has pods without a node, or no pods yet.
 pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {

@@ -42,7 +42,7 @@ fn ans_37_each_decider_with_its_values() {
     }
 }
 
-/// Sums are kept for every 64th place only.
+/// Sums are kept for some places only.
 #[test]
 fn ans_37_what_waits_before_each_place_of_a_long_line() {
     let job = |at: i64| {

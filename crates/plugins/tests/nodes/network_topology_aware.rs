@@ -24,11 +24,14 @@ struct World {
 
 impl World {
     fn new(arguments: &[(&str, Value)], text: &str) -> Self {
+        Self::with(plugin("network-topology-aware", arguments), text)
+    }
+
+    fn with(mut plugin: Box<dyn Plugin>, text: &str) -> Self {
         let mut cluster = fixture::cluster(text);
         let hyper_nodes = cluster.hyper_node_tree();
         let nodes = cluster.nodes_by_name().into();
         let info = SessionInfo { nodes, hyper_nodes, ..SessionInfo::default() };
-        let mut plugin = plugin("network-topology-aware", arguments);
         plugin.open(SessionView { cluster: &cluster, info: &info });
         Self { cluster, info, plugin }
     }
@@ -254,10 +257,25 @@ fn nodes_137_arguments_out_of_range() {
         ("weight", json!(-1)),
         ("hypernode.binpack.cpu", json!(-1)),
         ("hypernode.binpack.normal-pod.fading", json!(-1)),
+        ("hypernode.binpack.memory", json!(-1)),
+        ("hypernode.binpack.resources", json!("nvidia.com/gpu")),
+        ("hypernode.binpack.resources.nvidia.com/gpu", json!(-1)),
         ("hypernode.gradient.evict.max-hypernodes", json!(0)),
     ];
-    let (_, warnings) = built("network-topology-aware", &arguments);
-    assert_eq!(warnings.len(), 4, "{warnings:?}");
+    let world = |text: &str| {
+        let (plugin, warnings) = built("network-topology-aware", &arguments);
+        assert_eq!(warnings.len(), 6, "{warnings:?}");
+        World::with(plugin, text)
+    };
+    // Each is the default: those of 129, and eight HyperNodes.
+    let text = format!("{TREE}{SIZES}job j\n task a cpu=2 memory=4Gi");
+    near(&world(&text).scores("j/a", &ALL_FIRST), &[25.8, 21.6, 19.9, 15.7]);
+    let racks: String = (0..10)
+        .map(|rack| format!("node n{rack} cpu=4\nhypernode h{rack} node=n{rack}\n"))
+        .collect();
+    let text = format!("{racks}job j min=1 topology=hard:1 minres.cpu=2\n task a cpu=2");
+    let groups = world(&text).gradient_for_evictions(&|_| true).expect("all have room");
+    assert_eq!(groups.concat().len(), 8);
 }
 
 /// Names as texts.
