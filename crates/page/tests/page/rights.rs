@@ -108,6 +108,15 @@ async fn ans_74_a_user_who_asks_too_much_waits() {
     assert_eq!(page.get("jo", "namespaces/ml/explanations/nothing").await.code, 404);
 }
 
+/// Without tokens all are one user. What-ifs keep their limit.
+#[tokio::test(start_paused = true)]
+async fn ans_74_who_needs_no_token_may_ask_on() {
+    let page = Page::open(Source(Ok(Mutex::new(view(CLUSTER)))));
+    for _ in 0..60 {
+        assert_eq!(page.ask(&format!("{BASE}/summary"), &[]).await.code, 200);
+    }
+}
+
 #[tokio::test]
 async fn ans_90_a_page_of_others_cannot_read_what_needs_no_token() {
     let source = Source(Ok(Mutex::new(view(CLUSTER))));
