@@ -95,7 +95,7 @@ struct Arguments {
     /// So many times those that run
     #[arg(long, hide = true, default_value_t = 1)]
     running_times: u64,
-    /// So many times its HyperNodes, where they are not as many as its nodes make
+    /// So many times the HyperNodes of the case, if it has a number of them
     #[arg(long, hide = true, default_value_t = 1)]
     hyper_nodes_times: u64,
 }

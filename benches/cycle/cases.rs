@@ -19,7 +19,7 @@ pub(crate) struct Case {
     /// With the plain evaluator, where it would take too long otherwise.
     pub(crate) n_pending_plain: u64,
     pub(crate) n_running: u64,
-    /// HyperNodes of tier 1, where they are not as many as the nodes make.
+    /// HyperNodes of tier 1. 0: their number follows from that of the nodes.
     pub(crate) n_hyper_nodes: u64,
     /// Pods of a gang that waits.
     pub(crate) gang_size: u64,

@@ -29,7 +29,7 @@ use crate::state_tables::StateTables;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::unblock::{ClusterQuestion, change_cluster, change_job};
-use crate::verdict::{Judgement, judge, judge_as_others};
+use crate::verdict::{Judgement, judge, judge_or_repeat};
 
 /// Jobs before a job that are tried, to count those that could not start now either.
 const MOST_TRIED_AHEAD: usize = 20;
@@ -317,8 +317,8 @@ fn explain_in(
     let tables = asked_session.tables;
     let mut trials = asked_session.trials(record, job);
     let judged = match scope {
-        Scope::List | Scope::Alone(Depth::Quick) => judge_as_others(&mut trials),
-        // Sets are found by trials that the verdict needs, too.
+        Scope::List | Scope::Alone(Depth::Quick) => judge_or_repeat(&mut trials),
+        // The search for sets goes on with the trials that the verdict has run.
         Scope::Alone(_) => judge(&mut trials),
     };
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);

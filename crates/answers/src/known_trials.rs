@@ -17,10 +17,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use vc_actions::first_tasks;
-use vc_framework::{
-    Atom, ClassSignature, GangShape, JobChange, RefusalKey, RefusingAtoms, Session,
-};
-use vc_model::{ByteLruCache, ClassId, Gates, JobId, NodeId, ObjectKey, TaskId};
+use vc_framework::{Atom, GangShape, JobChange, RefusalKey, RefusingAtoms, Session};
+use vc_model::{ByteLruCache, Gates, JobId, NodeId, ObjectKey, QueueId, TaskId};
 
 use crate::new_nodes::NodeShape;
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, asks_admission, waiting_members};
@@ -46,15 +44,13 @@ type KnownRefusalsKey = (ShapeTrial, usize, Vec<(usize, NodeId)>);
 /// What trials of earlier jobs have found in the same state.
 #[derive(Default)]
 pub(crate) struct KnownTrials {
-    /// What filters and scorers read of the classes of pods.
-    class_signatures: FxHashMap<ClassId, ClassSignature>,
     /// Numbers of the shapes. A shape is hashed once for each job.
     shapes: FxHashMap<GangShape, ShapeNumber>,
     n_shapes: u64,
     attempts: FxHashMap<ShapeTrial, KnownAttempt>,
     /// By the place of the refused task among the tasks of its job.
     refused: FxHashMap<(ShapeTrial, usize), RefusedTask>,
-    /// Verdicts, with places among the tasks of the job in the stead of tasks.
+    /// Verdicts, with places among the tasks of the job instead of tasks.
     judgements: FxHashMap<JudgementKey, (Judgement, Vec<usize>)>,
     /// True if the attempt succeeds in a changed copy of the cluster.
     changed: FxHashMap<(ShapeNumber, SupposedChange), bool>,
@@ -68,6 +64,8 @@ pub(crate) struct KnownTrials {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct JudgementKey {
     shape: ShapeNumber,
+    /// Shapes of jobs without pods name none.
+    queue: QueueId,
     /// `None` if the job needs no admission.
     admission: Option<RefusalKey>,
     /// The job for which its queue stands still.
@@ -104,8 +102,7 @@ impl KnownTrials {
     fn make_room(&mut self) {
         let n_changes = self.changed.len() + self.worth_trying.len();
         let n_trials = self.attempts.len() + self.refused.len() + self.judgements.len();
-        let n_shapes = self.class_signatures.len() + self.shapes.len();
-        let n_kept = n_shapes + n_trials + n_changes;
+        let n_kept = self.shapes.len() + n_trials + n_changes;
         if MOST_KEPT <= n_kept {
             *self = Self { n_shapes: self.n_shapes, ..Self::default() };
         }
@@ -178,12 +175,7 @@ impl<'k> KnownOfShape<'k> {
         if tasks.len() != waiting.len() || !waiting.iter().all(is_plain) {
             return None;
         }
-        let class_signatures = &mut known.class_signatures;
-        let shape = session.trial_shape(job, &tasks, |task| {
-            let entry = class_signatures.entry(session.tasks[task].class);
-            *entry.or_insert_with(|| session.class_signature(task))
-        })?;
-        let shape = known.number_of(shape);
+        let shape = known.number_of(session.trial_shape(job, &tasks)?);
         Some(Self { known, shape, tasks })
     }
 
@@ -251,7 +243,8 @@ impl<'k> KnownOfShape<'k> {
             true => Some(session.refusal_key(job)?.0),
             false => None,
         };
-        Some(JudgementKey { shape: self.shape, admission, head: held.head.clone() })
+        let queue = session.jobs[job].queue;
+        Some(JudgementKey { shape: self.shape, queue, admission, head: held.head.clone() })
     }
 
     /// Returns what was found out about an earlier job of which all that decides is the same.

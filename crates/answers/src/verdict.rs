@@ -42,7 +42,7 @@ struct Obstacles {
 }
 
 /// Finds the stage of a job, which is that of an earlier one of which all that decides is the same.
-pub(crate) fn judge_as_others(trials: &mut JobTrials<'_, '_>) -> Judgement {
+pub(crate) fn judge_or_repeat(trials: &mut JobTrials<'_, '_>) -> Judgement {
     if let Some(known) = trials.known_judgement() {
         return known;
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vc_model::{Counts, Job, JobId, STATUSES, TaskId};
 use vc_resource::{Dim, Resource};
 
-use crate::pod_signature::{ClassSignature, PodSignature};
+use crate::pod_signature::PodSignature;
 use crate::session::SessionState;
 
 /// The shape of a gang. Queue and priority are part of each [`PodSignature`].
@@ -103,17 +103,11 @@ impl SessionState<'_> {
         GangShape::of(self, job, tasks, signature)
     }
 
-    /// Returns what an attempt to place these tasks reads of the job, with either evaluator.
-    /// `class_signature` gives the part of the class of a task. Fit errors of earlier attempts are not
-    /// part of it. Returns `None` if more is read.
-    pub fn trial_shape(
-        &self,
-        job: JobId,
-        tasks: &[TaskId],
-        mut class_signature: impl FnMut(TaskId) -> ClassSignature,
-    ) -> Option<GangShape> {
+    /// Returns what an attempt to place these tasks reads of the job, with either evaluator. Fit errors
+    /// of earlier attempts are not part of it. Returns `None` if more is read.
+    pub fn trial_shape(&self, job: JobId, tasks: &[TaskId]) -> Option<GangShape> {
         let signature = |task| {
-            let signature = self.signature_of(task, |_| class_signature(task))?;
+            let signature = self.signature_of(task, |_| self.class_signature(task))?;
             Some(signature.before_attempt())
         };
         self.has_gang_shape(job).then(|| GangShape::of(self, job, tasks, signature))?

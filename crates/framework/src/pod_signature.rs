@@ -70,7 +70,7 @@ impl PodSignature {
 
 impl SessionState<'_> {
     /// Returns the part of the task's class that filters and scorers read. It is the same for all
-    /// tasks of a class in one state.
+    /// tasks of a class and queue in one state.
     pub fn class_signature(&self, task: TaskId) -> ClassSignature {
         let (plugins, view, class) = (self.plugins(), self.view(), self.tasks[task].class);
         match plugins.filters_read_rows(view, task) && !plugins.scorers_read_labels(view, task) {

@@ -75,7 +75,8 @@ impl NodePattern {
         })
     }
 
-    fn matches(&self, name: &str) -> bool {
+    /// True if the name contains a match.
+    pub fn matches(&self, name: &str) -> bool {
         self.0.is_match(name.as_bytes())
     }
 }

@@ -272,7 +272,7 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         let user = self.user(sender).await?;
         user_name.clone_from(&user.name);
         let cost = route.cost();
-        // Without tokens nobody is told from anybody else: only what is dear has a limit.
+        // Without tokens all are one user: only what is expensive has a limit.
         let is_free = self.access.is_open() && cost == QuestionCost::Plain;
         let charge = || match is_free || self.limits.allow(&user.name, cost) {
             true => Ok(()),

@@ -293,8 +293,8 @@ pub const TABLE: &[MetricRow] = &[
     ours(gauge("volcano_network_topology_problems", &["job_ns", "job_id", "field"],
         "Whether a field of the PodGroup cannot mean what was wanted of a network topology, or leaves \
             no HyperNode that could ever hold the pods",
-        "with PodGroups and HyperNodes; the second kind in cycles that try the job. A PodGroup \
-            without a problem has no series")),
+        "with PodGroups and HyperNodes; a limit that nothing satisfies is shown in cycles that try the \
+            job. A PodGroup without a problem has no series")),
     ours(gauge("volcano_clock_skew_seconds", &[],
         "Clock of the API server minus ours in seconds", "each answer")),
     ours(gauge("volcano_config_default_in_force", &[],

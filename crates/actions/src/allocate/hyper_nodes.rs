@@ -210,7 +210,13 @@ fn try_in(
         let of_sub_job = match place_sub_job(statement, job, &mut entry, id, pruning) {
             Ok(score) => score,
             Err(why) => {
-                problem = worse(why, problem);
+                let needed = entry.required || statement.jobs[job].policies().is_empty();
+                let why = why.map(|why| match needed {
+                    true => why,
+                    // The job can do without it.
+                    false => GradientProblem { field: None, ..why },
+                });
+                problem = prefer_lasting_problem(why, problem);
                 continue;
             }
         };
@@ -236,7 +242,7 @@ fn try_in(
 }
 
 /// Returns the problem of which a field of the PodGroup is the reason, or else the newer one.
-fn worse(
+fn prefer_lasting_problem(
     newer: Option<GradientProblem>,
     older: Option<GradientProblem>,
 ) -> Option<GradientProblem> {

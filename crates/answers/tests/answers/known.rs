@@ -90,6 +90,19 @@ fn cluster() -> impl Strategy<Value = String> {
     })
 }
 
+/// Jobs without pods and of closed queues differ in nothing but their queue.
+#[test]
+fn ans_29_verdicts_of_jobs_without_pods_name_their_own_queue() {
+    let text = "node n cpu=1\nqueue a state=Closed\nqueue b\nqueue c state=Closed
+        job x queue=a min=0 inqueue\njob y queue=b min=0 inqueue\njob z queue=c min=0 inqueue";
+    let config = conf("enqueue, allocate", "priority gang predicates proportion");
+    let [plain, fast] = [Evaluator::Plain, Evaluator::Fast]
+        .map(|evaluator| Asked::evaluated(evaluator, &config, text).all());
+    assert_eq!(fast, plain);
+    let texts: Vec<&str> = fast.iter().map(|it| it.verdict.text.as_str()).collect();
+    assert!(texts[0].contains("queue a") && texts[2].contains("queue c"), "{texts:?}");
+}
+
 proptest! {
     #![proptest_config(random_cases(150))]
 

@@ -115,6 +115,12 @@ async fn ans_74_who_needs_no_token_may_ask_on() {
     for _ in 0..60 {
         assert_eq!(page.ask(&format!("{BASE}/summary"), &[]).await.code, 200);
     }
+    let body =
+        r#"{"apiVersion": "answers.volcano.sh/v1", "kind": "WhatIf", "spec": {"changes": []}}"#;
+    for number in 0..6 {
+        let reply = page.post("", "whatifs", body).await;
+        assert_eq!(reply.code, if number < 5 { 200 } else { 429 }, "{number}");
+    }
 }
 
 #[tokio::test]

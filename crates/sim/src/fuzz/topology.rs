@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use regex::Regex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use vc_model::NodePattern;
 
 use super::outside_event::OutsideEvent;
 use super::witness::SentWrite;
@@ -201,8 +201,8 @@ fn holds(hyper_nodes: &[Arc<Object>], hyper_node: &Object, node: &str) -> bool {
     members.into_iter().flatten().any(|member| {
         let selector = &member["selector"];
         let pattern = selector["regexMatch"]["pattern"].as_str();
-        if let Some(pattern) = pattern.and_then(|pattern| Regex::new(pattern).ok()) {
-            return pattern.is_match(node);
+        if let Some(pattern) = pattern.and_then(|pattern| NodePattern::new(pattern).ok()) {
+            return pattern.matches(node);
         }
         let name = &selector["exactMatch"]["name"];
         hyper_nodes.iter().any(|it| it.name() == *name && holds(hyper_nodes, it, node))

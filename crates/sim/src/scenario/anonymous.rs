@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regex::Regex;
 use serde_json::{Map, Value, json};
+use vc_model::NodePattern;
 
 /// Fields whose text is one of a list of the API, or a time.
 const KEPT_FIELDS: &[&str] = &[
@@ -166,23 +166,23 @@ fn without_patterns(objects: &[Value]) -> Vec<Value> {
     for object in objects.iter_mut().filter(|object| object["kind"] == "HyperNode") {
         let members = object["spec"]["members"].as_array_mut();
         let Some(members) = members else { continue };
-        *members = members.drain(..).flat_map(|member| selected(member, &nodes)).collect();
+        *members = members.drain(..).flat_map(|member| select_by_name(member, &nodes)).collect();
     }
     objects
 }
 
 /// Returns a member by name for each node that the pattern of this member selects. A member without a
 /// pattern stays.
-fn selected(mut member: Value, nodes: &[&str]) -> Vec<Value> {
+fn select_by_name(mut member: Value, nodes: &[&str]) -> Vec<Value> {
     let Some(pattern) = member["selector"]["regexMatch"]["pattern"].as_str() else {
         return vec![member];
     };
-    let Ok(pattern) = Regex::new(pattern) else {
+    let Ok(pattern) = NodePattern::new(pattern) else {
         member["selector"]["regexMatch"]["pattern"] = BAD_PATTERN.into();
         return vec![member];
     };
     let by_name = |node: &&str| json!({"type": "Node", "selector": {"exactMatch": {"name": node}}});
-    nodes.iter().filter(|node| pattern.is_match(node)).map(by_name).collect()
+    nodes.iter().filter(|node| pattern.matches(node)).map(by_name).collect()
 }
 
 /// Collects the words of the names of resources.
