@@ -198,7 +198,8 @@ impl Network {
     pub(super) fn take_violations(&self) -> Vec<String> {
         let mut state = self.state();
         let usage = state.usage.as_mut().map(UsageWitness::take).unwrap_or_default();
-        let topology = state.topology.as_mut().map(TopologyWitness::take).unwrap_or_default();
+        let topology = state.topology.as_mut().map(|it| it.take(&self.0.store));
+        let topology = topology.unwrap_or_default();
         state.witness.take().into_iter().chain(usage).chain(topology).collect()
     }
 

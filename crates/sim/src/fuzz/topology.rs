@@ -21,6 +21,9 @@ const RACKS: [&str; 2] = ["^n[0-9]*[024]$", "^n[0-9]*[135]$"];
 const PATTERNS: [&str; 5] = [RACKS[0], RACKS[1], "^n[0-3]$", "^n[2-9]$", "^m"];
 /// How long a process may take to see that HyperNodes have changed, or that another process has bound a pod.
 const UNSEEN: Duration = Duration::from_secs(60);
+/// How long pods may stay that a cycle evicts before it binds others of their gang elsewhere: an eviction may be
+/// refused for a minute.
+const LEAVING: Duration = Duration::from_secs(90);
 /// How long a process may take to see that the server has begun anew.
 const RESTORE_UNSEEN: Duration = Duration::from_secs(600);
 
@@ -124,7 +127,8 @@ pub(super) struct TopologyWitness {
     late_binds: BTreeMap<String, Instant>,
     /// PodGroups whose pods a process has placed apart that could not know better.
     excused: BTreeSet<String>,
-    violations: Vec<String>,
+    /// PodGroups whose pods have come apart, and when.
+    apart: BTreeMap<String, Instant>,
 }
 
 impl TopologyWitness {
@@ -133,7 +137,7 @@ impl TopologyWitness {
             unseen_until: Instant::now(),
             late_binds: BTreeMap::new(),
             excused: BTreeSet::new(),
-            violations: Vec::new(),
+            apart: BTreeMap::new(),
         }
     }
 
@@ -147,9 +151,15 @@ impl TopologyWitness {
         self.unseen_until = Instant::now() + RESTORE_UNSEEN;
     }
 
-    /// Returns the violations so far, and forgets them.
-    pub(super) fn take(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.violations)
+    /// Returns a text for each PodGroup whose pods are still apart when none of them can be leaving any more, and
+    /// forgets it.
+    pub(super) fn take(&mut self, store: &Store) -> Vec<String> {
+        let now = Instant::now();
+        let is_over = |since: &Instant| *since + LEAVING <= now;
+        let over = self.apart.iter().filter(|(_, since)| is_over(since));
+        let found = over.filter_map(|(group, _)| what_is_apart(store, group)).collect();
+        self.apart.retain(|_, since| !is_over(since));
+        found
     }
 
     /// Looks at a bind that the server has done. `leader`: who holds the Lease.
@@ -158,12 +168,14 @@ impl TopologyWitness {
         if *leader != *bind.process {
             self.late_binds.insert(group.clone(), now + UNSEEN);
         }
-        let Some(text) = what_is_apart(store, group) else { return };
+        if what_is_apart(store, group).is_none() {
+            return;
+        }
         if now < self.unseen_until || self.late_binds.get(group).is_some_and(|until| now < *until) {
             self.excused.insert(group.clone());
         }
         if !self.excused.contains(group) {
-            self.violations.push(text);
+            self.apart.entry(group.clone()).or_insert(now);
         }
     }
 }
@@ -248,14 +260,23 @@ mod tests {
         world
     }
 
+    /// What is found once nobody can be leaving any more.
+    async fn found(witness: &mut TopologyWitness, store: &Store) -> Vec<String> {
+        tokio::time::advance(LEAVING).await;
+        witness.take(store)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_bind_outside_of_the_rack_is_found() {
         let mut witness = TopologyWitness::new();
-        witness.look_at_bind(&bind_of_j(), "a", &world("n2").store);
-        assert_eq!(witness.take(), [""; 0]);
-        witness.look_at_bind(&bind_of_j(), "a", &world("n1").store);
+        let (together, apart) = (world("n2"), world("n1"));
+        witness.look_at_bind(&bind_of_j(), "a", &together.store);
+        assert_eq!(found(&mut witness, &together.store).await, [""; 0]);
+        witness.look_at_bind(&bind_of_j(), "a", &apart.store);
+        assert_eq!(witness.take(&apart.store), [""; 0], "the other pod may be leaving");
         let text = "I2: j must stay in a HyperNode of tier 1, and its pods have the nodes {\"n0\", \"n1\"}";
-        assert_eq!(witness.take(), [text]);
+        assert_eq!(found(&mut witness, &apart.store).await, [text]);
+        assert_eq!(found(&mut witness, &apart.store).await, [""; 0], "once");
     }
 
     #[tokio::test(start_paused = true)]
@@ -264,16 +285,21 @@ mod tests {
         let mut late = TopologyWitness::new();
         late.look_at_bind(&bind_of_j(), "b", &apart.store);
         late.look_at_bind(&bind_of_j(), "a", &apart.store);
+        assert_eq!(found(&mut late, &apart.store).await, [""; 0]);
         let mut changed = TopologyWitness::new();
         changed.note_change();
         changed.look_at_bind(&bind_of_j(), "a", &apart.store);
-        assert_eq!([late.take(), changed.take()], [[""; 0]; 2]);
+        assert_eq!(found(&mut changed, &apart.store).await, [""; 0]);
         // A late bind that leaves nobody apart excuses the group only until it was seen.
         let mut seen = TopologyWitness::new();
         seen.look_at_bind(&bind_of_j(), "b", &world("n2").store);
         tokio::time::advance(UNSEEN).await;
         seen.look_at_bind(&bind_of_j(), "a", &apart.store);
-        assert_eq!(seen.take().len(), 1);
+        assert_eq!(found(&mut seen, &apart.store).await.len(), 1);
+        // A pod that goes leaves the others together.
+        let mut leaving = TopologyWitness::new();
+        leaving.look_at_bind(&bind_of_j(), "a", &apart.store);
+        assert_eq!(found(&mut leaving, &world("n2").store).await, [""; 0]);
     }
 
     #[tokio::test]
