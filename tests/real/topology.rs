@@ -296,7 +296,10 @@ async fn topologies_that_make_no_sense_hold_nobody_up() {
         let path = cluster.path(&format!("{POD_GROUPS}/below"));
         let group = cluster.api.get(&path).await.ok()?;
         let says = condition(&group, "Unschedulable")?;
-        text(&says["message"]).contains(below).then_some(())
+        let pattern =
+            "HyperNode rack-x: spec.members[0].selector.regexMatch.pattern: not a regular";
+        let said = text(&says["message"]);
+        (said.contains(below) && said.contains(pattern)).then_some(())
     })
     .await;
     let none = "spec.networkTopology.highestTierName: no HyperNode has the tier name room, so that it \

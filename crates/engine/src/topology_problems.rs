@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use vc_framework::{About, Effect, Sample, Session, SessionState};
 use vc_model::{
-    ChangeReader, HyperNodeTree, Job, JobId, NetworkTopology, ObjectKey, SubGroupPolicy, TaskId,
+    ChangeReader, HyperNodeProblem, HyperNodeTree, Job, JobId, NetworkTopology, ObjectKey,
+    SubGroupPolicy, TaskId,
 };
 
 /// The problems that were reported, by PodGroup.
@@ -53,13 +54,24 @@ impl TopologyProblems {
         self.note_all(session);
     }
 
-    /// Adds the problems to the texts of the jobs.
+    /// Adds the problems to the texts of the jobs. Jobs in hard mode also hear of fields of HyperNodes
+    /// that are wrong, since one of these might be theirs.
     fn note_all(&self, session: &mut Session<'_>) {
+        let mut texts: BTreeMap<JobId, BTreeSet<String>> = BTreeMap::new();
         for (key, (_, problems)) in &self.known {
             if let Some(job) = session.job(key) {
-                let texts: Vec<&str> = problems.iter().map(String::as_str).collect();
-                session.note_field_problems(job, texts.join("; "));
+                texts.insert(job, problems.clone());
             }
+        }
+        let of_hyper_nodes = wrong_fields(&session.info().hyper_nodes);
+        if !of_hyper_nodes.is_empty() {
+            for job in session.view().all_jobs().filter(|&job| is_hard(&session.jobs[job])) {
+                texts.entry(job).or_default().extend(of_hyper_nodes.iter().cloned());
+            }
+        }
+        for (job, texts) in texts {
+            let texts: Vec<String> = texts.into_iter().collect();
+            session.note_field_problems(job, texts.join("; "));
         }
     }
 
@@ -120,6 +132,26 @@ impl TopologyProblems {
 fn is_known(session: &SessionState<'_>, key: &ObjectKey, uid: &Arc<str>) -> bool {
     let group = session.job(key).and_then(|job| session.jobs[job].pod_group.as_ref());
     group.is_some_and(|group| group.uid == *uid)
+}
+
+/// HyperNodes whose wrong fields a text names.
+const HYPER_NODES_IN_TEXT: usize = 3;
+
+/// Returns the fields of HyperNodes that are wrong, of the first ones by name.
+fn wrong_fields(tree: &HyperNodeTree) -> Vec<String> {
+    let is_field = |problem: &&HyperNodeProblem| matches!(problem, HyperNodeProblem::Field { .. });
+    let texts: BTreeSet<String> =
+        tree.problems().iter().filter(is_field).map(ToString::to_string).collect();
+    texts.into_iter().take(HYPER_NODES_IN_TEXT).collect()
+}
+
+/// True if the job or one of its sub-groups must stay in a HyperNode.
+fn is_hard(job: &Job) -> bool {
+    job.pod_group.as_ref().is_some_and(|group| {
+        let of_policies = group.policies.iter().filter_map(|it| it.network_topology.as_ref());
+        let mut all = group.network_topology.as_deref().into_iter().chain(of_policies);
+        all.any(|topology| !topology.soft)
+    })
 }
 
 /// Returns what is wrong with the topologies of a job, each with the field.

@@ -217,6 +217,29 @@ fn a_pattern_that_does_not_compile_is_told_on_the_hyper_node() {
     assert_eq!(counts(&world.cycle()), None);
 }
 
+/// A PodGroup in hard mode that waits names the field of the HyperNode, which might be its own, as long as
+/// it is wrong.
+#[test]
+fn who_waits_in_hard_mode_hears_of_wrong_fields_of_hyper_nodes() {
+    let broken = "hypernode rack-a tier=1 node=n1 pattern=(\nhypernode rack-b tier=1 node=n3";
+    let text = "job hard min=3 topology=hard:1\n task p cpu=4 x3
+        job part min=3 policy.g=3x1:hard:1\n task p cpu=4 label.g=a x3
+        job soft min=9 topology=soft\n task p cpu=4 x9";
+    let mut world = world(text, broken);
+    let field =
+        "HyperNode rack-a: spec.members[1].selector.regexMatch.pattern: not a regular expression";
+    let told = |cycle: &Cycle| {
+        let said = cycle.only(&["group"]);
+        let lines = said.lines().filter(|line| line.contains(field));
+        lines.filter_map(|line| line.split(' ').nth(1)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&world.cycle()), ["hard", "part"]);
+    send(&mut world, "hypernode rack-a tier=1 node=n1");
+    let cycle = world.cycle();
+    assert_eq!(told(&cycle), [""; 0]);
+    assert!(cycle.only(&["group"]).contains("group hard"), "the condition is written anew");
+}
+
 /// Of two tiers with one name the higher one counts, which is told on the lower one.
 #[test]
 fn two_tiers_with_one_name_are_told() {
