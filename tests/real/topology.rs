@@ -161,7 +161,7 @@ fn in_sub_groups(cluster: &Cluster) -> Vec<Value> {
     objects
 }
 
-/// By pair: the racks of its members that are bound.
+/// Returns the racks of the members that are bound, by pair.
 async fn racks_of_pairs(cluster: &Cluster) -> BTreeMap<String, Vec<u32>> {
     let mut racks: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for pod in cluster.pods("job").await.iter().filter(|pod| !node_of(pod).is_empty()) {
