@@ -134,7 +134,7 @@ fn is_known(session: &SessionState<'_>, key: &ObjectKey, uid: &Arc<str>) -> bool
     group.is_some_and(|group| group.uid == *uid)
 }
 
-/// HyperNodes whose wrong fields a text names.
+/// The number of HyperNodes whose wrong fields a text names.
 const HYPER_NODES_IN_TEXT: usize = 3;
 
 /// Returns the fields of HyperNodes that are wrong, of the first ones by name.
