@@ -358,6 +358,8 @@ pub(crate) const CASES: &[Case] = &[
         load: topology::load_sub_groups,
         ..allocate("topology/100x10")
     },
+    Case { fits: false, ..beside("topology/100x10-none", 1_000) },
+    beside("topology/100x10-half", 2_000),
     Case {
         n_nodes: 10_000,
         n_pending: 6_400,
@@ -475,6 +477,20 @@ const fn fragments(name: &'static str, n_nodes: u64, gang_size: u64) -> Case {
         n_victims: 3,
         load: evictions::load_fragments,
         ..preempt(name, n_nodes, gang_size)
+    }
+}
+
+/// A job of a hundred sub-groups, and a hundred HyperNodes of which each is too full for one.
+const fn beside(name: &'static str, n_nodes: u64) -> Case {
+    Case {
+        n_nodes,
+        n_pending: 1_000,
+        n_pending_plain: 100,
+        n_running: 100,
+        gang_size: 1_000,
+        conf: Some(topology::ALLOCATE),
+        load: topology::load_sub_groups_beside,
+        ..allocate(name)
     }
 }
 

@@ -57,6 +57,18 @@ pub(crate) fn load_sub_groups(case: &Case, engine: &mut Engine) {
     apply(engine, base(case).chain(leaves).chain(std::iter::once(listed())).chain(job));
 }
 
+/// The same job, while a pod runs on one node of each of the first HyperNodes, which is too full for
+/// one of the job's then.
+pub(crate) fn load_sub_groups_beside(case: &Case, engine: &mut Engine) {
+    let running = (0..case.n_running).flat_map(|number| {
+        let created_micros = START_MICROS - 86_400_000_000;
+        let one = gang(1 + number, 1, ONE_PER_NODE, PodGroupPhase::Running, created_micros);
+        events(&one, |_| Some(number * SUB_GROUP_SIZE))
+    });
+    apply(engine, base(case).chain(running));
+    load_sub_groups(case, engine);
+}
+
 /// Gangs wait of which each fills one HyperNode of tier 1.
 pub(crate) fn load_gangs(case: &Case, engine: &mut Engine) {
     let gangs = pending_gangs(case, PodGroupPhase::Inqueue, |_| QUARTER).map(hard);

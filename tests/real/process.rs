@@ -7,9 +7,11 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::api::text;
+use crate::api::{text, until};
 use crate::bad_input::logged;
 use crate::cluster::{Cluster, manifests};
 use crate::guard::Guard;
@@ -89,6 +91,23 @@ impl Scheduler {
         self.signal("TERM").await;
         tokio::time::timeout(HANG, self.child.wait()).await.unwrap().unwrap()
     }
+}
+
+/// What the only scheduler of the test serves at `/metrics`.
+pub(crate) async fn metrics(cluster: &Cluster) -> String {
+    let log = cluster.scheduler_log();
+    let address = until("the port of the metrics", async || {
+        let log = fs::read_to_string(&log).ok()?;
+        let at = log.split_once("serving metrics on ")?.1;
+        at.split_whitespace().next().map(str::to_owned)
+    })
+    .await;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = "GET /metrics HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
 }
 
 fn flag(name: &str, path: &Path) -> String {

@@ -11,7 +11,7 @@ use crate::audit::Asked;
 use crate::cluster::{Cluster, POD_GROUPS};
 use crate::leaders::{SHORT, leader_after};
 use crate::objects::{LABEL, condition, gang, name, node_of, refusal};
-use crate::process::{Scheduler, shipped_conf};
+use crate::process::{Scheduler, metrics, shipped_conf};
 use crate::restarts::{SLOW, something_waits};
 
 const HYPER_NODES: &str = "/apis/topology.volcano.sh/v1alpha1/hypernodes";
@@ -309,6 +309,7 @@ async fn topologies_that_make_no_sense_hold_nobody_up() {
         nokey-0, so that they are in no sub-group";
     cluster.event("nokey", ("Warning", "InvalidNetworkTopology", missing)).await;
     wait_for(&cluster, "large", "higher tier in spec.subGroupPolicy[0].networkTopology").await;
+    bad_fields_are_counted(&cluster).await;
     let starts = [
         "HyperNode rack-x: spec.members[0].selector.regexMatch.pattern: not a regular",
         "HyperNode loop-",
@@ -324,6 +325,32 @@ async fn topologies_that_make_no_sense_hold_nobody_up() {
                     && text(&event["message"]).starts_with(start)
             };
             events.iter().any(is_it).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Each wrong field of a HyperNode and of a PodGroup has a series.
+async fn bad_fields_are_counted(cluster: &Cluster) {
+    let series = [
+        ("volcano_hypernode_problems", "rack-x", "spec.members[0].selector.regexMatch.pattern"),
+        ("volcano_hypernode_problems", "parent-2", "spec.members"),
+        ("volcano_hypernode_problems", "lonely", "spec.members"),
+        ("volcano_network_topology_problems", "below", "spec.networkTopology.highestTierAllowed"),
+        ("volcano_network_topology_problems", "unknown", "spec.networkTopology.highestTierName"),
+        ("volcano_network_topology_problems", "nokey", "spec.subGroupPolicy[0].matchLabelKeys"),
+        ("volcano_network_topology_problems", "large", "spec.subGroupPolicy[0].networkTopology"),
+    ];
+    for (family, object, field) in series {
+        let labels = [format!("=\"{object}\""), format!("field=\"{field}\"")];
+        until(&format!("{family} of {object}"), async || {
+            let scraped = metrics(cluster).await;
+            let is_it = |line: &str| {
+                line.starts_with(family)
+                    && labels.iter().all(|label| line.contains(&**label))
+                    && line.ends_with(" 1")
+            };
+            scraped.lines().any(is_it).then_some(())
         })
         .await;
     }

@@ -22,6 +22,7 @@ pub(crate) fn n_places(request: &Resource, room: impl Fn(Dim) -> i64) -> i64 {
 }
 
 /// Places for pods in HyperNodes, by shape of their class.
+#[derive(Default)]
 pub(crate) struct HyperNodePlaces {
     by_shape: FxHashMap<u64, Vec<i64>>,
 }
@@ -48,12 +49,26 @@ impl HyperNodePlaces {
         statement: &mut Statement<'_, '_>,
         tasks: impl Iterator<Item = &'a TaskId>,
     ) -> Self {
-        let mut by_shape = FxHashMap::default();
+        let mut places = Self::default();
+        places.add(statement, tasks);
+        places
+    }
+
+    /// Counts the places for further pods in the present state.
+    pub(crate) fn add<'a>(
+        &mut self,
+        statement: &mut Statement<'_, '_>,
+        tasks: impl Iterator<Item = &'a TaskId>,
+    ) {
         for &task in tasks {
             let shape = statement.classes.shape_id(statement.tasks[task].class);
-            by_shape.entry(shape).or_insert_with(|| places_of(statement, task));
+            self.by_shape.entry(shape).or_insert_with(|| places_of(statement, task));
         }
-        Self { by_shape }
+    }
+
+    /// True if the places for these pods are counted.
+    pub(crate) fn has(&self, pods: &CountByShape) -> bool {
+        pods.keys().all(|shape| self.by_shape.contains_key(shape))
     }
 
     /// Returns an upper bound of how many of these pods find room in the HyperNode.

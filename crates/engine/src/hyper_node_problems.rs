@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use vc_framework::{About, Effect, Sample, Session};
+use vc_framework::{About, Effect, HyperNodeProblemCount, Sample, Session};
 use vc_model::{HyperNodeProblem, HyperNodeTree};
 
 /// The problems that were reported.
@@ -19,30 +19,36 @@ pub(crate) struct HyperNodeProblems {
     known: BTreeSet<(String, Arc<str>)>,
     /// The numbers of the last sample.
     #[serde(skip)]
-    sampled: Vec<(Arc<str>, u32)>,
+    sampled: Vec<HyperNodeProblemCount>,
 }
 
 impl HyperNodeProblems {
-    /// Adds warnings and events about new problems to the session. Returns their numbers by HyperNode
-    /// if they have changed.
+    /// Adds warnings and events about new problems to the session. Returns their numbers by field if
+    /// they have changed.
     pub(crate) fn report(&mut self, session: &mut Session<'_>) -> Option<Sample> {
         let tree = session.info().hyper_nodes.clone();
         if self.tree.as_ref().is_some_and(|known| Arc::ptr_eq(known, &tree)) {
             return None;
         }
         let mut problems: BTreeMap<(String, Arc<str>), &HyperNodeProblem> = BTreeMap::new();
-        let mut counts: BTreeMap<Arc<str>, u32> = BTreeMap::new();
+        let mut counts: BTreeMap<(&Arc<str>, &str), u32> = BTreeMap::new();
         for problem in tree.problems() {
             let uid = session.hyper_nodes.record(problem.name()).map(|record| record.uid.clone());
             problems.insert((problem.to_string(), uid.unwrap_or_default()), problem);
-            *counts.entry(problem.name().clone()).or_default() += 1;
+            *counts.entry((problem.name(), problem.field())).or_default() += 1;
         }
         for (key, problem) in problems.iter().filter(|(key, _)| !self.known.contains(*key)) {
             warn(session, problem, key);
         }
         self.known = problems.into_keys().collect();
+        let count =
+            |((hyper_node, field), n_problems): ((&Arc<str>, &str), u32)| HyperNodeProblemCount {
+                hyper_node: hyper_node.clone(),
+                field: field.into(),
+                n_problems,
+            };
+        let counts: Vec<HyperNodeProblemCount> = counts.into_iter().map(count).collect();
         self.tree = Some(tree.clone());
-        let counts: Vec<(Arc<str>, u32)> = counts.into_iter().collect();
         if counts == self.sampled {
             return None;
         }

@@ -39,10 +39,11 @@ pub use vc_framework::{
     About, AccountUse, Amounts, BrokenInvariant, CacheStats, Certificate, CertifiedVictim,
     DeviceUse, Effect, Evaluator, EvaluatorPaths, EvictReason, EvictionRule, ExtenderAnswer,
     ExtenderClient, ExtenderError, ExtenderQuery, ExtenderRequest, FairshareUsage, GangState,
-    NodeDevices, NodeLock, Nomination, PendingPods, PendingReason, PipelinedTask, Placement,
-    PluginStage, PluginTime, PreBindWrites, QueueAmount, QueueGauges, QueueUse, QuotaAmounts,
-    QuotaUse, Relation, Report, Sample, SessionInfo, SessionView, SkippedAction, SkippedCause,
-    SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, effect_text, evict_message,
+    HyperNodeProblemCount, NodeDevices, NodeLock, Nomination, PendingPods, PendingReason,
+    PipelinedTask, Placement, PluginStage, PluginTime, PreBindWrites, QueueAmount, QueueGauges,
+    QueueUse, QuotaAmounts, QuotaUse, Relation, Report, Sample, SessionInfo, SessionView,
+    SkippedAction, SkippedCause, SkippedCycle, Stopwatch, Timings, Unit, WaitingTask, effect_text,
+    evict_message,
 };
 pub use vc_plugins::{
     DeviceConfigMap, UsageConfigMap, asks_services, needs_device_reports, with_device_config,

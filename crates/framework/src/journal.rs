@@ -60,6 +60,15 @@ impl Journal {
         self.ops.split_off(start)
     }
 
+    /// Returns the version of the state before the operation at this position, or of the present state
+    /// behind the last one.
+    pub(crate) fn version_at(&self, place: usize) -> Option<u64> {
+        match place == self.ops.len() {
+            true => Some(self.version),
+            false => self.before.get(place).copied(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.ops.len()
     }
@@ -88,6 +97,7 @@ mod tests {
         assert_eq!(journal.from(1), [op(2)]);
         assert_eq!(journal.pop(), Some(op(2)));
         assert_eq!(journal.version(), one, "rolled back to");
+        assert_eq!([0, 1, 2].map(|at| journal.version_at(at)), [Some(empty), Some(one), None]);
         journal.push(op(2));
         let two = journal.version();
         assert!(two != one && two != empty);

@@ -40,6 +40,7 @@ mod sentences;
 mod session;
 mod sort;
 mod statement;
+mod sub_job_shape;
 mod sums;
 mod time;
 mod topology;
@@ -98,14 +99,15 @@ pub use report::{
 };
 pub use report_log::ReportLog;
 pub use sample::{
-    Amounts, DeviceUse, FairshareUsage, GangState, NodeDevices, PendingPods, PendingReason,
-    QueueAmount, QueueGauges, Sample,
+    Amounts, DeviceUse, FairshareUsage, GangState, HyperNodeProblemCount, NodeDevices, PendingPods,
+    PendingReason, QueueAmount, QueueGauges, Sample,
 };
 pub use scan::{Filter, Scan, outside_shard};
 pub use sentences::{Sentences, admission, begins_with_text};
 pub use session::{CacheStats, Caches, Opening, Outcome, PausedSession, Session, SessionState};
 pub use sort::sort_stably;
-pub use statement::{Mark, Op, OperationRefused, Plan, Room, Statement};
+pub use statement::{Mark, Op, OperationRefused, Plan, Room, StateMark, Statement};
+pub use sub_job_shape::SubJobShape;
 pub use sums::JobSums;
 pub use time::rfc3339;
 /// For [`klog!`].

@@ -295,6 +295,12 @@ impl PluginSet {
         points.iter().all(|&point| self.all_with_inputs(point).all(|(_, reads)| reads.is_by_job()))
     }
 
+    /// True if SubJobReady and SubJobPipelined read the row of the job alone, for all plugins.
+    pub(crate) fn reads_sub_job_rows_only(&self) -> bool {
+        let points = [Points::SUB_JOB_READY, Points::SUB_JOB_PIPELINED];
+        points.iter().all(|&point| self.all_with_inputs(point).all(|(_, reads)| reads.is_by_job()))
+    }
+
     /// True if JobPipelined reads the job's row alone, for all plugins.
     pub fn pipelines_rows(&self) -> bool {
         self.all_with_inputs(Points::JOB_PIPELINED).all(|(_, reads)| reads.is_by_job())

@@ -53,6 +53,11 @@ impl PodSignature {
         Self { unresolvable: NodeSet::default(), ..self }
     }
 
+    /// Returns the signature as it is before an attempt, without the sub-job of the task.
+    pub(crate) fn of_any_sub_job(self) -> Self {
+        Self { sub_job: None, ..self.before_attempt() }
+    }
+
     /// Returns the part of the class that filters and scorers read.
     pub(crate) fn class(&self) -> ClassSignature {
         self.class

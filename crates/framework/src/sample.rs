@@ -142,6 +142,17 @@ pub struct PendingPods {
     pub n_pods: u32,
 }
 
+/// Number of problems of one field of a HyperNode (core.md 4.9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HyperNodeProblemCount {
+    /// Name of the HyperNode.
+    pub hyper_node: Arc<str>,
+    /// Path of the field, for instance `spec.members`.
+    pub field: Arc<str>,
+    /// Problems of the field; at least 1.
+    pub n_problems: u32,
+}
+
 /// Use of the shared devices of a node (core.md 9.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeDevices {
@@ -325,9 +336,9 @@ pub enum Sample {
         /// Number of conditions.
         n_conditions: u32,
     },
-    /// Numbers of problems by HyperNode, emitted when one has changed. A HyperNode that is absent
-    /// has none.
-    HyperNodeProblems(Vec<(Arc<str>, u32)>),
+    /// Numbers of problems by field of a HyperNode, emitted when one has changed. A field that is
+    /// absent has none.
+    HyperNodeProblems(Vec<HyperNodeProblemCount>),
     /// Fields of network topologies that cannot mean what was wanted, or that leave no HyperNode which
     /// could hold the pods even when empty, by PodGroup, emitted when one has changed. A PodGroup that is absent has none.
     NetworkTopologyProblems(Vec<(ObjectKey, Arc<str>)>),

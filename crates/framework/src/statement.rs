@@ -130,6 +130,14 @@ pub struct Statement<'s, 'c> {
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
 
+/// A state that a statement goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateMark {
+    /// Number of operations before it.
+    place: usize,
+    version: u64,
+}
+
 impl<'c> Deref for Statement<'_, 'c> {
     type Target = SessionState<'c>;
     fn deref(&self) -> &SessionState<'c> {
@@ -371,6 +379,17 @@ impl<'s, 'c> Statement<'s, 'c> {
     /// Returns a savepoint at the current end of the statement.
     pub fn mark(&self) -> Mark {
         Mark(self.session.state.journal.len())
+    }
+
+    /// Returns the present state.
+    pub fn state_mark(&self) -> StateMark {
+        let journal = &self.session.state.journal;
+        StateMark { place: journal.len(), version: journal.version() }
+    }
+
+    /// True if only operations of the statement lie between that state and the present one.
+    pub fn goes_on_from(&self, state: StateMark) -> bool {
+        self.session.state.journal.version_at(state.place) == Some(state.version)
     }
 
     /// Undoes everything after `mark`, newest first.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::SystemTime;
 
 use prometheus::{Registry, TextEncoder};
-use vc_engine::{PluginStage, Report, Sample, Timings};
+use vc_engine::{HyperNodeProblemCount, PluginStage, Report, Sample, Timings};
 
 use crate::devices::DeviceSeries;
 use crate::families::Families;
@@ -129,8 +129,9 @@ impl Metrics {
             }
             Sample::HyperNodeProblems(ref counts) => {
                 families.hyper_node_problems.reset();
-                for (name, n_problems) in counts {
-                    let problems = families.hyper_node_problems.with_label_values(&[&**name]);
+                for HyperNodeProblemCount { hyper_node, field, n_problems } in counts {
+                    let labels: [&str; 2] = [hyper_node, field];
+                    let problems = families.hyper_node_problems.with_label_values(&labels);
                     problems.set(i64::from(*n_problems));
                 }
             }

@@ -287,9 +287,9 @@ pub const TABLE: &[MetricRow] = &[
     ours(counter("volcano_overwritten_conditions_total", &["kind"],
         "Conditions of ours that somebody else has overwritten, by kind of object",
         "each of them, if it is less than two minutes old; two schedulers work on the same pods")),
-    ours(gauge("volcano_hypernode_problems", &["hypernode"],
-        "Members of a HyperNode that do not count, and nodes that it shares with another branch",
-        "when HyperNodes or nodes change; a HyperNode without a problem has no series")),
+    ours(gauge("volcano_hypernode_problems", &["hypernode", "field"],
+        "Problems of a field of a HyperNode: members that do not count, nodes that it shares with another branch, wrong values",
+        "when HyperNodes or nodes change; a field without a problem has no series")),
     ours(gauge("volcano_network_topology_problems", &["job_ns", "job_id", "field"],
         "Whether a field of the PodGroup cannot mean what was wanted of a network topology, or leaves \
             no HyperNode that could ever hold the pods",

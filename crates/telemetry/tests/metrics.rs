@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vc_engine::{
     Amounts, CycleTime, DeviceUse, Engine, EngineOptions, EvictReason, FairshareUsage, GangState,
-    KNOWN, NodeDevices, PendingPods, PendingReason, PluginStage, PluginTime, QueueAmount,
-    QueueGauges, Report, Sample, Timings,
+    HyperNodeProblemCount, KNOWN, NodeDevices, PendingPods, PendingReason, PluginStage, PluginTime,
+    QueueAmount, QueueGauges, Report, Sample, Timings,
 };
 use vc_model::{ClusterEvent, ObjectKey, QueueRecord};
 use vc_telemetry::{MetricKind, Metrics, TABLE};
@@ -303,7 +303,11 @@ fn full() -> std::sync::Arc<Metrics> {
         Sample::WeightedShare { queue: "q1".into(), parent: "root".into(), value: 1.0 },
         Sample::PendingPods(vec![waiting]),
         Sample::ConditionsOverwritten { kind: "Pod", n_conditions: 2 },
-        Sample::HyperNodeProblems(vec![("rack-a".into(), 1)]),
+        Sample::HyperNodeProblems(vec![HyperNodeProblemCount {
+            hyper_node: "rack-a".into(),
+            field: "spec.members".into(),
+            n_problems: 1,
+        }]),
         Sample::NetworkTopologyProblems(vec![(
             ObjectKey::new("ns", "j"),
             "spec.networkTopology.highestTierName".into(),

@@ -3,6 +3,7 @@
 //! Specification: actions.md 4.5, A17, A18.
 
 mod best_first;
+mod failed_sub_jobs;
 mod pruning;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use super::pending_tasks::PendingTasks;
 use super::place::{PlacementOutcome, commit_or_discard, may_try, task_loop};
 use crate::places::{HyperNodePlaces, count_by_shape};
 use crate::sub_job_tasks::{SubJobTasks, put_back, sort, take_first};
-use pruning::Pruning;
+use pruning::{NeededPlaces, Pruning};
 
 /// A trial that would make the job ready or pipelined.
 struct Trial {
@@ -79,7 +80,7 @@ pub(super) fn attempt(
         // The pods are told what the closest HyperNode lacks.
         let problem = match last_failed.filter(|failed| failed.id == id) {
             Some(failed) => failed.problem,
-            None => try_in(&mut statement, job, &pending.sub_jobs, id, &pruning).problem,
+            None => try_in(&mut statement, job, &pending.sub_jobs, id, &mut pruning).problem,
         };
         if let Some(problem) = problem {
             statement.note_topology_problem(job, problem);
@@ -197,7 +198,7 @@ fn try_in(
     job: JobId,
     pending: &[SubJobTasks],
     id: HyperNodeId,
-    pruning: &Pruning,
+    pruning: &mut Pruning,
 ) -> TrialOutcome {
     let n_noted = statement.outcome().out.placed.get(&job).copied();
     let mut sub_jobs = pending.to_vec();
@@ -269,20 +270,33 @@ fn place_sub_job(
     job: JobId,
     entry: &mut SubJobTasks,
     under: HyperNodeId,
-    pruning: &Pruning,
+    pruning: &mut Pruning,
 ) -> Result<f64, Option<GradientProblem>> {
     let purpose = GradientPurpose::Allocate;
     let query = GradientQuery { job, sub_job: Some(entry.sub_job), under, purpose };
     let gradient = statement.plugins().gradient(statement.view(), query);
+    let needed = NeededPlaces::of(statement, job, entry);
     let mut last_tried = None;
     for group in &gradient.groups {
-        let remaining = pruning.remaining(statement, job, entry, group.clone());
+        let mut remaining = pruning.remaining(&needed, group.clone());
         statement.stats().n_pruned_hyper_nodes += (group.len() - remaining.len()) as u64;
+        pruning.failed.exclude(statement, job, entry, &mut remaining);
         let ranked = best_first::by_score(statement, job, entry.sub_job, remaining);
+        let mut failed = Vec::new();
         let best = ranked.first_that(statement, |statement, id| {
+            if pruning.excludes_sub_group(statement, &needed, id) {
+                statement.stats().n_pruned_hyper_nodes += 1;
+                return None;
+            }
             last_tried = Some(id);
-            try_sub_job(statement, job, entry, id)
+            let trial = try_sub_job(statement, job, entry, id);
+            if trial.is_none() {
+                failed.push(id);
+                pruning.note_failure_of_sub_group(statement, job, entry, &needed);
+            }
+            trial
         });
+        pruning.failed.add(statement, job, entry, failed);
         let Some((SubJobTrial { plan, rest }, score)) = best else { continue };
         if statement.replay(&plan).is_ok() {
             *entry = rest;

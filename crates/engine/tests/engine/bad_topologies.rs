@@ -2,7 +2,7 @@
 //! metric name the field, and nobody else is held up. Specification: core.md 4.9, actions.md 2.12.
 
 use vc_conf::Config;
-use vc_framework::Sample;
+use vc_framework::{HyperNodeProblemCount, Sample};
 use vc_model::{ClusterEvent, fixture};
 
 use crate::support::*;
@@ -42,7 +42,10 @@ fn fields(cycle: &Cycle) -> Option<Vec<String>> {
 fn counts(cycle: &Cycle) -> Option<Vec<(String, u32)>> {
     cycle.report.samples.iter().find_map(|sample| match sample {
         Sample::HyperNodeProblems(counts) => {
-            Some(counts.iter().map(|(name, count)| (name.to_string(), *count)).collect())
+            let count = |it: &HyperNodeProblemCount| {
+                (format!("{} {}", it.hyper_node, it.field), it.n_problems)
+            };
+            Some(counts.iter().map(count).collect())
         }
         _ => None,
     })
@@ -208,7 +211,10 @@ fn a_pattern_that_does_not_compile_is_told_on_the_hyper_node() {
     let start = "event HyperNode rack-a Warning InvalidHyperNode \"HyperNode rack-a: \
                  spec.members[1].selector.regexMatch.pattern: not a regular expression";
     assert_eq!(said.lines().filter(|line| line.starts_with(start)).count(), 1, "{said}");
-    assert_eq!(counts(&cycle), Some(vec![("rack-a".to_owned(), 1)]));
+    assert_eq!(
+        counts(&cycle),
+        Some(vec![("rack-a spec.members[1].selector.regexMatch.pattern".to_owned(), 1)])
+    );
     assert!(
         cycle.report.warnings.is_empty(),
         "the edge logs wrong fields: {:?}",

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use vc_conf::Config;
-use vc_framework::Sample;
+use vc_framework::{HyperNodeProblemCount, Sample};
 use vc_model::{ClusterEvent, NodeId, Task, TaskId, TaskStatus, fixture};
 
 use crate::support::*;
@@ -125,11 +125,16 @@ fn what_is_wrong_with_a_hyper_node_is_said_once_and_the_rest_is_in_force() {
     assert_eq!(said, wanted);
     let counts = |samples: &[Sample]| {
         samples.iter().find_map(|sample| match sample {
-            Sample::HyperNodeProblems(counts) => Some(counts.clone()),
+            Sample::HyperNodeProblems(counts) => {
+                let text = |it: &HyperNodeProblemCount| {
+                    format!("{} {} {}", it.hyper_node, it.field, it.n_problems)
+                };
+                Some(counts.iter().map(text).collect::<Vec<String>>())
+            }
             _ => None,
         })
     };
-    assert_eq!(counts(&cycle.report.samples), Some(vec![("other".into(), 2)]));
+    assert_eq!(counts(&cycle.report.samples), Some(vec!["other spec.members 2".to_owned()]));
     world.add("node n6 cpu=1");
     assert_eq!(world.cycle().report.warnings, [""; 0]);
     world.send(ClusterEvent::HyperNodeDeleted { name: "other".into() });

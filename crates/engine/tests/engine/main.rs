@@ -21,6 +21,7 @@ mod devices;
 mod differential;
 mod early;
 mod enqueue;
+mod equal_sub_jobs;
 mod evictions;
 mod failed_preemption_cache;
 mod fairshare;

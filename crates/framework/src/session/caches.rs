@@ -110,6 +110,8 @@ pub struct CacheStats {
     pub n_probed: u64,
     /// Jobs whose attempt to make room was skipped, because it failed for an equal gang.
     pub n_equal_gangs: u64,
+    /// HyperNodes that were not tried for a sub-job, because an equal one failed there (12.2 S14).
+    pub n_equal_sub_jobs: u64,
     /// HyperNodes that were not tried, because too few tasks find room there (12.2 S12).
     pub n_pruned_hyper_nodes: u64,
     /// HyperNodes that were not tried, because their score cannot be the highest (12.2 S13).

@@ -127,6 +127,21 @@ impl HyperNodeProblem {
             | Self::SharedNode { name, .. } => name,
         }
     }
+
+    /// The path of the field with the problem.
+    pub fn field(&self) -> &str {
+        match self {
+            Self::SecondParent { .. }
+            | Self::Cycle { .. }
+            | Self::UnknownMember { .. }
+            | Self::Tiers { .. }
+            | Self::SharedNode { .. } => "spec.members",
+            Self::TierName { .. } => "spec.tierName",
+            Self::Field { problem, .. } => {
+                problem.split_once(": ").map_or(&**problem, |(path, _)| path)
+            }
+        }
+    }
 }
 
 /// The tree. The root is at place 0, and the others follow by name.

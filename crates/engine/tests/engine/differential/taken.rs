@@ -8,7 +8,7 @@ use vc_engine::{CacheStats, EvaluatorPaths};
 
 use crate::support::*;
 
-const N_HITS: usize = 15;
+const N_HITS: usize = 16;
 const N_PATHS: usize = 4;
 const N: usize = N_HITS + N_PATHS + 4;
 
@@ -28,6 +28,7 @@ const NAMES: [(&str, u64); N] = [
     ("dead ends", 500),
     ("looked at", 1_000),
     ("alike", 100),
+    ("equal sub-jobs", 1),
     ("pruned HyperNodes", 200),
     ("outscored HyperNodes", 10),
     ("filled", 2_000),
@@ -96,6 +97,7 @@ fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
         n_known_infeasible,
         n_probed,
         n_equal_gangs,
+        n_equal_sub_jobs,
         n_pruned_hyper_nodes,
         n_outscored_hyper_nodes,
     } = *cache_stats;
@@ -113,6 +115,7 @@ fn of_hits(cache_stats: &CacheStats) -> [u64; N_HITS] {
         n_known_infeasible,
         n_probed,
         n_equal_gangs,
+        n_equal_sub_jobs,
         n_pruned_hyper_nodes,
         n_outscored_hyper_nodes,
     ]

@@ -1,0 +1,70 @@
+//! Sub-job shapes: all that a trial placement of a sub-job reads of it besides its job. Sub-jobs of a
+//! job with one shape end alike in the same state.
+//! Specification: actions.md 12.2 S14.
+
+use std::sync::Arc;
+
+use vc_model::{Counts, JobId, TaskId, TaskStatus};
+
+use crate::pod_signature::PodSignature;
+use crate::session::SessionState;
+
+/// The shape of a sub-job that holds nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SubJobShape {
+    /// Tasks to be placed in their order: signature, role, and the number of equal ones in a row.
+    members: Vec<(PodSignature, Arc<str>, u32)>,
+    policy: Option<usize>,
+    min_available: i32,
+    /// Pending best-effort tasks, and all tasks.
+    counts: (u32, u32),
+}
+
+impl SessionState<'_> {
+    /// Returns what a trial to place these tasks of the sub-job reads of it.
+    ///
+    /// Returns `None` in four cases:
+    /// - the plain evaluator is selected;
+    /// - the sub-job holds something;
+    /// - more is read of a task or sub-job than the shape covers;
+    /// - a failed trial would leave more behind than records that the next one overwrites.
+    pub fn sub_job_shape(
+        &self,
+        (job, sub_job): (JobId, usize),
+        tasks: impl Iterator<Item = TaskId>,
+    ) -> Option<SubJobShape> {
+        let row = &self.jobs[job].sub_jobs[sub_job];
+        if !self.is_fast || !holds_nothing(&row.counts) || !self.plugins().reads_sub_job_rows_only()
+        {
+            return None;
+        }
+        let mut members: Vec<(PodSignature, Arc<str>, u32)> = Vec::new();
+        let mut before: Option<TaskId> = None;
+        for task in tasks {
+            let role = &self.tasks[task].role;
+            let is_next = |&before: &TaskId| {
+                self.tasks[before].role == *role && self.has_same_signature(task, before)
+            };
+            match members.last_mut().filter(|_| before.as_ref().is_some_and(is_next)) {
+                Some((.., n_equal)) => *n_equal += 1,
+                None => {
+                    let signature = self.signature_of(task, |_| self.class_signature(task));
+                    let signature = signature.filter(|_| self.may_skip_trial_of(task))?;
+                    members.push((signature.of_any_sub_job(), role.clone(), 1));
+                }
+            }
+            before = Some(task);
+        }
+        Some(SubJobShape {
+            members,
+            policy: row.policy,
+            min_available: row.min_available,
+            counts: (row.counts.pending_best_effort, row.counts.total()),
+        })
+    }
+}
+
+/// True if every task is Pending.
+fn holds_nothing(counts: &Counts) -> bool {
+    counts.total() == counts.of(TaskStatus::Pending)
+}
