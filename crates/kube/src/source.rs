@@ -321,7 +321,9 @@ pub(crate) async fn list<S: Slim, T: DeserializeOwned>(
     Ok(serde_json::from_slice(&bytes.to_bytes())?)
 }
 
-/// A watch from this version on; from none: a streaming list first.
+/// A watch from this version on; from none: a streaming list first. No version is asked of the list,
+/// so that it is as new as the store: with `0` it may come from a cache that is behind, also behind what this
+/// process or its predecessor has seen and decided.
 async fn watch<S: Slim>(
     client: &Client,
     bulk: &Handle,
@@ -329,13 +331,10 @@ async fn watch<S: Slim>(
 ) -> Result<Box<OpenWatch>, SourceError> {
     let listing = version.is_empty();
     let from = match listing {
-        true => "0&resourceVersionMatch=NotOlderThan&sendInitialEvents=true",
-        false => &version,
+        true => "resourceVersionMatch=NotOlderThan&sendInitialEvents=true".to_owned(),
+        false => format!("resourceVersion={version}"),
     };
-    let query = format!(
-        "{WATCH}&timeoutSeconds={WATCH_SECONDS}&allowWatchBookmarks=true&\
-         resourceVersion={from}"
-    );
+    let query = format!("{WATCH}&timeoutSeconds={WATCH_SECONDS}&allowWatchBookmarks=true&{from}");
     let pieces = get::<S>(client, &query).await?.into_data_stream();
     let chunks = Box::pin(decoded::<S>(pieces, bulk.clone()));
     Ok(Box::new(OpenWatch {
