@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds all parts of a release with one version, in target/release-VERSION:
 #
-#   vc-scheduler-VERSION-linux-ARCH.tar.gz   the programs, static, with licence and notices
+#   vc-scheduler-VERSION-linux-ARCH.tar.gz   the programs, static, with licence and notices, and the script by
+#                                            which kubectl completes `kubectl vc`
 #   vc.yaml                                  manifest of `kubectl vc` for krew
 #   vc-scheduler-VERSION.tgz                 the chart, which names the images of this version
 #   vc-scheduler-VERSION.yaml                its manifests with default values, for kubectl
@@ -76,7 +77,7 @@ binaries() {
             continue
         fi
         MACHINE=$machine deploy/build.sh "$out/$name" "${PROFILE:-release}"
-        cp LICENSE THIRD_PARTY_NOTICES.txt "$out/$name/"
+        cp LICENSE THIRD_PARTY_NOTICES.txt deploy/kubectl_complete-vc "$out/$name/"
         tar -C "$out" --owner=0 --group=0 -czf "$out/$name.tar.gz" "$name"
         rm -r "${out:?}/$name"
     done
@@ -118,6 +119,9 @@ spec:
   description: |
     Asks vc-scheduler why jobs wait, what would let them start, who is before them,
     and what would happen with other nodes, queues or limits.
+  caveats: |
+    kubectl completes it once kubectl_complete-vc is on the PATH, too:
+      cp ~/.krew/store/vc/v*/kubectl_complete-vc ~/.krew/bin/
   platforms:
 END
         for archive in "$out/vc-scheduler-$version"-linux-*.tar.gz; do
@@ -132,6 +136,7 @@ END
     bin: kubectl-vc
     files:
     - {from: $folder/kubectl-vc, to: .}
+    - {from: $folder/kubectl_complete-vc, to: .}
     - {from: $folder/LICENSE, to: .}
 END
         done

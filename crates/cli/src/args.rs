@@ -76,11 +76,13 @@ pub(crate) struct Arguments {
     pub(crate) scheduler_conf: Option<PathBuf>,
 }
 
+// Completion offers names for values that are called JOB, QUEUE or NODE. A docstring would be help.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Why a job or pod waits; without a name: one line for each job that waits.
     Why {
         /// [KIND/]NAME of a job, its PodGroup or a pod.
+        #[arg(value_name = "JOB")]
         name: Option<String>,
         /// Exit with 3 if something waits.
         #[arg(long)]
@@ -92,6 +94,7 @@ pub(crate) enum Verb {
     /// Queues with what they hold, deserve and may hold.
     Queues {
         /// Only this queue.
+        #[arg(value_name = "QUEUE")]
         name: Option<String>,
     },
     /// The jobs that wait in a queue, in their order.
@@ -102,6 +105,7 @@ pub(crate) enum Verb {
     /// Nodes with what is free.
     Nodes {
         /// Only this node, with its jobs.
+        #[arg(value_name = "NODE")]
         name: Option<String>,
     },
     /// HyperNodes with what is free on their nodes.
@@ -114,7 +118,7 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "TIME", default_value = "1h")]
         since: String,
         /// Only this queue.
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "QUEUE")]
         queue: Option<String>,
     },
     /// The last cycles that decided something or learned something new.

@@ -124,7 +124,7 @@ fn shown<T: serde::de::DeserializeOwned>(
 }
 
 /// Returns the path of a question, below that of the version.
-fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
+pub(crate) fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
     Ok(match (verb, namespace) {
         (Verb::Why { name: Some(name), .. }, Some(namespace)) => {
             let (kind, name) = match name.split_once('/') {

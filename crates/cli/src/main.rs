@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod attempt;
 mod bundle;
+mod completion;
 mod fallback;
 mod files;
 mod leader;
@@ -46,6 +47,12 @@ impl Answer {
 }
 
 fn main() -> ExitCode {
+    // The words to complete need not be sound.
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    if words.next().as_deref() == Some(completion::COMPLETE) {
+        completion::print_candidates(&words.collect::<Vec<String>>());
+        return ExitCode::SUCCESS;
+    }
     // A usage error ends with 2.
     let arguments = Arguments::parse();
     let wants_exit_code = arguments.wants_exit_code();

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod certificates;
+mod completion;
 mod fallback;
 mod front;
 mod golden;
