@@ -8,7 +8,7 @@ use std::time::{Instant, UNIX_EPOCH};
 
 use clap::Args;
 use rayon::prelude::*;
-use vc_sim::fuzz::{FaultKind, Script, StoryEnd, StoryOptions, play, shrink};
+use vc_sim::fuzz::{FaultKind, Script, StoryEnd, StoryOptions, Strikes, play, shrink};
 
 use super::{fail, print};
 
@@ -195,8 +195,11 @@ fn summary(played: &[Played], seconds: f64) -> String {
     let sum = |of: fn(&StoryEnd) -> u64| played.iter().map(|it| of(&it.end)).sum::<u64>();
     let hours = played.iter().map(|it| it.end.lasted.as_secs_f64()).sum::<f64>() / 3_600.0;
     let first = played.first().map_or(0, |it| it.seed);
+    let mut strikes = Strikes::default();
+    played.iter().for_each(|it| strikes.merge(&it.end.strikes));
     format!(
-        "{} stories from seed {first}, {n_failed} with a violation: {hours:.1} hours, {} cycles, {} writes, in {seconds:.1} s\n",
+        "{} stories from seed {first}, {n_failed} with a violation: {hours:.1} hours, {} cycles, {} writes, in {seconds:.1} s\n\
+         faults that struck: {strikes}\n",
         played.len(),
         sum(|end| end.n_cycles),
         sum(|end| end.n_writes),

@@ -18,6 +18,8 @@ const MOST_WRITES: u64 = 20;
 pub(crate) enum CrashPoint {
     /// A task of the process is about to go on after an await.
     Await,
+    /// A write is about to leave the process, and never does.
+    Unsent,
     /// A write has left the process, and has not reached the server.
     Sent,
     /// The server has done a write, and the answer was not sent yet.
@@ -31,15 +33,18 @@ pub(crate) enum CrashPoint {
 pub(super) struct Crash {
     pub(super) point: CrashPoint,
     pub(super) nth: u64,
+    /// True if writes of the Lease count. Random crashes leave them out, since most writes are such.
+    pub(super) counts_leases: bool,
 }
 
 impl Crash {
     pub(super) fn drawn(rng: &mut Rng) -> Self {
         let of_writes = [CrashPoint::Sent, CrashPoint::Done, CrashPoint::Answered];
-        match rng.happens(500) {
-            true => Self { point: CrashPoint::Await, nth: rng.between(1, MOST_AWAITS) },
-            false => Self { point: rng.of(&of_writes), nth: rng.between(1, MOST_WRITES) },
-        }
+        let (point, nth) = match rng.happens(500) {
+            true => (CrashPoint::Await, rng.between(1, MOST_AWAITS)),
+            false => (rng.of(&of_writes), rng.between(1, MOST_WRITES)),
+        };
+        Self { point, nth, counts_leases: false }
     }
 }
 
@@ -48,10 +53,12 @@ impl fmt::Display for Crash {
         let nth = self.nth;
         match self.point {
             CrashPoint::Await => write!(out, "at await {nth} from now"),
+            CrashPoint::Unsent => write!(out, "before write {nth} from now is sent"),
             CrashPoint::Sent => write!(out, "when write {nth} from now is sent"),
             CrashPoint::Done => write!(out, "when write {nth} from now is done"),
             CrashPoint::Answered => write!(out, "when write {nth} from now is answered"),
-        }
+        }?;
+        out.write_str(if self.counts_leases { ", counting those of the Lease" } else { "" })
     }
 }
 
@@ -81,6 +88,11 @@ impl PlannedCrash {
         if !matches!(*plan, CrashPlan::Crashed) {
             *plan = crash.map_or(CrashPlan::None, CrashPlan::At);
         }
+    }
+
+    /// True if a crash is planned that counts writes of the Lease.
+    pub(super) fn counts_leases(&self) -> bool {
+        matches!(*self.lock(), CrashPlan::At(Crash { counts_leases: true, .. }))
     }
 
     /// Waits until the process crashes.
@@ -118,12 +130,13 @@ mod tests {
     async fn the_crash_that_is_planned_last_happens() {
         let planned = PlannedCrash::default();
         assert!(planned.passes(Await) && planned.passes(Done));
-        planned.plan(Some(Crash { point: Await, nth: 1 }));
-        planned.plan(Some(Crash { point: Done, nth: 2 }));
+        planned.plan(Some(Crash { point: Await, nth: 1, counts_leases: false }));
+        planned.plan(Some(Crash { point: Done, nth: 2, counts_leases: true }));
+        assert!(planned.counts_leases());
         assert!([Await, Done, Sent, Answered].iter().all(|&point| planned.passes(point)));
         assert!(!planned.passes(Done), "the second one");
         planned.crashed().await;
         planned.plan(None);
-        assert!(!planned.passes(Await), "it stays crashed");
+        assert!(!planned.passes(Await) && !planned.counts_leases(), "it stays crashed");
     }
 }

@@ -1,6 +1,7 @@
 //! The kinds of faults, and where they strike.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::str::FromStr;
 
 use crate::rng::Rng;
@@ -20,7 +21,7 @@ pub enum FaultKind {
     LostRequest,
     /// The server has done it, and the answer is lost.
     LostAnswer,
-    /// A request and its answer take seconds.
+    /// A request takes seconds until the server has it. Its answer comes as fast as others.
     Slow,
     /// A watch ends at any point.
     WatchCut,
@@ -126,6 +127,39 @@ impl FaultKind {
     }
 }
 
+/// How often each kind of fault has struck. A fault that was planned and met nothing does not count: a
+/// refusal without a request, or a crash of a process that does not run. A watch that will be cut or
+/// late counts when it is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strikes(BTreeMap<FaultKind, u64>);
+
+impl Strikes {
+    pub(super) fn add(&mut self, kind: FaultKind) {
+        *self.0.entry(kind).or_default() += 1;
+    }
+
+    /// Returns how often a kind has struck.
+    #[cfg(test)]
+    pub(super) fn count(&self, kind: FaultKind) -> u64 {
+        self.0.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// Adds the strikes of another story.
+    pub fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(kind, count)| *self.0.entry(*kind).or_default() += count);
+    }
+}
+
+/// The word of each kind that has struck, with its number.
+impl fmt::Display for Strikes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts = self.0.iter().map(|(kind, count)| format!("{} {count}", kind.word()));
+        let texts: Vec<String> = texts.collect();
+        out.write_str(if texts.is_empty() { "none" } else { "" })?;
+        out.write_str(&texts.join(", "))
+    }
+}
+
 /// A word of `--fault` that names no kind.
 #[derive(Debug, thiserror::Error)]
 #[error("no kind of fault is called {word:?}\nhint: one of {}, or none", all())]
@@ -180,6 +214,16 @@ mod tests {
         }
         let error = "flood".parse::<FaultKind>().unwrap_err().to_string();
         assert!(error.starts_with("no kind of fault is called \"flood\"\nhint: one of conflict, "));
+    }
+
+    #[test]
+    fn strikes_of_stories_are_summed_up() {
+        let mut strikes = Strikes::default();
+        assert_eq!(strikes.to_string(), "none");
+        strikes.add(FaultKind::Slow);
+        strikes.merge(&strikes.clone());
+        strikes.add(FaultKind::Conflict);
+        assert_eq!(strikes.to_string(), "conflict 1, slow 2");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use vc_kube::{Backlog, Clients, ElectionNews, EngineMessage, Observer, TwinFeed}
 use vc_model::UtcOffset;
 
 use super::config_file::MountedConfig;
+use super::fault::FaultKind;
 use super::findings::{Findings, ProcessObserver};
 use super::process::ProcessSetup;
 use crate::one_thread::OneThread;
@@ -76,6 +77,9 @@ impl ProcessHost for SimulatedHost {
     fn threads(&self, _process: &Process, _backlog: &Backlog) -> OneThread {
         self.setup.trace.say(format_args!("{}: leads", self.name));
         self.setup.network.leads(&self.name);
+        if self.setup.is_old {
+            self.setup.network.strike(FaultKind::OldVersion);
+        }
         OneThread::new(self.setup.process()).with_witness()
     }
 

@@ -15,13 +15,17 @@ mod machine;
 mod managers;
 mod network;
 mod outside_event;
+mod panics;
 mod process;
 mod quota;
 mod request_faults;
 mod rest;
+mod rest_writes;
 mod script;
 mod shrink;
 mod story;
+#[cfg(test)]
+mod sweep;
 mod topology;
 mod trace;
 mod usage;
@@ -30,7 +34,7 @@ mod violated;
 mod witness;
 mod world;
 
-pub use fault::{FaultKind, UnknownFault};
+pub use fault::{FaultKind, Strikes, UnknownFault};
 pub use script::Script;
 pub use shrink::shrink;
 pub use story::{StoryEnd, StoryOptions, play};

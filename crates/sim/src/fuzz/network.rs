@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::USER_AGENT;
-use axum::http::{HeaderValue, Request, Response, Uri};
+use axum::http::{HeaderValue, Method, Request, Response, Uri};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -19,9 +19,10 @@ use vc_kube::RequestBody;
 use super::admission::{RefusedWrite, Refuser};
 use super::answer::{self, Passing};
 use super::crash::{CrashPoint, PlannedCrash};
-use super::fault::FaultKind;
+use super::fault::{FaultKind, Strikes};
 use super::managers::MANAGER;
-use super::request_faults::{RequestFaults, RequestKind};
+use super::request_faults::{RequestFaults, RequestKind, draw_cache_lag, takes_any_version};
+use super::rest_writes::RestWrites;
 use super::script::Script;
 use super::topology::TopologyWitness;
 use super::trace::Trace;
@@ -55,16 +56,22 @@ struct Shared {
 
 struct NetworkState {
     rng: Rng,
+    /// Of lists that may come from a cache. A source of its own, so that the other numbers stay the
+    /// same whether there are such lists or not.
+    cache_rng: Rng,
     /// Kinds that may strike. Empty once the story is quiet.
     faults: BTreeSet<FaultKind>,
-    /// The server is away until then.
-    away_until: Option<Instant>,
+    /// The server is away by this kind of fault until then.
+    away: Option<(FaultKind, Instant)>,
     /// Until then every request takes up to so many milliseconds more.
     slow_until: Option<(Instant, u64)>,
     /// What is refused to whom, until when.
     refusals: Vec<(Refused, Instant)>,
     /// Writes that the server has done, without those of Leases and events.
     n_writes: u64,
+    /// The writes at rest. `None`: the story is not at rest.
+    rest_writes: Option<RestWrites>,
+    strikes: Strikes,
     witness: Witness,
     /// `None`: no usage is kept in this story.
     usage: Option<UsageWitness>,
@@ -93,10 +100,11 @@ pub(super) enum Refused {
     Write(RefusedWrite, Refuser),
 }
 
-/// Reports to the planned crash that a write of the process has reached this point. Never returns if the process
-/// has crashed. Writes of the Lease are left out, because most writes would be such.
+/// Reports to the planned crash that a write of the process has reached this point. Never returns
+/// if the process has crashed. Writes of the Lease are left out unless the crash counts them.
 async fn pass(crash: &PlannedCrash, sent: &SentWrite, point: CrashPoint) {
-    if !sent.path.contains("/leases") && !crash.passes(point) {
+    let is_counted = !sent.path.contains("/leases") || crash.counts_leases();
+    if is_counted && !crash.passes(point) {
         std::future::pending::<()>().await;
     }
 }
@@ -109,6 +117,14 @@ fn asks_about_restore(query: &str) -> bool {
 type Answer = Result<Response<Body>, BoxError>;
 
 impl Refused {
+    fn kind(&self) -> FaultKind {
+        match self {
+            Self::Process(_) => FaultKind::TokenExpired,
+            Self::Resource(_) => FaultKind::RightTaken,
+            Self::Write(..) => FaultKind::Refusal,
+        }
+    }
+
     /// Status, reason and message for this request. `None`: it is another one.
     fn refusal(&self, sent: &SentWrite) -> Option<answer::Refusal> {
         let SentWrite { process, path, .. } = sent;
@@ -135,11 +151,14 @@ impl Network {
     ) -> Self {
         let state = NetworkState {
             rng: Rng::new(script.seed),
+            cache_rng: Rng::new(!script.seed),
             faults,
-            away_until: None,
+            away: None,
             slow_until: None,
             refusals: Vec::new(),
             n_writes: 0,
+            rest_writes: None,
+            strikes: Strikes::default(),
             witness: Witness::new(),
             usage: script.keeps_usage.then(UsageWitness::new),
             topology: script.has_networks.then(TopologyWitness::new),
@@ -158,14 +177,24 @@ impl Network {
     pub(super) fn calm(&self) {
         let mut state = self.state();
         state.faults.clear();
-        state.away_until = None;
+        state.away = None;
         state.slow_until = None;
         state.refusals.clear();
     }
 
-    /// Makes the server answer nobody for so long.
-    pub(super) fn away_for(&self, time: Duration) {
-        self.state().away_until = Some(Instant::now() + time);
+    /// Makes the server answer nobody for so long, by this kind of fault.
+    pub(super) fn away_for(&self, kind: FaultKind, time: Duration) {
+        self.state().away = Some((kind, Instant::now() + time));
+    }
+
+    /// Counts a fault that has struck.
+    pub(super) fn strike(&self, kind: FaultKind) {
+        self.state().strikes.add(kind);
+    }
+
+    /// Returns how often each kind of fault has struck so far.
+    pub(super) fn strikes(&self) -> Strikes {
+        self.state().strikes.clone()
     }
 
     /// Makes every request take up to so many milliseconds more, for so long.
@@ -291,6 +320,17 @@ impl Network {
         self.state().n_writes
     }
 
+    /// Takes note of all writes from now on, which are those at rest.
+    pub(super) fn begin_rest(&self) {
+        self.state().rest_writes = Some(RestWrites::default());
+    }
+
+    /// Returns the violations that writes at rest have shown. The rest ends.
+    pub(super) fn end_rest(&self) -> Vec<String> {
+        let writes = self.state().rest_writes.take();
+        writes.map(|writes| writes.violations()).unwrap_or_default()
+    }
+
     /// Returns clients for the process of this name. They tell `crash` how far its writes are.
     pub(super) fn clients(&self, process: &str, crash: &PlannedCrash) -> vc_kube::Clients {
         let (network, process, crash): (_, Arc<str>, _) =
@@ -315,26 +355,21 @@ impl Network {
         let query = parts.uri.query().unwrap_or_default();
         let kind = RequestKind::of(&parts.method, query);
         let lists = kind.lists() && !asks_about_restore(query);
-        let faults = {
-            let mut state = self.state();
-            let NetworkState { rng, faults, slow_until, .. } = &mut *state;
-            let drawn = RequestFaults::drawn(rng, faults, kind);
-            let mut drawn = match self.0.keeps_leader {
-                true => drawn.that_keep_the_leader(faults, (&parts.method, parts.uri.path())),
-                false => drawn,
-            };
-            if let Some((_, most)) = slow_until.filter(|(until, _)| Instant::now() < *until) {
-                drawn.before += Duration::from_millis(rng.below(most));
-            }
-            drawn
-        };
+        let is_cached = takes_any_version(query);
+        let faults = self.draw_faults(kind, (&parts.method, parts.uri.path()));
         if let Some(uri) = faults.changed_query(&parts.uri) {
             parts.uri = uri;
+            self.strike(FaultKind::ListCut);
         }
         let path = parts.uri.path().to_owned();
         let name = format!("{process}: {} {path}", parts.method);
         if let Some(fault) = faults.fault {
             self.0.trace.say(format_args!("{name}: {}", fault.word()));
+        }
+        if is_cached {
+            let lag = draw_cache_lag(&mut self.state().cache_rng);
+            self.0.trace.say(format_args!("{name}: a cache lacks {} versions", lag.versions));
+            parts.extensions.insert(lag);
         }
         let method = parts.method.to_string();
         let bytes = body.collect().await?.to_bytes();
@@ -344,6 +379,7 @@ impl Network {
             self.state().witness.lists(&sent.process, &sent.path);
         }
         if kind == RequestKind::Write {
+            pass(&crash, &sent, CrashPoint::Unsent).await;
             sent.find_pod_group(&self.0.store);
             self.state().witness.sent(&sent, &self.0.store);
         }
@@ -366,6 +402,21 @@ impl Network {
         }
     }
 
+    /// Draws the delays and the fault of a request.
+    fn draw_faults(&self, kind: RequestKind, (method, path): (&Method, &str)) -> RequestFaults {
+        let mut state = self.state();
+        let NetworkState { rng, faults, slow_until, .. } = &mut *state;
+        let drawn = RequestFaults::drawn(rng, faults, kind);
+        let mut drawn = match self.0.keeps_leader {
+            true => drawn.that_keep_the_leader(faults, (method, path)),
+            false => drawn,
+        };
+        if let Some((_, most)) = slow_until.filter(|(until, _)| Instant::now() < *until) {
+            drawn.before += Duration::from_millis(rng.below(most));
+        }
+        drawn
+    }
+
     async fn serve(
         self,
         request: Request<Body>,
@@ -374,14 +425,15 @@ impl Network {
         (sent, crash): (SentWrite, PlannedCrash),
     ) -> Answer {
         sleep(faults.before).await;
-        let is_away = self.state().away_until.is_some_and(|until| Instant::now() < until);
-        if is_away || faults.fault == Some(FaultKind::LostRequest) {
+        if let Some(kind) = self.loss(&faults) {
+            self.strike(kind);
             self.state().witness.not_done(&sent);
             sleep(LOST).await;
             return Err("the connection was lost".into());
         }
         let refused = faults.refusal().or_else(|| self.refusal(&sent));
-        if let Some(refusal) = refused {
+        if let Some((kind, refusal)) = refused {
+            self.strike(kind);
             self.state().witness.not_done(&sent);
             return Ok(answer::refusal(refusal, faults.retry_after));
         }
@@ -399,6 +451,7 @@ impl Network {
         sleep(faults.after).await;
         match (faults.fault, kind) {
             (Some(FaultKind::LostAnswer), _) => {
+                self.strike(FaultKind::LostAnswer);
                 sleep(LOST).await;
                 Err("the connection was lost".into())
             }
@@ -425,19 +478,38 @@ impl Network {
     /// Counts a write and says what became of it.
     fn count(&self, sent: &SentWrite, kind: RequestKind, answer: &Response<Body>) {
         let SentWrite { process, method, path, .. } = sent;
-        if kind == RequestKind::Write && !path.contains("/leases") && !path.contains("/events") {
+        if kind != RequestKind::Write {
+            return;
+        }
+        let code = answer.status().as_u16();
+        if let Some(writes) = &mut self.state().rest_writes {
+            writes.note(sent, code, &self.0.store);
+        }
+        if !path.contains("/leases") && !path.contains("/events") {
             self.state().n_writes += u64::from(answer.status().is_success());
-            let code = answer.status().as_u16();
             let decision = sent.decision();
             self.0.trace.say(format_args!("{process}: {method} {path}{decision}: {code}"));
         }
     }
 
-    fn refusal(&self, sent: &SentWrite) -> Option<answer::Refusal> {
+    /// The kind of fault by which a request is lost before the server has it. `None`: it arrives.
+    /// Counts a slow request, too.
+    fn loss(&self, faults: &RequestFaults) -> Option<FaultKind> {
+        let mut state = self.state();
+        if faults.fault == Some(FaultKind::Slow) {
+            state.strikes.add(FaultKind::Slow);
+        }
+        let now = Instant::now();
+        let away = state.away.filter(|(_, until)| now < *until).map(|(kind, _)| kind);
+        away.or(faults.fault.filter(|kind| *kind == FaultKind::LostRequest))
+    }
+
+    fn refusal(&self, sent: &SentWrite) -> Option<(FaultKind, answer::Refusal)> {
         let mut state = self.state();
         let now = Instant::now();
         state.refusals.retain(|(_, until)| now < *until);
-        state.refusals.iter().find_map(|(refused, _)| refused.refusal(sent))
+        let refusals = &state.refusals;
+        refusals.iter().find_map(|(refused, _)| Some((refused.kind(), refused.refusal(sent)?)))
     }
 
     /// The process gets the answer to a write that was done.
@@ -452,6 +524,7 @@ impl Network {
 
     /// How the body of a list or a watch comes to its process.
     fn passing(&self, process: &Arc<str>, uri: &Uri, faults: &RequestFaults) -> Passing {
+        faults.on_the_way().for_each(|kind| self.strike(kind));
         let (network, process, path) = (self.clone(), process.clone(), uri.path().to_owned());
         let mut cuts = self.0.cuts.subscribe();
         let is_of_one = uri.query().is_some_and(asks_about_restore);

@@ -126,6 +126,12 @@ pub(super) enum OutsideEvent {
     /// Pods that are made with a node, whether they have room there or not.
     #[cfg(test)]
     Overfill,
+    /// One process is killed when its work has come to a point, if it gets there.
+    #[cfg(test)]
+    CrashOf {
+        process: usize,
+        crash: Crash,
+    },
 }
 
 /// What a pod is doing.
@@ -296,6 +302,8 @@ impl OutsideEvent {
             Self::StealLease => Some(FaultKind::LeaseStolen),
             #[cfg(test)]
             Self::Overfill => None,
+            #[cfg(test)]
+            Self::CrashOf { .. } => Some(FaultKind::Crash),
             Self::LonePod { .. } | Self::DeleteJobNamed { .. } | Self::WriteNote { .. } => None,
             Self::Job(_) | Self::AddNode(_) | Self::Cordon { .. } | Self::SetQueue { .. } => None,
             Self::SetRack { .. } => None,
@@ -394,6 +402,10 @@ impl OutsideEvent {
             Self::StealLease => write!(out, "somebody else takes the Lease"),
             #[cfg(test)]
             Self::Overfill => write!(out, "a node is filled beyond its room"),
+            #[cfg(test)]
+            Self::CrashOf { process, crash } => {
+                write!(out, "process {process} will be killed {crash}")
+            }
             // The others are of `Display`.
             _ => Ok(()),
         }

@@ -116,18 +116,19 @@ impl SchedulerProcess {
         let name = format!("{}.{}", self.setup.name, self.n_starts);
         let (stop, stopped) = watch::channel(());
         let life = supervise(self.setup.clone(), name, stopped);
+        // Nobody waits for it. If it panics, that is recorded: `super::panics`.
         let supervisor = tokio::task::spawn_local(life);
         self.running = Some(RunningProcess { supervisor, _stop: stop });
     }
 
-    /// Ends it at whatever point it is.
-    pub(super) fn crash(&mut self) {
+    /// Ends it at whatever point it is. False: it does not run.
+    pub(super) fn crash(&mut self) -> bool {
         let running = self.running.take().map(|running| running.supervisor);
         let ending = self.ending.take().filter(|ending| !ending.is_finished());
-        if let Some(life) = running.or(ending) {
-            self.setup.trace.say(format_args!("{}: crash", self.setup.name));
-            life.abort();
-        }
+        let Some(life) = running.or(ending) else { return false };
+        self.setup.trace.say(format_args!("{}: crash", self.setup.name));
+        life.abort();
+        true
     }
 
     /// Plans a crash of the running process. `None` cancels the plan.
@@ -140,12 +141,12 @@ impl SchedulerProcess {
         self.setup.crash.crashed().await;
     }
 
-    /// Tells it to end (SIGTERM). What it has decided is written before.
-    pub(super) fn stop(&mut self) {
+    /// Tells it to end (SIGTERM). What it has decided is written before. False: it does not run.
+    pub(super) fn stop(&mut self) -> bool {
         // It ends by itself; a process that is started meanwhile is another one.
-        if let Some(running) = self.running.take() {
-            self.ending = Some(running.supervisor);
-        }
+        let Some(running) = self.running.take() else { return false };
+        self.ending = Some(running.supervisor);
+        true
     }
 
     /// Rewrites its configuration file.

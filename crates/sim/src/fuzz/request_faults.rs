@@ -9,12 +9,30 @@ use axum::http::{Method, Uri};
 use super::answer;
 use super::fault::{self, FaultKind};
 use crate::rng::Rng;
+use crate::serve::CacheLag;
 
 /// Objects of a page of a list that is cut in pages.
 const PAGE: &str = "limit=3";
 
 /// A watch that is cut after some lines has this many at most.
 const MOST_LINES: u128 = 24;
+
+/// Largest number of versions by which the watch cache of the server is behind.
+const MOST_VERSIONS_BEHIND: u64 = 200;
+/// Longest time until the watch cache shows anything newer, in milliseconds.
+const MOST_MILLIS_BEHIND: u64 = 20_000;
+
+/// True if any version of the objects satisfies the request, so that it is answered from the watch
+/// cache. A request that names no version gets the newest one.
+pub(super) fn takes_any_version(query: &str) -> bool {
+    query.split('&').any(|part| part == "resourceVersion=0")
+}
+
+/// Draws how far the watch cache is behind for one request.
+pub(super) fn draw_cache_lag(rng: &mut Rng) -> CacheLag {
+    let versions = rng.below(MOST_VERSIONS_BEHIND + 1);
+    CacheLag { versions, time: Duration::from_millis(rng.below(MOST_MILLIS_BEHIND + 1)) }
+}
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,30 +155,55 @@ impl RequestFaults {
         self.has_small_pages.then(|| changed.parse().ok())?
     }
 
-    /// The answer in place of the server's. `None`: the server answers.
-    pub(super) fn refusal(&self) -> Option<answer::Refusal> {
+    /// The kinds that strike the answer of a list or a watch on its way.
+    pub(super) fn on_the_way(&self) -> impl Iterator<Item = FaultKind> {
+        let is_cut = self.cut_after.is_some() || self.most_lines.is_some();
+        let kinds = [
+            (FaultKind::WatchCut, is_cut),
+            (FaultKind::WatchLag, !self.lag.is_zero()),
+            (FaultKind::ListCut, self.most_bytes.is_some()),
+        ];
+        kinds.into_iter().filter_map(|(kind, strikes)| strikes.then_some(kind))
+    }
+
+    /// The answer in place of the server's, with its kind of fault. `None`: the server answers.
+    pub(super) fn refusal(&self) -> Option<(FaultKind, answer::Refusal)> {
         if self.has_no_streaming {
             let message = "sendInitialEvents: is forbidden for watch";
-            return Some((422, "Invalid", message.into()));
+            return Some((FaultKind::ListCut, (422, "Invalid", message.into())));
         }
         if self.is_expired {
             let message = "The provided continue parameter is too old";
-            return Some((410, "Expired", message.into()));
+            return Some((FaultKind::ListCut, (410, "Expired", message.into())));
         }
-        let (code, reason) = match self.fault? {
+        let kind = self.fault?;
+        let (code, reason) = match kind {
             FaultKind::Conflict => (409, "Conflict"),
             FaultKind::TooManyRequests => (429, "TooManyRequests"),
             FaultKind::ServerError => (500, "InternalError"),
             FaultKind::Unavailable => (503, "ServiceUnavailable"),
             _ => return None,
         };
-        Some((code, reason, "a fault of the simulation".into()))
+        Some((kind, (code, reason, "a fault of the simulation".into())))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_version_0_is_any_version() {
+        for (query, expected) in [
+            ("watch=true&resourceVersion=0&sendInitialEvents=true", true),
+            ("limit=500&resourceVersion=0", true),
+            ("watch=true&resourceVersion=01", false),
+            ("resourceVersionMatch=NotOlderThan&sendInitialEvents=true", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_any_version(query), expected, "{query}");
+        }
+    }
 
     #[test]
     fn pages_become_small_only_where_lists_are_cut() {

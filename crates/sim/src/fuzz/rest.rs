@@ -13,15 +13,30 @@ use super::process::SchedulerProcess;
 use super::story::Story;
 use super::{check, configs, usage, view};
 
-/// For so long no pod changes at the end of a story: the amounts in messages are renewed every five
-/// minutes at most. A clock that was set back lengthens this by as much.
-const STILL: Duration = Duration::from_secs(330);
 /// After so long without faults a story must have come to rest.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
-/// For so long nothing is written at rest.
-const SILENT: Duration = Duration::from_secs(330);
-/// Time after the deletion of all objects within which the tables become empty.
-const EMPTIED: Duration = Duration::from_secs(60);
+
+/// How long the parts of the end of a story take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RestTimes {
+    /// For so long no pod changes: the amounts in messages are renewed every five minutes at most.
+    /// A clock that was set back lengthens this by as much.
+    pub(super) still: Duration,
+    /// For so long nothing is written at rest. `RestWrites` knows how often an event may be
+    /// repeated meanwhile.
+    pub(super) silent: Duration,
+    /// Time after the deletion of all objects within which the tables become empty.
+    pub(super) emptied: Duration,
+}
+
+impl RestTimes {
+    /// Those of all stories but some of tests.
+    pub(super) const USUAL: Self = Self {
+        still: Duration::from_secs(330),
+        silent: Duration::from_secs(330),
+        emptied: Duration::from_secs(60),
+    };
+}
 
 impl Story {
     /// Waits until no pod changes any more. False: something is violated, or there is no rest.
@@ -29,7 +44,7 @@ impl Story {
         self.pod_changed = Instant::now();
         let behind = self.processes.iter().map(SchedulerProcess::behind_itself);
         let behind = behind.max().unwrap_or_default();
-        let (still, longest) = (STILL + behind, LONGEST_REST + 2 * behind);
+        let (still, longest) = (self.rest_times.still + behind, LONGEST_REST + 2 * behind);
         let last = Instant::now() + longest;
         loop {
             if !self.until(self.pod_changed + still).await {
@@ -49,14 +64,11 @@ impl Story {
 
     /// Checks what holds at rest. `config`: the configuration file.
     pub(super) async fn check_rest(&mut self, config: &str) {
-        let before = self.network.n_writes();
-        if !self.until(Instant::now() + SILENT).await {
+        self.network.begin_rest();
+        if !self.until(Instant::now() + self.rest_times.silent).await {
             return;
         }
-        let n_writes = self.network.n_writes() - before;
-        if 0 < n_writes {
-            self.violations.push(format!("I10: {n_writes} writes at rest"));
-        }
+        self.violations.extend(self.network.end_rest());
         let store = &self.world.store;
         let mut broken = self.world.broken.clone();
         broken.extend(self.network.evicted_groups());
@@ -118,7 +130,7 @@ impl Story {
         if let Err(refused) = self.world.clear() {
             self.violations.push(format!("the script is refused: {refused}"));
         }
-        if !self.until(Instant::now() + EMPTIED).await {
+        if !self.until(Instant::now() + self.rest_times.emptied).await {
             return;
         }
         if let Some(Some(residue)) = self.look(|engine| residue(engine.cluster())).await {

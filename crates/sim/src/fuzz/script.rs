@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::configs::{self, GOOD};
 use super::fault::FaultKind;
 use super::outside_event::OutsideEvent;
+use super::rest::RestTimes;
 use super::topology::{self, TopologyWish};
 use crate::rng::Rng;
 
@@ -32,6 +33,7 @@ pub struct Script {
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
     pub(super) steps: Vec<Step>,
+    pub(super) rest_times: RestTimes,
 }
 
 /// Size of a node.
@@ -161,18 +163,7 @@ impl Script {
         if BUSY_MINUTES < minutes {
             steps.extend(deletions_of_jobs(seed, &steps));
         }
-        steps.sort_by_key(|(at, _)| *at);
-        let steps = steps.into_iter().filter_map(|(at, event)| {
-            let event = match keeps_leader {
-                true => event.that_keeps_the_leader(),
-                // A new leader reads everything anew: what the last one has forgotten must have time to
-                // show.
-                false => Some(event).filter(|it| at <= end - end / 3 || !it.changes_the_leader()),
-            };
-            let may = |event: &OutsideEvent| event.fault().is_none_or(|it| faults.contains(&it));
-            Some(Step { at: Duration::from_millis(at), event: event.filter(may)? })
-        });
-        let steps = steps.collect();
+        let steps = allowed_steps(steps, end, keeps_leader, faults);
         let seed = rng.below(u64::MAX);
         Self {
             seed,
@@ -184,6 +175,7 @@ impl Script {
             config,
             nodes,
             steps,
+            rest_times: RestTimes::USUAL,
         }
     }
 
@@ -195,6 +187,27 @@ impl Script {
         };
         if self.has_networks { configs::with_networks(&text) } else { text }
     }
+}
+
+/// Returns the steps that may happen in a story of `end` milliseconds, in their order.
+fn allowed_steps(
+    mut steps: Vec<(u64, OutsideEvent)>,
+    end: u64,
+    keeps_leader: bool,
+    faults: &BTreeSet<FaultKind>,
+) -> Vec<Step> {
+    steps.sort_by_key(|(at, _)| *at);
+    let steps = steps.into_iter().filter_map(|(at, event)| {
+        let event = match keeps_leader {
+            true => event.that_keeps_the_leader(),
+            // A new leader reads everything anew: what the last one has forgotten must have time to
+            // show.
+            false => Some(event).filter(|it| at <= end - end / 3 || !it.changes_the_leader()),
+        };
+        let may = |event: &OutsideEvent| event.fault().is_none_or(|it| faults.contains(&it));
+        Some(Step { at: Duration::from_millis(at), event: event.filter(may)? })
+    });
+    steps.collect()
 }
 
 /// Returns how many times as long as in a busy time the pause between two outside events is.

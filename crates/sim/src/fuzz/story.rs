@@ -12,11 +12,13 @@ use tokio::time::{Instant, sleep_until};
 use super::config_file::ConfigFile;
 use super::controllers::{Controllers, PERIOD};
 use super::crash::PlannedCrash;
-use super::fault::FaultKind;
+use super::fault::{FaultKind, Strikes};
 use super::findings::Findings;
 use super::network::{Network, Refused};
 use super::outside_event::OutsideEvent;
+use super::panics::{self, PanicRecorder};
 use super::process::{ProcessSetup, SchedulerProcess};
+use super::rest::RestTimes;
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, was_evicted};
@@ -56,6 +58,8 @@ pub struct StoryEnd {
     pub lasted: Duration,
     pub n_cycles: u64,
     pub n_writes: u64,
+    /// How often each kind of fault has struck.
+    pub strikes: Strikes,
 }
 
 /// Plays a script on this thread.
@@ -63,6 +67,7 @@ pub struct StoryEnd {
 /// # Errors
 /// There is no runtime.
 pub fn play(script: &Script, options: &StoryOptions) -> std::io::Result<StoryEnd> {
+    let _recorder = PanicRecorder::start();
     simulate(async || Story::begin(script, options).play(script).await)
 }
 
@@ -95,6 +100,7 @@ pub(super) struct Story {
     pods: Subscription,
     /// When a pod changed last.
     pub(super) pod_changed: Instant,
+    pub(super) rest_times: RestTimes,
     /// Until then nodes may be filled by processes that do not know that the server began anew.
     unseen_until: Instant,
     /// Nodes that got a bind of the leader before or of another scheduler, and until when the leader may not know of it.
@@ -146,6 +152,7 @@ impl Story {
             findings,
             pods,
             pod_changed: Instant::now(),
+            rest_times: script.rest_times,
             unseen_until: Instant::now(),
             late_binds: BTreeMap::new(),
             overfull: BTreeSet::new(),
@@ -167,7 +174,7 @@ impl Story {
                 return self.end(&script.config_text());
             }
             self.trace.say(format_args!("- {}", step.event));
-            self.happen(&step.event);
+            self.let_happen(&step.event);
             self.network.outside_change();
         }
         self.trace.say("- no more faults");
@@ -182,11 +189,31 @@ impl Story {
         self.end(&config)
     }
 
+    /// Lets the event happen. Counts its kind of fault if it strikes at once.
+    fn let_happen(&mut self, event: &OutsideEvent) {
+        let revision = self.world.revision();
+        self.happen(event);
+        let strikes = match event {
+            OutsideEvent::Compact | OutsideEvent::SetClock { .. } => true,
+            OutsideEvent::SlowServer { .. } => true,
+            // These are counted where they meet a request or a process, or where the server begins
+            // anew.
+            OutsideEvent::Backup | OutsideEvent::Restore { .. } => false,
+            OutsideEvent::SetPodQuota { .. } => false,
+            _ => revision != self.world.revision(),
+        };
+        if let Some(kind) = event.fault().filter(|_| strikes) {
+            self.network.strike(kind);
+        }
+    }
+
     /// Lets the event happen, to the server, a process or the objects.
     fn happen(&mut self, event: &OutsideEvent) {
         let time = |seconds: &u64| Duration::from_secs(*seconds);
         match event {
-            OutsideEvent::Outage { seconds } => self.network.away_for(time(seconds)),
+            OutsideEvent::Outage { seconds } => {
+                self.network.away_for(FaultKind::Outage, time(seconds));
+            }
             OutsideEvent::Restore { seconds } => self.restore(time(seconds)),
             OutsideEvent::TokenExpires { process, seconds } => {
                 let name = format!("{}.", PROCESSES[*process]);
@@ -209,23 +236,24 @@ impl Story {
                 self.later
                     .extend(later.map(|(at, process)| (at, process, LaterAction::Configure(text))));
             }
-            OutsideEvent::Crash { process } => {
-                self.processes[*process].crash();
-                self.start_later(*process);
-            }
+            OutsideEvent::Crash { process } => self.crash(*process),
             OutsideEvent::CrashAt(crash) => {
                 self.processes.iter().for_each(|process| process.plan_crash(Some(*crash)));
+            }
+            #[cfg(test)]
+            OutsideEvent::CrashOf { process, crash } => {
+                self.processes[*process].plan_crash(Some(*crash));
             }
             OutsideEvent::SlowServer { most_millis, seconds } => {
                 self.network.slow_for(time(seconds), *most_millis);
             }
             OutsideEvent::Stop { process } => {
-                self.processes[*process].stop();
+                if self.processes[*process].stop() {
+                    self.network.strike(FaultKind::Restart);
+                }
                 self.start_later(*process);
             }
-            OutsideEvent::WriteNote { text } => {
-                self.happen_to_usage(Some(text));
-            }
+            OutsideEvent::WriteNote { text } => self.happen_to_usage(Some(text)),
             OutsideEvent::DeleteUsage => self.happen_to_usage(None),
             _ => {
                 if let Some(node) = self.world.node_that_goes(event) {
@@ -254,6 +282,14 @@ impl Story {
         }
     }
 
+    /// Kills a process, which is started again later.
+    fn crash(&mut self, process: usize) {
+        if self.processes[process].crash() {
+            self.network.strike(FaultKind::Crash);
+        }
+        self.start_later(process);
+    }
+
     fn start_later(&mut self, process: usize) {
         let is_start = |action| matches!(action, LaterAction::Start);
         self.later.retain(|(_, other, action)| *other != process || !is_start(*action));
@@ -262,7 +298,8 @@ impl Story {
 
     fn restore(&mut self, time: Duration) {
         if self.world.restore() {
-            self.network.away_for(time);
+            self.network.strike(FaultKind::Restore);
+            self.network.away_for(FaultKind::Restore, time);
             self.network.restored();
             self.unseen_until = Instant::now() + time + UNSEEN;
         }
@@ -294,13 +331,13 @@ impl Story {
                     false
                 }
                 process = crashed(&self.processes) => {
-                    self.processes[process].crash();
-                    self.start_later(process);
+                    self.crash(process);
                     false
                 }
                 () = sleep_until(next) => true,
             };
             self.check_room();
+            self.violations.extend(panics::take());
             self.violations.extend(self.findings.take());
             self.violations.extend(managers::written_fields(&self.world.store));
             self.violations.extend(self.network.take_violations());
@@ -365,7 +402,10 @@ impl Story {
             let (_, process, action) = self.later.remove(at);
             match action {
                 LaterAction::Start => self.processes[process].start(),
-                LaterAction::Configure(text) => self.processes[process].configure(text),
+                LaterAction::Configure(text) => {
+                    self.network.strike(FaultKind::Reload);
+                    self.processes[process].configure(text);
+                }
             }
         }
         for (_, uid) in self.orphans.extract_if(.., |(at, _)| *at <= now) {
@@ -408,6 +448,7 @@ impl Story {
             lasted: self.begin.elapsed(),
             n_cycles: self.findings.n_cycles.load(Ordering::Relaxed),
             n_writes: self.network.n_writes(),
+            strikes: self.network.strikes(),
         }
     }
 }

@@ -25,7 +25,8 @@ pub(super) const GROUP: &str = "scheduling.k8s.io/group-name";
 /// The cluster.
 pub(super) struct World {
     pub(super) store: Arc<Store>,
-    /// PodGroups of which somebody else has deleted pods.
+    /// PodGroups of which somebody else has deleted pods, and all that there were when the server
+    /// began anew from a backup.
     pub(super) broken: BTreeSet<String>,
     /// `None`: whoever creates a job creates its pods with it.
     pub(super) controllers: Option<Controllers>,
@@ -120,6 +121,11 @@ impl World {
             // What concerns the server, the network or a process.
             _ => Ok(()),
         }
+    }
+
+    /// Returns the version of the server, which every change of an object raises.
+    pub(super) fn revision(&self) -> u64 {
+        self.store.list(&LEASES, None).revision
     }
 
     /// The server begins anew from the last backup. False: there is none.

@@ -26,7 +26,7 @@ use super::{
     revise::ObjectPart,
     selector::ObjectFilter,
     store::Store,
-    stream,
+    stream::{self, CacheLag},
     table::table,
 };
 
@@ -46,6 +46,8 @@ pub(super) struct Call {
     pub(super) target: Target,
     pub(super) params: Params,
     pub(super) format: AnswerFormat,
+    /// How far the watch cache is behind. Absent: it is as new as the store.
+    pub(super) cache_lag: Option<CacheLag>,
     headers: HeaderMap,
     body: Body,
 }
@@ -74,7 +76,8 @@ async fn respond(app: App, request: Request) -> Result<Response, Refused> {
     if !params.get("dryRun").is_empty() {
         return Err(Refused::BadRequest("dryRun is not served".to_owned()));
     }
-    let call = Call { app, target, params, format, headers: parts.headers, body };
+    let cache_lag = parts.extensions.get::<CacheLag>().copied();
+    let call = Call { app, target, params, format, cache_lag, headers: parts.headers, body };
     call.dispatch(&parts.method).await
 }
 

@@ -60,8 +60,10 @@ pub struct TrackedWrite {
 /// A part of a list.
 #[derive(Debug, Default)]
 pub(super) struct ListingPage {
-    /// Continue after this key, with the objects of this version.
-    pub(super) after: Option<(u64, Key)>,
+    /// The objects as they were at this version; absent means as they are.
+    pub(super) at: Option<u64>,
+    /// Continue after this key.
+    pub(super) after: Option<Key>,
     /// At most so many objects; absent means all.
     pub(super) limit: Option<usize>,
 }
@@ -203,11 +205,36 @@ impl Store {
         Listing { objects, revision: state.revision, more: false }
     }
 
-    /// The part of a list that a request asks for. A list that goes on shows the objects as they were when it
-    /// began.
+    /// Returns all objects that a filter selects, as a cache shows them that is behind by so many
+    /// versions.
     ///
     /// # Errors
-    /// The events since the list began are not kept any more.
+    /// The events since then are not kept any more.
+    pub(super) fn cached(
+        &self,
+        kind: &'static ServedKind,
+        filter: &ObjectFilter,
+        versions_behind: u64,
+    ) -> Result<Listing, Refused> {
+        let at = Some(self.cached_revision(kind, versions_behind));
+        self.page(kind, filter, &ListingPage { at, ..ListingPage::default() })
+    }
+
+    /// Returns the version that a cache has which is behind by so many. It is no older than the
+    /// events that are kept.
+    pub(super) fn cached_revision(&self, kind: &'static ServedKind, versions_behind: u64) -> u64 {
+        let mut state = self.lock();
+        let newest = state.revision;
+        // Version 0 has a meaning of its own in requests.
+        let oldest = state.collection(kind).log.compacted().max(1);
+        newest.saturating_sub(versions_behind).max(oldest)
+    }
+
+    /// The part of a list that a request asks for, with the objects as they are, or as they were at
+    /// a version: a list that goes on shows the objects as they were when it began.
+    ///
+    /// # Errors
+    /// The events since that version are not kept any more.
     pub(super) fn page(
         &self,
         kind: &'static ServedKind,
@@ -216,13 +243,13 @@ impl Store {
     ) -> Result<Listing, Refused> {
         let state = self.lock();
         let limit = page.limit.unwrap_or(usize::MAX);
-        let (begun, after) = page.after.clone().unzip();
-        let changed = begun.map(|begun| state.before_changes(kind, begun)).transpose()?;
+        let after = page.after.as_ref();
+        let changed = page.at.map(|at| state.before_changes(kind, at)).transpose()?;
         let changed = changed.unwrap_or_default();
         let is_same = |object: &&Arc<Object>| !changed.contains_key(&Key::of(&object.value));
-        let same = state.matching(kind, filter, after.as_ref()).filter(is_same);
+        let same = state.matching(kind, filter, after).filter(is_same);
         let is_next = |(key, object): &(&Key, &Arc<Object>)| {
-            after.as_ref().is_none_or(|after| after < *key) && filter.matches(&object.value)
+            after.is_none_or(|after| after < *key) && filter.matches(&object.value)
         };
         let earlier = changed.iter().filter_map(|(key, before)| Some((key, before.as_ref()?)));
         let earlier = earlier.filter(is_next).map(|(_, object)| object);
@@ -232,7 +259,7 @@ impl Store {
         objects.sort_by_cached_key(|object| Key::of(&object.value));
         let more = limit < objects.len();
         objects.truncate(limit);
-        Ok(Listing { objects, revision: begun.unwrap_or(state.revision), more })
+        Ok(Listing { objects, revision: page.at.unwrap_or(state.revision), more })
     }
 
     pub(super) fn subscribe_after(

@@ -31,6 +31,24 @@ const LINE_AROUND: usize = 40;
 /// How often a quiet watch tells its version to a client that allows bookmarks.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
 
+/// How far the watch cache of the server is behind its store: an extension of a request. A request
+/// that any version satisfies (`resourceVersion=0`) is answered from the cache, every other one
+/// from the store. Without the extension the cache is as new as the store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheLag {
+    /// Number of versions that the cache lacks. It is no older than the events that are kept.
+    pub(crate) versions: u64,
+    /// Time until the cache shows anything newer.
+    pub(crate) time: Duration,
+}
+
+impl CacheLag {
+    /// Returns how far the answer to a call is behind. `None`: it is not.
+    fn of(call: &Call) -> Option<CacheLag> {
+        call.cache_lag.filter(|_| call.params.get("resourceVersion") == "0")
+    }
+}
+
 /// GET of a collection.
 pub(super) fn list(call: &Call) -> Result<Response, Refused> {
     let (kind, params) = (call.target.kind, &call.params);
@@ -44,8 +62,11 @@ pub(super) fn list(call: &Call) -> Result<Response, Refused> {
         }
     }
     let limit = params.number("limit")?.filter(|limit| *limit != 0);
+    let (begun, after) = token.map(|token| (token.revision, token.after)).unzip();
+    let cached = || Some(call.app.store.cached_revision(kind, CacheLag::of(call)?.versions));
     let page = ListingPage {
-        after: token.map(|token| (token.revision, token.after)),
+        at: begun.or_else(cached),
+        after,
         limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
     };
     let listing = call.app.store.page(kind, &filter, &page)?;
@@ -147,8 +168,12 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
     let deadline = params.number("timeoutSeconds")?.filter(|seconds| *seconds != 0);
     let mut initial = VecDeque::new();
     let mut expired = None;
+    let lag = CacheLag::of(call);
     let seen = if asked == 0 || streaming_list {
-        let listing = store.all(kind, &filter);
+        let listing = match lag {
+            Some(lag) => store.cached(kind, &filter, lag.versions)?,
+            None => store.all(kind, &filter),
+        };
         initial = listing.objects.into();
         listing.revision
     } else {
@@ -163,6 +188,7 @@ pub(super) fn watch(call: &Call) -> Result<Response, Refused> {
         initial_end: streaming_list,
         expired,
         over: false,
+        held_until: lag.map(|lag| Instant::now() + lag.time),
         events: store.subscribe_after(kind, seen),
         bookmarks: params.is_set("allowWatchBookmarks"),
         bookmark_at: Instant::now() + BOOKMARK_PERIOD,
@@ -184,6 +210,8 @@ struct WatchStream {
     /// An error to be told, after which it is over.
     expired: Option<Refused>,
     over: bool,
+    /// Until then the cache shows nothing newer than the list. Absent: it does.
+    held_until: Option<Instant>,
     events: Subscription,
     bookmarks: bool,
     bookmark_at: Instant,
@@ -228,7 +256,11 @@ impl WatchStream {
             }
             let events = tokio::select! {
                 biased;
-                events = self.events.next() => events,
+                () = passed(self.held_until) => {
+                    self.held_until = None;
+                    continue;
+                }
+                events = self.events.next(), if self.held_until.is_none() => events,
                 () = tokio::time::sleep_until(self.bookmark_at), if self.bookmarks => {
                     self.bookmark_at = Instant::now() + BOOKMARK_PERIOD;
                     if self.events.is_ahead() {
@@ -309,9 +341,10 @@ fn write_line(piece: &mut Vec<u8>, label: &str, object: &[u8]) {
     piece.extend_from_slice(b"}\n");
 }
 
-async fn passed(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
+/// Returns at this time; never without one.
+async fn passed(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
 }
@@ -319,4 +352,114 @@ async fn passed(deadline: Option<Instant>) {
 /// Returns when the server stops or is dropped.
 pub(super) async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _closed = stop.wait_for(|stop| *stop).await.is_err();
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, extract::Request};
+    use futures::StreamExt;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::serve::{DeleteOptions, LOG_CAPACITY, QUEUES, Store, in_process};
+
+    const LAG: CacheLag = CacheLag { versions: 2, time: Duration::from_secs(5) };
+
+    /// A server whose queues have changed: `a` and `b` came, then `a` got another weight, and `b`
+    /// was deleted. Returns the version before the last two changes, too.
+    fn changed_queues() -> (Router, Arc<Store>, u64) {
+        let (router, store) = in_process(1, |_| LOG_CAPACITY);
+        for name in ["a", "b"] {
+            let queue = json!({
+                "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+                "metadata": { "name": name }, "spec": { "weight": 1 },
+            });
+            store.create(&QUEUES, &queue).unwrap();
+        }
+        let before = store.revision();
+        let weigh = |queue: &mut Value| {
+            queue["spec"]["weight"] = 7.into();
+            Ok(())
+        };
+        store.update(&QUEUES, &Key::new("", "a"), weigh).unwrap();
+        store.delete(&QUEUES, &Key::new("", "b"), &DeleteOptions::now()).unwrap();
+        assert_eq!(store.revision(), before + 2);
+        (router, store, before)
+    }
+
+    /// Asks for the queues. `lag`: how far the cache is behind.
+    async fn ask(router: &Router, query: &str, lag: Option<CacheLag>) -> Body {
+        let mut request = Request::new(Body::empty());
+        let uri = format!("/apis/scheduling.volcano.sh/v1beta1/queues?{query}");
+        *request.uri_mut() = uri.parse().unwrap();
+        if let Some(lag) = lag {
+            request.extensions_mut().insert(lag);
+        }
+        let answer = router.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        answer.into_body()
+    }
+
+    /// Name and weight of each queue that is listed, `a` and `b` only, and the version of the list.
+    async fn listed(router: &Router, query: &str, lag: Option<CacheLag>) -> (Vec<String>, Value) {
+        let bytes = ask(router, query, lag).await.collect().await.unwrap().to_bytes();
+        let list: Value = serde_json::from_slice(&bytes).unwrap();
+        let text = |queue: &Value| {
+            let name = queue["metadata"]["name"].as_str().unwrap();
+            (name.len() == 1).then(|| format!("{name} {}", queue["spec"]["weight"]))
+        };
+        let queues = list["items"].as_array().unwrap().iter().filter_map(text).collect();
+        (queues, list["metadata"].clone())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_of_any_version_comes_from_a_cache_that_may_be_behind() {
+        let (router, store, before) = changed_queues();
+        let (newest, old): (&[&str], &[&str]) = (&["a 7"], &["a 1", "b 1"]);
+        for (query, lag, expected, version) in [
+            ("resourceVersion=0", Some(LAG), old, before),
+            ("resourceVersion=0", None, newest, before + 2),
+            ("limit=500", Some(LAG), newest, before + 2),
+        ] {
+            let (queues, metadata) = listed(&router, query, lag).await;
+            assert_eq!(queues, expected, "{query} {lag:?}");
+            assert_eq!(metadata["resourceVersion"], version.to_string(), "{query} {lag:?}");
+        }
+        // The next page is of the version of the first one.
+        let (first, metadata) = listed(&router, "resourceVersion=0&limit=1", Some(LAG)).await;
+        assert_eq!(first, ["a 1"]);
+        let token = metadata["continue"].as_str().unwrap();
+        let (next, _) = listed(&router, &format!("limit=500&continue={token}"), Some(LAG)).await;
+        assert_eq!(next, ["b 1"]);
+        store.compact();
+        let (queues, _) = listed(&router, "resourceVersion=0", Some(LAG)).await;
+        assert_eq!(queues, newest, "what was compacted is not in the cache");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_behind_an_old_list_shows_later_what_has_happened_since() {
+        let (router, _store, before) = changed_queues();
+        let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&\
+            allowWatchBookmarks=true&resourceVersion=0";
+        let start = Instant::now();
+        let mut pieces = ask(&router, query, Some(LAG)).await.into_data_stream();
+        let (mut seen, mut versions) = (Vec::new(), Vec::new());
+        while seen.len() < 5 {
+            let piece = pieces.next().await.unwrap().unwrap();
+            for line in piece.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                let event: Value = serde_json::from_slice(line).unwrap();
+                let metadata = &event["object"]["metadata"];
+                let name = metadata["name"].as_str().unwrap_or_default();
+                if name.len() < 2 {
+                    let label = event["type"].as_str().unwrap();
+                    seen.push(format!("{} {label} {name}", start.elapsed().as_secs()));
+                    versions.push(metadata["resourceVersion"].clone());
+                }
+            }
+        }
+        let expected = ["0 ADDED a", "0 ADDED b", "0 BOOKMARK ", "5 MODIFIED a", "5 DELETED b"];
+        assert_eq!(seen, expected);
+        assert_eq!(versions[2], before.to_string());
+    }
 }
