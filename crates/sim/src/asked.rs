@@ -1,9 +1,15 @@
 //! Questions about the whole cluster: the engine over objects from files, then the answer that the
 //! scheduler would give. Specification: answers.md 11, 13 (ANS-91).
 
-use vc_page::{AnswerView, Document, Problem, Question, StateSource};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use vc_page::{
+    AnswerView, ClusterNames, Document, Problem, Question, StateSource, Timeline, report_answers,
+};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
+use crate::simulation::{Cycle, Simulation};
 use crate::why::OwnerNames;
 
 /// Why there is no answer.
@@ -31,13 +37,46 @@ pub struct Asked {
 /// # Errors
 /// The objects cannot be read, or nothing has the name that is asked about.
 pub fn ask(options: &RunOptions, question: &Question) -> Result<Asked, AskError> {
-    let Simulated { mut simulation, last, problems, .. } = simulate(options)?;
+    let Simulated { simulation, last, problems, .. } = simulate(options)?;
     let last = last.ok_or(AskError::NoCycle)?;
-    let timeline = simulation.timeline();
-    let owners = OwnerNames::of(&simulation);
-    let engine = simulation.engine_after_cycle();
-    let mut view = AnswerView::new(engine, &last.report, StateSource::File);
-    view.set_owners(owners.all());
-    let document = view.answer(engine, &timeline, question).map_err(AskError::Problem)?;
+    let mut answers = SimulatedAnswers::new(simulation, &last);
+    let document = answers.answer(question).map_err(AskError::Problem)?;
     Ok(Asked { document, problems })
+}
+
+/// A simulation after a cycle, with the answers about it.
+pub(crate) struct SimulatedAnswers {
+    simulation: Simulation,
+    timeline: Timeline,
+    view: AnswerView,
+}
+
+impl SimulatedAnswers {
+    /// Returns the answers about a simulation whose last cycle is this one.
+    pub(crate) fn new(mut simulation: Simulation, last: &Cycle) -> Self {
+        let timeline = simulation.timeline();
+        let owners = OwnerNames::of(&simulation);
+        let engine = simulation.engine_after_cycle();
+        let mut view = AnswerView::new(engine, &last.report, StateSource::File);
+        view.set_owners(owners.all());
+        Self { simulation, timeline, view }
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// Nothing has the name that is asked about, or several do.
+    pub(crate) fn answer(&mut self, question: &Question) -> Result<Document, Problem> {
+        self.view.answer(self.simulation.engine_after_cycle(), &self.timeline, question)
+    }
+
+    /// Returns all answers that the page shows, by path below that of the version.
+    pub(crate) fn answer_all(&mut self) -> Map<String, Value> {
+        report_answers(&mut self.view, self.simulation.engine_after_cycle(), &self.timeline)
+    }
+
+    /// Returns the names by which hidden ones are found in sentences.
+    pub(crate) fn names(&mut self) -> Arc<ClusterNames> {
+        self.view.names()
+    }
 }

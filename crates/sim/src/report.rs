@@ -1,10 +1,10 @@
 //! `vcsim report`: the engine over objects from files, then all answers as one page. Specification:
 //! answers.md 14 (ANS-96).
 
-use vc_page::{AnswerView, StateSource, report_answers, report_html};
+use vc_page::report_html;
 
+use crate::asked::SimulatedAnswers;
 use crate::run::{RunError, RunOptions, Simulated, simulate};
-use crate::why::OwnerNames;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -30,13 +30,8 @@ pub struct Report {
 /// # Errors
 /// The objects cannot be read.
 pub fn report(options: &RunOptions) -> Result<Report, ReportError> {
-    let Simulated { mut simulation, last, problems, is_broken, .. } = simulate(options)?;
+    let Simulated { simulation, last, problems, is_broken, .. } = simulate(options)?;
     let last = last.ok_or(ReportError::NoCycle)?;
-    let timeline = simulation.timeline();
-    let owners = OwnerNames::of(&simulation);
-    let engine = simulation.engine_after_cycle();
-    let mut view = AnswerView::new(engine, &last.report, StateSource::File);
-    view.set_owners(owners.all());
-    let answers = report_answers(&mut view, engine, &timeline);
+    let answers = SimulatedAnswers::new(simulation, &last).answer_all();
     Ok(Report { html: report_html(&answers), problems, is_broken })
 }

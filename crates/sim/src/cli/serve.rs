@@ -8,9 +8,12 @@ use std::sync::Arc;
 use clap::Args;
 use vc_objects::input;
 use vc_sim::Controllers;
-use vc_sim::serve::{ServeOptions, start};
+use vc_sim::run::RunError;
+use vc_sim::serve::{PageOptions, ServeOptions, start};
+use vc_text::escape_lines;
 
-use super::{fail, print};
+use super::simulate::ConfArgs;
+use super::{fail, misuse, print};
 
 const EXAMPLES: &str = "\
 Examples, in the folder of the project:
@@ -49,6 +52,11 @@ pub(crate) struct ServeArgs {
     /// Write a kubeconfig for the server once it listens.
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
+    /// Serve a page there that says why jobs wait; port 0 takes any free one. Absent: no page.
+    #[arg(long, value_name = "ADDRESS")]
+    page_address: Option<SocketAddr>,
+    #[command(flatten)]
+    conf: ConfArgs,
     /// Files, directories, or - for standard input, with objects that exist from the start.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -56,6 +64,13 @@ pub(crate) struct ServeArgs {
 
 impl ServeArgs {
     pub(crate) fn execute(self) -> ExitCode {
+        if self.page_address.is_none() && self.conf.is_given() {
+            return misuse("only the page reads a configuration\nhint: give --page-address too");
+        }
+        let page = match self.page_address.map(|listen| page(listen, &self.conf)).transpose() {
+            Ok(page) => page,
+            Err(error) => return fail(&escape_lines(&error.to_string())),
+        };
         let input = match input::read(&self.paths) {
             Ok(input) => input,
             Err(error) => return fail(&error),
@@ -75,12 +90,24 @@ impl ServeArgs {
             objects: input.objects.into_iter().map(|object| object.value).collect(),
             allow_remote: self.allow_remote,
             expander: Some(Arc::new(Controllers)),
+            page,
         };
         match tokio::runtime::Runtime::new() {
             Ok(runtime) => runtime.block_on(serve(options)),
             Err(error) => fail(&error),
         }
     }
+}
+
+/// Returns what page to serve. Says on standard error which entries of the configuration this
+/// version lacks.
+fn page(listen: SocketAddr, conf: &ConfArgs) -> Result<PageOptions, RunError> {
+    let file = conf.scheduler_conf.as_deref();
+    let (page, problems) = PageOptions::read(listen, file, &conf.allow_missing())?;
+    for problem in &problems {
+        eprintln!("{}", escape_lines(problem));
+    }
+    Ok(page)
 }
 
 /// Serves until the process is told to end.
@@ -93,6 +120,9 @@ async fn serve(options: ServeOptions) -> ExitCode {
         eprintln!("{rejected}");
     }
     print(&format!("listening on {}\n", server.url()));
+    if let Some(url) = server.page_url() {
+        print(&format!("serving the page on {url}\n"));
+    }
     let waited = ended().await;
     server.stop().await;
     match waited {

@@ -1,4 +1,5 @@
-//! The flags of commands that run cycles over files: `vcsim run` and `vcsim why`.
+//! The flags of commands that run cycles over files: `vcsim run` and `vcsim why`. Those of the
+//! configuration are also those of `vcsim serve`.
 
 use std::path::PathBuf;
 
@@ -7,12 +8,12 @@ use vc_conf::AllowMissing;
 use vc_sim::KubeletMode;
 use vc_sim::run::{RunLimit, RunOptions};
 
-/// What to run, and how long.
+/// What configuration decides.
 #[derive(Args)]
-pub(crate) struct SimulateArgs {
+pub(crate) struct ConfArgs {
     /// Configuration of the scheduler; absent: that of the chart.
     #[arg(long, value_name = "FILE")]
-    scheduler_conf: Option<PathBuf>,
+    pub(crate) scheduler_conf: Option<PathBuf>,
     /// What the configuration may name though this version lacks it; without names: everything.
     #[arg(
         long,
@@ -22,6 +23,13 @@ pub(crate) struct SimulateArgs {
         default_missing_value = AllowMissing::ALL
     )]
     allow_missing_plugins: Vec<String>,
+}
+
+/// What to run, and how long.
+#[derive(Args)]
+pub(crate) struct SimulateArgs {
+    #[command(flatten)]
+    conf: ConfArgs,
     /// Cycles to run.
     #[arg(long, value_name = "N", default_value_t = 1)]
     cycles: u32,
@@ -41,6 +49,18 @@ enum KubeletArg {
     Instant,
 }
 
+impl ConfArgs {
+    /// True if one of the flags is given.
+    pub(crate) fn is_given(&self) -> bool {
+        self.scheduler_conf.is_some() || !self.allow_missing_plugins.is_empty()
+    }
+
+    /// Returns what the configuration may name though this version lacks it.
+    pub(crate) fn allow_missing(&self) -> AllowMissing {
+        AllowMissing::of(self.allow_missing_plugins.iter().map(String::as_str))
+    }
+}
+
 impl SimulateArgs {
     /// Returns the options for these paths.
     ///
@@ -58,9 +78,8 @@ impl SimulateArgs {
             }
             (false, _) => (RunLimit::Cycles(self.cycles), KubeletMode::None),
         };
-        let allowed = self.allow_missing_plugins.iter().map(String::as_str);
-        let allow_missing = AllowMissing::of(allowed);
-        let scheduler_conf = self.scheduler_conf;
+        let allow_missing = self.conf.allow_missing();
+        let scheduler_conf = self.conf.scheduler_conf;
         let keeps_history = false;
         Ok(RunOptions { scheduler_conf, allow_missing, until, kubelet, keeps_history, paths })
     }

@@ -11,7 +11,7 @@ mod topology;
 mod usage;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use vc_conf::AllowMissing;
 use vc_engine::EngineOptions;
@@ -107,7 +107,7 @@ pub(crate) struct Simulated {
 /// # Errors
 /// A path or the configuration cannot be read.
 pub(crate) fn simulate(options: &RunOptions) -> Result<Simulated, RunError> {
-    let (name, loaded) = configuration(options)?;
+    let (name, loaded) = configuration(options.scheduler_conf.as_deref(), &options.allow_missing)?;
     let input = input::read(&options.paths)?;
     let is_broken = input.is_broken;
     let fields = input::unknown_fields(&input.objects);
@@ -152,14 +152,20 @@ fn told_once(findings: &[Finding]) -> Vec<String> {
     reported
 }
 
-/// The configuration and its name. It is refused where the scheduler would refuse it.
-fn configuration(options: &RunOptions) -> Result<(String, vc_conf::LoadedConfig), RunError> {
-    let (name, text) = match &options.scheduler_conf {
+/// Returns the name and the content of a configuration. Without a file it is that of the chart.
+///
+/// # Errors
+/// The file cannot be read, or the scheduler would refuse it.
+pub(crate) fn configuration(
+    file: Option<&Path>,
+    allow_missing: &AllowMissing,
+) -> Result<(String, vc_conf::LoadedConfig), RunError> {
+    let (name, text) = match file {
         None => ("the default configuration".to_owned(), vc_conf::CHART.to_owned()),
         Some(path) => (path.display().to_string(), input::text_of(path)?),
     };
     let loaded = vc_conf::parse(&name, &text, &vc_engine::KNOWN)?;
-    let loaded = loaded.admit(&name, &options.allow_missing)?;
+    let loaded = loaded.admit(&name, allow_missing)?;
     Ok((name, loaded))
 }
 

@@ -89,6 +89,11 @@ impl EventLog {
         self.entries.len()
     }
 
+    /// The version of the newest event, kept or dropped; 0 while there was none.
+    pub(super) fn newest(&self) -> u64 {
+        self.entries.back().map_or(self.compacted, |event| event.object.revision)
+    }
+
     /// The version of the newest dropped event; 0 while nothing was dropped.
     pub(super) fn compacted(&self) -> u64 {
         self.compacted

@@ -1,6 +1,7 @@
 //! `vcsim serve`: an embedded Kubernetes API server over HTTP with simulated nodes and kubelets, so
 //! that a scheduler, `kubectl` and tests have a cluster without one. It stores the kinds of
 //! `kinds.rs`, keeps nothing on disk, knows no users and listens on loopback unless told otherwise.
+//! On request it also serves the page of the answers about its objects.
 
 mod backup;
 mod clock;
@@ -18,6 +19,7 @@ mod managed_fields;
 mod nodes;
 mod object;
 mod openapi;
+mod page;
 mod patch;
 mod protobuf;
 mod refused;
@@ -57,9 +59,11 @@ pub use kinds::{
 pub use kubelet::RUN_SECONDS;
 pub use log::{Change, Event, Subscription};
 pub use object::{Key, Object};
+pub use page::PageOptions;
 pub use refused::Refused;
 pub(crate) use store::LOG_CAPACITY;
 pub use store::{Listing, Store, TrackedWrite};
+pub(crate) use stream::CacheLag;
 pub(crate) use validate::refusal_of_new;
 pub use volumes::{PROVISION_FAILURES, PROVISION_SECONDS};
 
@@ -100,6 +104,8 @@ pub struct ServeOptions {
     pub allow_remote: bool,
     /// Makes the pods of workloads; absent, workloads are only stored.
     pub expander: Option<Arc<dyn Expander>>,
+    /// The page with the answers about the objects; absent, there is none.
+    pub page: Option<PageOptions>,
 }
 
 impl Default for ServeOptions {
@@ -116,6 +122,7 @@ impl Default for ServeOptions {
             objects: Vec::new(),
             allow_remote: false,
             expander: None,
+            page: None,
         }
     }
 }
@@ -161,6 +168,8 @@ pub enum ServeError {
 pub struct Server {
     /// Where it listens.
     pub addr: SocketAddr,
+    /// Where the page is; absent, there is none.
+    pub page_addr: Option<SocketAddr>,
     /// Its objects.
     pub store: Arc<Store>,
     /// One line for each of the given objects that was refused.
@@ -174,15 +183,9 @@ pub struct Server {
 /// # Errors
 /// When it cannot or may not listen there, or the options make no sense.
 pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
-    if !options.allow_remote && !options.listen.ip().is_loopback() {
-        return Err(ServeError::Remote(options.listen));
-    }
     check_quantity("cpu", &options.node_cpu)?;
     check_quantity("memory", &options.node_memory)?;
-    let address = options.listen;
-    let refused = |error| ServeError::Listen { address, error };
-    let listener = TcpListener::bind(address).await.map_err(refused)?;
-    let addr = listener.local_addr().map_err(refused)?;
+    let (listener, addr) = listen(options.listen, options.allow_remote).await?;
     let store = Arc::new(Store::new(options.expander.clone()));
     let rejected = fill(&store, &mut options);
 
@@ -190,13 +193,35 @@ pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
     let mut tasks = JoinSet::new();
     tasks.spawn(kubelet::run(store.clone(), stopped.clone()));
     tasks.spawn(volumes::run(store.clone(), stopped.clone()));
+    let mut page_addr = None;
+    if let Some(PageOptions { listen: address, config }) = options.page.take() {
+        let (listener, addr) = listen(address, options.allow_remote).await?;
+        page_addr = Some(addr);
+        let routes = page::routes(store.clone(), config);
+        let limits = ServerLimits::SMALL;
+        tasks.spawn(vc_http::serve(listener, limits, None, routes, stopped.clone()));
+    }
     let hosts = if options.allow_remote { Hosts::Any } else { Hosts::Local };
     tasks.spawn(serve(listener, store.clone(), hosts, stopped));
-    let server = Server { addr, store, rejected, stop, tasks };
+    let server = Server { addr, page_addr, store, rejected, stop, tasks };
     if let Some(path) = &options.write_kubeconfig {
         write_kubeconfig(path, &server.url())?;
     }
     Ok(server)
+}
+
+/// Listens on an address, on loopback only unless others are allowed. Returns where it listens.
+async fn listen(
+    address: SocketAddr,
+    allow_remote: bool,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    if !allow_remote && !address.ip().is_loopback() {
+        return Err(ServeError::Remote(address));
+    }
+    let refused = |error| ServeError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let taken = listener.local_addr().map_err(refused)?;
+    Ok((listener, taken))
 }
 
 /// A server without sockets inside the current tokio runtime: what answers requests, and its objects.
@@ -225,11 +250,13 @@ pub(crate) fn in_process(
 impl Server {
     /// The address for clients on this machine: `http://127.0.0.1:8001`.
     pub fn url(&self) -> String {
-        let mut address = self.addr;
-        if address.ip().is_unspecified() {
-            address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        }
-        format!("http://{address}")
+        url_of(self.addr)
+    }
+
+    /// The address of the page for browsers on this machine: `http://127.0.0.1:8002/`. `None`:
+    /// there is no page.
+    pub fn page_url(&self) -> Option<String> {
+        self.page_addr.map(|address| url_of(address) + "/")
     }
 
     /// Ends all watches and connections and returns when that is done.
@@ -239,6 +266,14 @@ impl Server {
         // Connections of clients that do not read are cut off with the tasks.
         let _cut_off = timeout(STOP_LIMIT, ended).await.is_err();
     }
+}
+
+/// The URL under which this machine reaches an address.
+fn url_of(mut address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    format!("http://{address}")
 }
 
 async fn serve(
