@@ -70,7 +70,8 @@ impl Reader {
     }
 }
 
-async fn account(cluster: &Cluster, name: &str) {
+/// Makes a ServiceAccount in the namespace of the test.
+pub(crate) async fn account(cluster: &Cluster, name: &str) {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": name, "namespace": cluster.namespace}});
     cluster.api.create(&account).await.unwrap();

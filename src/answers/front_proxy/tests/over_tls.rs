@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    ClientConfig, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, HandshakeKind, RootCertStore, SignatureScheme, SupportedProtocolVersion,
 };
 use vc_http::ServerLimits;
 use vc_page::{
@@ -98,21 +98,34 @@ impl Port {
         Self { address, certificate, seen, follower, server, _running }
     }
 
-    async fn connect(
-        &self,
-        client: &Arc<Shown>,
-        version: Version,
-    ) -> std::io::Result<TlsStream<TcpStream>> {
+    /// Returns a client that shows this certificate. It keeps its sessions, and resumes one with
+    /// each connection.
+    fn client(&self, shown: &Arc<Shown>, version: Version) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[version])
             .unwrap()
             .with_root_certificates(roots)
-            .with_client_cert_resolver(client.clone());
+            .with_client_cert_resolver(shown.clone());
+        TlsConnector::from(Arc::new(config))
+    }
+
+    /// Connects a client.
+    async fn connect_client(&self, client: &TlsConnector) -> std::io::Result<TlsStream<TcpStream>> {
         let stream = TcpStream::connect(self.address).await?;
         let name = ServerName::try_from("localhost").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+        client.connect(name, stream).await
+    }
+
+    /// Connects a new client, which has no session to resume.
+    async fn connect(
+        &self,
+        shown: &Arc<Shown>,
+        version: Version,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let client = self.client(shown, version);
+        self.connect_client(&client).await
     }
 }
 
@@ -231,6 +244,39 @@ async fn ans_80_an_open_connection_is_believed_as_long_as_its_ca() {
         port.follower.take(Ok(authority.map(|pem| values(&pem, ALLOWED))));
         let (answered, body) = ask(&mut stream, SUMMARY, &JO).await.unwrap();
         assert_eq!(answered, code, "{body}");
+    }
+    port.server.abort();
+}
+
+#[tokio::test]
+async fn ans_80_a_resumed_session_is_believed_as_long_as_its_ca() {
+    let (old, new) = (Authority::new("old"), Authority::new("new"));
+    let both = old.pem() + &new.pem();
+    let mut port = Port::open().await;
+    let shown = Shown::new(Some(&old.sign(FRONT_PROXY, |_| {})));
+    let read = |authority: &str, allowed| Some(values(authority, allowed));
+    let (jo, nobody) = (("jo", 503), ("", 401));
+    let steps = [
+        ("the first connection", read(&old.pem(), ALLOWED), HandshakeKind::Full, jo),
+        ("the same CA", read(&old.pem(), ALLOWED), HandshakeKind::Resumed, jo),
+        ("two CAs", read(&both, ALLOWED), HandshakeKind::Resumed, jo),
+        ("another CA", read(&new.pem(), ALLOWED), HandshakeKind::Resumed, nobody),
+        ("the old CA again", read(&old.pem(), ALLOWED), HandshakeKind::Resumed, jo),
+        ("another name", read(&old.pem(), r#"["other"]"#), HandshakeKind::Resumed, nobody),
+        ("no ConfigMap", None, HandshakeKind::Resumed, nobody),
+    ];
+    for version in [&TLS12, &TLS13] {
+        let client = port.client(&shown, version);
+        for (what, read, kind, (user, code)) in &steps {
+            port.follower.take(Ok(read.clone()));
+            let mut stream = port.connect_client(&client).await.unwrap();
+            let handshake = stream.get_ref().1.handshake_kind();
+            assert_eq!(handshake, Some(*kind), "{what}, {version:?}");
+            let (answered, body) = ask(&mut stream, SUMMARY, &JO).await.unwrap();
+            assert_eq!(answered, *code, "{what}, {version:?}: {body}");
+            let seen = port.seen.0.lock().unwrap().pop();
+            assert_eq!(seen, Some(((*user).to_owned(), *code)), "{what}, {version:?}");
+        }
     }
     port.server.abort();
 }
