@@ -90,7 +90,7 @@ impl CopyQuestionContent {
     /// Returns the question for the log.
     fn text(&self) -> String {
         match self {
-            Self::WhatIf(texts, _) => format!("{texts:?}"),
+            Self::WhatIf(texts, _) => texts.kinds(),
             Self::Bundle(_) => "bundle".to_owned(),
         }
     }

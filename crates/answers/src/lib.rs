@@ -15,6 +15,7 @@ mod ends;
 mod evict;
 mod explain;
 mod explanation;
+mod gone;
 mod known_answers;
 mod known_failures;
 mod known_trials;
@@ -23,6 +24,7 @@ mod line;
 mod new_nodes;
 mod nodes;
 mod obstacles;
+mod pod_spans;
 mod predictions;
 mod quota;
 mod remedy_change;
@@ -48,7 +50,9 @@ pub use explanation::{
     QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers, ShortResource, Verdict,
     time_text,
 };
+pub use gone::GoneSubject;
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};
+pub use pod_spans::PodSpan;
 pub use predictions::PredictionOutcome;
 pub use remedy_change::RemedyChange;
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};

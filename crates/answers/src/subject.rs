@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vc_model::{Cluster, JobId, ObjectKey, TaskId};
 
 /// Names in a message about an ambiguous name.
-const MOST_NAMES: usize = 8;
+pub(crate) const MOST_NAMES: usize = 8;
 /// Largest edit distance of a name that is proposed.
 const MOST_EDITS: usize = 2;
 
@@ -94,14 +94,18 @@ fn jobs_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<JobId> 
         let Some(group) = row.pod_group.as_ref().filter(|_| is_known(cluster, *job)) else {
             return false;
         };
-        let Some(uid) = &group.controller_uid else { return false };
-        let name = &*row.key.name;
-        let of_job = name.strip_prefix(query.name).and_then(|rest| rest.strip_prefix('-'));
-        let by_name = of_job == Some(&**uid);
-        let by_uid = query.controller_uid == Some(&**uid);
-        &*row.key.namespace == query.namespace && (by_name || by_uid)
+        let uid = group.controller_uid.as_deref();
+        uid.is_some_and(|uid| is_of_controller(&row.key, uid, query))
     };
     cluster.jobs_by_key().filter(is_owned).collect()
+}
+
+/// True if a PodGroup whose controller has this uid is that of the controller that a user names.
+pub(crate) fn is_of_controller(group: &ObjectKey, uid: &str, query: SubjectQuery<'_>) -> bool {
+    let of_job = group.name.strip_prefix(query.name).and_then(|rest| rest.strip_prefix('-'));
+    let by_name = of_job == Some(uid);
+    let by_uid = query.controller_uid == Some(uid);
+    &*group.namespace == query.namespace && (by_name || by_uid)
 }
 
 fn names(cluster: &Cluster, jobs: &[JobId]) -> Vec<String> {

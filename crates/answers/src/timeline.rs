@@ -10,6 +10,7 @@ use vc_resource::Resource;
 
 use crate::ends::ExpectedEnds;
 use crate::learned_runs::{LearnedRuns, RunQuantile};
+use crate::pod_spans::{HOLDING, PodSpan, PodSpans, holds_node};
 use crate::predictions::{PredictionOutcome, Predictions};
 use crate::what_if::run::{granted_by, group_of};
 use crate::when::StartAnswer;
@@ -65,6 +66,8 @@ pub struct CycleEntry {
 pub struct JobSpan {
     /// Its PodGroup, or the pod if it has none.
     pub key: ObjectKey,
+    /// True if it is a pod without a PodGroup.
+    pub is_bare: bool,
     /// Uid of the controller of the PodGroup. `None` if it has none.
     pub controller_uid: Option<Arc<str>>,
     /// Name of its queue.
@@ -75,6 +78,8 @@ pub struct JobSpan {
     pub start_micros: i64,
     /// Microseconds since 1970, within a second. `None` if it still holds nodes.
     pub end_micros: Option<i64>,
+    /// True if its last pods were deleted, false if one of them has ended by itself.
+    pub is_deleted: bool,
 }
 
 /// A pod that was evicted.
@@ -161,6 +166,7 @@ pub struct Timeline {
     has_news: bool,
     /// How long pods have run that ended.
     runs: Arc<LearnedRuns>,
+    pod_spans: PodSpans,
     predictions: Predictions,
 }
 
@@ -181,12 +187,13 @@ fn push<T>(
 }
 
 impl Timeline {
-    /// Learns how long pods run from those that end with these events. The cluster must not have seen
-    /// the events yet.
+    /// Takes note of pods that end or are deleted with these events, and learns how long pods run.
+    /// The cluster must not have seen the events yet.
     pub fn learn(&mut self, cluster: &Cluster, events: &[ClusterEvent], now_micros: i64) {
         if LearnedRuns::tell(events) {
             Arc::make_mut(&mut self.runs).learn(cluster, events, now_micros);
         }
+        self.pod_spans.note(cluster, events, now_micros);
     }
 
     /// Returns what tells when pods end.
@@ -320,11 +327,13 @@ impl Timeline {
             let group = row.pod_group.as_ref();
             JobSpan {
                 key: group_of(cluster, job).unwrap_or_else(|| pod_of(row)),
+                is_bare: row.bare,
                 controller_uid: group.and_then(|group| group.controller_uid.clone()),
                 queue: queue_name(cluster, job),
                 pods: 0,
                 start_micros: starts.chain([step.now_micros]).min().unwrap_or(step.now_micros),
                 end_micros: None,
+                is_deleted: false,
             }
         });
         span.pods = span.pods.max(row.counts.allocated());
@@ -341,8 +350,10 @@ impl Timeline {
             }
             self.open_span(step, job);
         }
-        for span in before.into_values() {
-            let span = JobSpan { end_micros: Some(step.now_micros), ..span };
+        let ended = self.pod_spans.take_ended_jobs();
+        for (key, span) in before {
+            let is_deleted = !ended.contains(&key) && !has_ended_pod(cluster, &key);
+            let span = JobSpan { end_micros: Some(step.now_micros), is_deleted, ..span };
             let at = |it: &JobSpan| it.end_micros.unwrap_or(it.start_micros);
             push(&mut self.ended, (span, MOST_JOBS), at, &mut self.since_micros);
         }
@@ -399,6 +410,17 @@ impl Timeline {
         found
     }
 
+    /// Returns the jobs that hold no node any more, the one that ended first first.
+    pub(crate) fn ended_jobs(&self) -> impl DoubleEndedIterator<Item = &JobSpan> {
+        self.ended.iter()
+    }
+
+    /// Returns the last pod of this name that holds no node any more. Returns `None` if none is
+    /// remembered.
+    pub(crate) fn pod_span(&self, pod: &ObjectKey) -> Option<&PodSpan> {
+        self.pod_spans.of(pod)
+    }
+
     /// Returns the evictions, the last one first.
     pub fn evictions(&self, filter: TimelineFilter<'_>) -> impl Iterator<Item = &EvictionEntry> {
         let is_wanted = move |it: &&EvictionEntry| {
@@ -441,16 +463,17 @@ impl Timeline {
     }
 }
 
-/// Statuses in which a pod holds a node after a cycle.
-const HOLDING: [TaskStatus; 4] =
-    [TaskStatus::Binding, TaskStatus::Bound, TaskStatus::Running, TaskStatus::Releasing];
-
-fn holds_node(status: TaskStatus) -> bool {
-    HOLDING.contains(&status)
-}
-
 fn holds_nodes(job: &Job) -> bool {
     HOLDING.iter().any(|&status| 0 < job.counts.of(status))
+}
+
+/// True if the cluster still knows a pod of the job that has ended by itself.
+fn has_ended_pod(cluster: &Cluster, job: &ObjectKey) -> bool {
+    let Some(job) = cluster.job(job) else { return false };
+    cluster.jobs[job].tasks.iter().any(|&task| {
+        let row = &cluster.tasks[task];
+        row.status.is_terminated() && !row.deleting
+    })
 }
 
 /// Returns the pod of a job that has no PodGroup of its own.

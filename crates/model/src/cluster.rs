@@ -333,6 +333,11 @@ impl Cluster {
         tasks.iter().map(|&task| self.tasks[task].priority).max().unwrap_or(0)
     }
 
+    /// Returns the names of the namespaces, in order.
+    pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.namespaces.keys()
+    }
+
     /// Returns the labels of a namespace. Returns `None` if the namespace is not known.
     pub fn namespace_labels(&self, name: &str) -> Option<&Labels> {
         self.namespaces.get(name)

@@ -23,8 +23,8 @@ export function number(value) {
   return value === undefined || value === null ? '–' : value.toLocaleString('en');
 }
 
-export function percent(part) {
-  return part === null || part === undefined ? '–' : `${Math.round(part * 100)} %`;
+export function percent(value) {
+  return value === undefined ? '–' : `${value} %`;
 }
 
 export function shareText(share) {

@@ -51,7 +51,7 @@ function headPart({ subject, gang, verdict }) {
 
 function gangText(gang) {
   const ready = gang.ready ? `, ${gang.ready} with a node` : '';
-  return `${counted(gang.waiting + gang.ready, 'pod')}, ${number(gang.needed)} needed${ready}, ${number(gang.placed)} placed`;
+  return `${counted(gang.total, 'pod')}, ${number(gang.needed)} needed${ready}, ${number(gang.placed)} placed`;
 }
 
 function blockedPart(blocking) {

@@ -90,7 +90,7 @@ function nodeTable(context) {
   const { shownNodes: rows, nodeResource: resource } = context.ui;
   const columns = [
     ['Node', ({ node }) => viewLink(['nodes', node.name])], ...amountColumns(NODE_AMOUNTS, ({ node }, name) => node[name][resource]),
-    ['Part', (row) => percent(row.part), 'num'], ['Pods', ({ node }) => node.pods, 'num'], ['State', ({ node }) => nodeState(node).join(' ') || '–', 'wide'],
+    ['Part', ({ node }) => percent(node.usedPercent[resource]), 'num'], ['Pods', ({ node }) => node.pods, 'num'], ['State', ({ node }) => nodeState(node).join(' ') || '–', 'wide'],
   ];
   return windowedTable(context, { name: 'nodes', caption: `Nodes and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index], empty: 'No node.' });
 }

@@ -1,6 +1,6 @@
 // The first view: sums over the cluster, why jobs wait, the last cycles.
 import { html, nothing } from './vendor/lit-html.js';
-import { number, percent, quantityPart, sortedResources, viewAddress } from './format.js';
+import { number, percent, sortedResources, viewAddress } from './format.js';
 import { answeredPart, barPart, codePart, isMissingRoute, sectionPart, tablePart, tableSection, timePart, viewLink } from './parts.js';
 
 const CYCLES_PATH = '/cycles?last=20';
@@ -11,13 +11,11 @@ export const summaryView = {
   body: ({ store }) => html`${answeredPart(store.get('/summary'), sumsPart)}${cyclesPart(store.get(CYCLES_PATH), store.isFile)}`,
 };
 
-/** Returns the sums. Those over codes and statuses are made here. */
 function sumsPart(sums) {
-  const total = (counts) => Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0);
   const count = (name, value) => html`<div><dt>${name}</dt><dd>${number(value)}</dd></div>`;
   return html`<dl class="counts">
       ${count(viewLink(['nodes'], 'Nodes'), sums.nodes)}${count(viewLink(['queues'], 'Queues'), sums.queues)}${count('Jobs', sums.jobs)}
-      ${count(viewLink(['jobs'], 'Jobs that wait'), total(sums.waiting))}${count('Pods', total(sums.pods))}
+      ${count(viewLink(['jobs'], 'Jobs that wait'), sums.totalWaiting)}${count('Pods', sums.totalPods)}
     </dl>
     <div class="columns">
       ${sectionPart('Why jobs wait', countTable('Code', 'Jobs', sums.waiting, codeLink, 'No job waits.'))}
@@ -38,12 +36,12 @@ function countTable(names, nouns, counts, name, empty) {
   ], rows, empty);
 }
 
-function usedTable({ allocatable = {}, used = {} }) {
+function usedTable({ allocatable = {}, used = {}, usedPercent = {} }) {
   return tableSection('What pods use', [
     ['Resource', (name) => name],
     ['Used', (name) => used[name] ?? '0', 'num'],
     ['Allocatable', (name) => allocatable[name], 'num'],
-    ['Part', (name) => percent(quantityPart(used[name] ?? '0', allocatable[name])), 'num'],
+    ['Part', (name) => percent(usedPercent[name]), 'num'],
     ['', (name) => barPart(used[name], [['scale', allocatable[name]]]), 'bar-cell'],
   ], sortedResources(Object.keys(allocatable)), 'There are no nodes.');
 }

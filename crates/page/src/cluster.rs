@@ -101,6 +101,9 @@ pub struct NodeJson {
     pub allocatable: AmountsJson,
     /// What pods use.
     pub used: AmountsJson,
+    /// What pods use in percent of what they may use.
+    #[serde(default)]
+    pub used_percent: BTreeMap<String, i64>,
     /// What is free once terminating pods have left, less what is promised.
     pub free: AmountsJson,
     /// Number of pods.
@@ -165,12 +168,18 @@ pub struct SummaryJson {
     pub jobs: usize,
     /// Pods by status.
     pub pods: BTreeMap<String, usize>,
+    /// Pods of every status.
+    pub total_pods: usize,
     /// Jobs that wait, by code.
     pub waiting: BTreeMap<String, usize>,
+    /// Jobs that wait, with any code.
+    pub total_waiting: usize,
     /// What all nodes offer.
     pub allocatable: AmountsJson,
     /// What pods use.
     pub used: AmountsJson,
+    /// What pods use in percent of what all nodes offer.
+    pub used_percent: BTreeMap<String, i64>,
 }
 
 /// One thing with the state that it is about.

@@ -133,6 +133,7 @@ fn gang(it: &Explanation) -> Option<GangJson> {
         placed: gang.placed,
         ready: gang.ready,
         waiting: gang.waiting,
+        total: gang.waiting + gang.ready,
         roles: roles.collect(),
         pods: pods.collect(),
     })

@@ -8,6 +8,7 @@ use crate::cluster::{
     HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
 };
 use crate::explanation::{API_VERSION, AsOfJson, ExplanationJson};
+use crate::start::StartJson;
 use crate::timeline::{AskedTimeline, CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
 
@@ -170,7 +171,10 @@ impl Document {
     /// True if something was left out because the budget of the question was spent.
     pub(crate) fn is_incomplete(&self) -> bool {
         match self {
-            Self::Explanation(one) => one.blocking.as_ref().is_some_and(|it| !it.complete),
+            Self::Explanation(one) => {
+                one.blocking.as_ref().is_some_and(|it| !it.complete)
+                    || one.start.as_ref().is_some_and(StartJson::is_incomplete)
+            }
             Self::WhatIf(result) => !result.complete,
             _ => false,
         }

@@ -141,6 +141,9 @@ pub struct GangJson {
     pub ready: u32,
     /// Members that wait.
     pub waiting: u32,
+    /// Members that wait or have a node.
+    #[serde(default)]
+    pub total: u32,
     /// Roles with a minimum.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roles: Vec<RoleJson>,
@@ -378,23 +381,30 @@ impl ExplanationJson {
     pub fn gone(evicted: EvictedPodJson, as_of: AsOfJson) -> Self {
         let (namespace, name) = evicted.pod.split_once('/').unwrap_or(("", &evicted.pod));
         let how = evicted.text.strip_prefix(&evicted.pod).unwrap_or(&evicted.text);
+        let text = format!("evicted{how}");
+        let subject = SubjectJson {
+            kind: "Pod".to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..SubjectJson::default()
+        };
+        Self { evictions: vec![evicted], ..Self::without_numbers(subject, text, as_of) }
+    }
+
+    /// Returns the answer about a job or pod that is gone, in one line.
+    pub(crate) fn without_numbers(subject: SubjectJson, text: String, as_of: AsOfJson) -> Self {
         Self {
             api_version: API_VERSION.to_owned(),
             kind: "Explanation".to_owned(),
             as_of,
-            subject: SubjectJson {
-                kind: "Pod".to_owned(),
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                ..SubjectJson::default()
-            },
+            subject,
             verdict: VerdictJson {
                 stage: "ours".to_owned(),
                 code: "Gone".to_owned(),
                 also: Vec::new(),
-                text: format!("evicted{how}"),
+                text,
             },
-            evictions: vec![evicted],
+            evictions: Vec::new(),
             last_condition: None,
             gang: None,
             nodes: None,
@@ -406,6 +416,11 @@ impl ExplanationJson {
             start: None,
             evict: None,
         }
+    }
+
+    /// True for the answer about a pod that is gone.
+    pub(crate) fn is_gone_pod(&self) -> bool {
+        self.verdict.code == "Gone" && self.subject.kind == "Pod"
     }
 
     /// Returns the name of the job as users know it, with its namespace.

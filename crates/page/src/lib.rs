@@ -10,6 +10,7 @@ mod convert;
 mod discovery;
 mod document;
 mod explanation;
+mod gone;
 mod limits;
 mod openapi;
 mod problem;

@@ -16,10 +16,23 @@ use crate::what_if::WhatIfResultJson;
 /// Names of the cluster, by which they are found in sentences.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterNames {
-    /// Namespaces that have jobs or pods.
+    /// Namespaces that exist, or have jobs or pods.
     pub namespaces: BTreeSet<Arc<str>>,
     /// Nodes.
     pub nodes: BTreeSet<Arc<str>>,
+}
+
+/// What is a name in a sentence of an answer.
+struct KnownNames<'a> {
+    of_cluster: &'a ClusterNames,
+    /// Namespaces of the jobs that the answer names in fields. One that is gone is known only there.
+    of_jobs: BTreeSet<String>,
+}
+
+impl KnownNames<'_> {
+    fn has_namespace(&self, word: &str) -> bool {
+        self.of_cluster.namespaces.contains(word) || self.of_jobs.contains(word)
+    }
 }
 
 /// A name of a job, with the mark that says whether it is hidden.
@@ -31,10 +44,7 @@ struct JobName<'a> {
 impl Document {
     /// Returns the namespaces and queues that the answer says something about.
     pub fn mentions(&mut self, names: &ClusterNames) -> (BTreeSet<String>, BTreeSet<String>) {
-        let (mut namespaces, mut queues) = (BTreeSet::new(), BTreeSet::new());
-        self.visit_jobs(&mut |name| {
-            namespaces.extend(name.job.split_once('/').map(|(namespace, _)| namespace.to_owned()));
-        });
+        let (mut namespaces, mut queues) = (self.namespaces_of_jobs(), BTreeSet::new());
         self.visit_texts(&mut |text| {
             for word in words(text) {
                 let namespace = word.split_once('/').map(|(namespace, _)| namespace);
@@ -55,6 +65,7 @@ impl Document {
     /// Takes out what is not visible. Equal jobs stay equal within the answer.
     pub fn redact(&mut self, names: &ClusterNames, visible: &Visible) {
         let mut aliases = Aliases::default();
+        let known = KnownNames { of_cluster: names, of_jobs: self.namespaces_of_jobs() };
         self.visit_jobs(&mut |name| {
             let namespace = name.job.split_once('/').map_or("", |(namespace, _)| namespace);
             if !visible.shows(namespace) {
@@ -86,7 +97,16 @@ impl Document {
                 hide_supposed_nodes(result);
             }
         }
-        self.visit_texts(&mut |text| *text = redacted(text, names, visible, &mut aliases));
+        self.visit_texts(&mut |text| *text = redacted(text, &known, visible, &mut aliases));
+    }
+
+    /// Returns the namespaces of all jobs that are named in a field.
+    fn namespaces_of_jobs(&mut self) -> BTreeSet<String> {
+        let mut namespaces = BTreeSet::new();
+        self.visit_jobs(&mut |name| {
+            namespaces.extend(name.job.split_once('/').map(|(namespace, _)| namespace.to_owned()));
+        });
+        namespaces
     }
 
     fn visit_explanations(&mut self, visit: &mut dyn FnMut(&mut ExplanationJson)) {
@@ -195,18 +215,23 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a sentence without hidden names.
-fn redacted(text: &str, names: &ClusterNames, visible: &Visible, aliases: &mut Aliases) -> String {
+fn redacted(
+    text: &str,
+    known: &KnownNames<'_>,
+    visible: &Visible,
+    aliases: &mut Aliases,
+) -> String {
     let mut out = String::new();
     let mut rest = text;
     while !rest.is_empty() {
         let end = rest.find(|letter| !is_of_name(letter)).unwrap_or(rest.len());
         let word = rest[..end].trim_end_matches('.');
         let is_hidden_job = word.split_once('/').is_some_and(|(namespace, _)| {
-            names.namespaces.contains(namespace) && !visible.shows(namespace)
+            known.has_namespace(namespace) && !visible.shows(namespace)
         });
         if is_hidden_job {
             out.push_str(&aliases.of(word));
-        } else if !visible.nodes && names.nodes.contains(word) {
+        } else if !visible.nodes && known.of_cluster.nodes.contains(word) {
             out.push_str("hidden");
         } else {
             out.push_str(word);
@@ -326,17 +351,21 @@ mod tests {
             ("4 nvidia.com/gpu short on g10", "4 nvidia.com/gpu short on g10"),
             ("prods/web", "prods/web"),
             ("übrig: prod/x", "übrig: other-1"),
+            ("evicted for gone/urgent", "evicted for other-1"),
             ("", ""),
         ];
         let visible =
             Visible { namespaces: BTreeSet::from(["ml".to_owned()]), ..Visible::default() };
+        let names = names();
+        let of_jobs = BTreeSet::from(["gone".to_owned()]);
+        let known = KnownNames { of_cluster: &names, of_jobs };
         for (text, expected) in cases {
-            let found = redacted(text, &names(), &visible, &mut Aliases::default());
+            let found = redacted(text, &known, &visible, &mut Aliases::default());
             assert_eq!(found, expected);
         }
         let all = Visible { all_namespaces: true, nodes: true, ..Visible::default() };
         for (text, _) in cases {
-            assert_eq!(redacted(text, &names(), &all, &mut Aliases::default()), text);
+            assert_eq!(redacted(text, &known, &all, &mut Aliases::default()), text);
         }
     }
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use vc_answers::{EndSource, EvictionAnswer, RemedyChange, StartAnswer, time_text};
+use vc_answers::{EndSource, EvictionAnswer, RemedyChange, StartAnswer, StartUnknown, time_text};
 use vc_model::ObjectKey;
 
 use crate::convert::{OwnerOf, job_name};
@@ -42,6 +42,13 @@ pub struct StartJson {
     /// The pods whose ends the job waits for, by job.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub waits_for: Vec<AwaitedJson>,
+}
+
+impl StartJson {
+    /// True if the start was not found because the budget of the question was spent.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.reason.as_deref() == Some(StartUnknown::Budget.as_str())
+    }
 }
 
 /// Pods of one job that are expected to end.

@@ -92,6 +92,17 @@ fn amounts(of: &Resource, cluster: &Cluster) -> AmountsJson {
     map(&of.to_quantities(&cluster.dims))
 }
 
+/// Returns what is used in percent of these amounts, rounded, half a percent up.
+fn percents(used: &Resource, all: &Resource, cluster: &Cluster) -> BTreeMap<String, i64> {
+    let offered = all.dims().filter(|&dim| 0 < all.get(dim));
+    let percent = |dim| {
+        let (used, all) = (i128::from(used.get(dim)), i128::from(all.get(dim)));
+        let percent = (200 * used + all) / (2 * all);
+        i64::try_from(percent.clamp(0, 100)).unwrap_or(100)
+    };
+    offered.map(|dim| (cluster.dims.name(dim).to_string(), percent(dim))).collect()
+}
+
 /// Returns a node. `is_whole`: with its jobs and labels.
 pub(crate) fn node(view: &AnswerView, id: NodeId, is_whole: bool) -> NodeJson {
     let cluster = view.cluster();
@@ -114,6 +125,7 @@ pub(crate) fn node(view: &AnswerView, id: NodeId, is_whole: bool) -> NodeJson {
         taints: row.taints.iter().map(taint_text).collect(),
         allocatable: amounts(&row.allocatable, cluster),
         used: amounts(&row.used, cluster),
+        used_percent: percents(&row.used, &row.allocatable, cluster),
         free: amounts(&row.future_idle(), cluster),
         pods: row.tasks.len(),
         jobs: jobs
@@ -194,12 +206,15 @@ pub(crate) fn summary(view: &AnswerView, waiting: &[Explanation]) -> SummaryJson
     summary.queues = cluster.queues.iter().filter(|(_, queue)| queue.present).count();
     summary.jobs = cluster.jobs.iter().filter(|(_, job)| job.pod_group.is_some()).count();
     for (_, task) in cluster.tasks.iter() {
+        summary.total_pods += 1;
         *summary.pods.entry(task.status.as_str().to_owned()).or_default() += 1;
     }
+    summary.total_waiting = waiting.len();
     for it in waiting {
         *summary.waiting.entry(it.verdict.code.as_str().to_owned()).or_default() += 1;
     }
     summary.allocatable = amounts(&allocatable, cluster);
     summary.used = amounts(&used, cluster);
+    summary.used_percent = percents(&used, &allocatable, cluster);
     summary
 }

@@ -12,6 +12,8 @@ use crate::view::owner_by_name;
 
 /// Rows of each list.
 const MOST_ROWS: usize = 5_000;
+/// Evictions that an explanation shows, the last ones.
+const MOST_EVICTIONS: usize = 20;
 /// How far a timeline goes back if nobody says it.
 const HOUR_MICROS: i64 = 3_600_000_000;
 
@@ -208,6 +210,16 @@ fn eviction(it: &EvictionEntry) -> TimedEvictionJson {
         r#for: it.for_group.as_ref().map(ToString::to_string),
         plugins: it.plugins.iter().map(|name| (*name).to_owned()).collect(),
     }
+}
+
+/// Returns the last evictions that a PodGroup suffered or that were for it, each with its sentence.
+pub(crate) fn evictions_about(
+    timeline: &Timeline,
+    group: &ObjectKey,
+    owner: OwnerOf<'_>,
+) -> Vec<EvictedPodJson> {
+    let last = timeline.evictions_about(group).take(MOST_EVICTIONS);
+    last.map(|it| evicted_pod(it, owner)).collect()
 }
 
 /// Returns an eviction with its sentence.

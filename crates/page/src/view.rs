@@ -5,24 +5,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_answers::{
-    AnswerState, Depth, Explanation, StartAnswer, SubjectError, SubjectKind, SubjectQuery,
+    AnswerState, Depth, Explanation, StartAnswer, Subject, SubjectError, SubjectKind, SubjectQuery,
     Timeline, add_start, explain, explain_waiting, find_subject,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
-use vc_model::{Cluster, HyperNodeTree, ObjectKey};
+use vc_model::{Cluster, HyperNodeTree, ObjectKey, TaskId};
 
 use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
 use crate::convert::{Owner, StateSource, job_name};
 use crate::document::{AskedJob, Document, PageRange, Question};
 use crate::explanation::{AsOfJson, ExplanationJson};
+use crate::gone::gone_explanation;
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
 use crate::suppose::suppose;
 use crate::tables_of_cluster::{hyper_nodes, node, queues, summary};
-use crate::timeline::{CycleJson, TimelineJson, evicted_pod};
-
-/// Evictions that an explanation shows, the last ones.
-const MOST_EVICTIONS: usize = 20;
+use crate::timeline::{CycleJson, TimelineJson, evictions_about};
 
 /// A copy of the state after a cycle.
 pub struct AnswerView {
@@ -80,7 +78,7 @@ impl AnswerView {
             let jobs = cluster.jobs_by_key().map(|job| &cluster.jobs[job].key.namespace);
             let pods = cluster.tasks.iter().map(|(_, task)| &task.key.namespace);
             let nodes = cluster.nodes.iter().map(|(_, node)| node.name.clone());
-            let namespaces = jobs.chain(pods).cloned().collect();
+            let namespaces = cluster.namespaces().chain(jobs).chain(pods).cloned().collect();
             Arc::new(ClusterNames { namespaces, nodes: nodes.collect() })
         };
         self.names.get_or_insert_with(find).clone()
@@ -196,7 +194,8 @@ impl AnswerView {
         self.owners.get(key).cloned().or_else(|| owner(self.cluster(), key))
     }
 
-    /// Explains a job or pod, with what is remembered of evictions.
+    /// Explains a job or pod, with what is remembered of evictions. One that is gone is answered
+    /// from the timeline alone.
     fn explanation(
         &mut self,
         engine: &Engine,
@@ -209,17 +208,17 @@ impl AnswerView {
             controller_uid: asked.controller_uid.as_deref(),
             kind: subject_kind(asked.kind.as_deref()),
         };
-        let subject = match find_subject(self.cluster(), query) {
-            Ok(subject) => subject,
-            Err(error) => {
-                let pod = ObjectKey::new(&asked.namespace, &asked.name);
-                let is_unknown = matches!(error, SubjectError::Unknown(_));
-                let gone = timeline.eviction_of(&pod).filter(|_| is_unknown);
-                let gone = gone.ok_or_else(|| not_found(error, query))?;
-                let gone = evicted_pod(gone, &|key| self.owner(key));
-                return Ok(ExplanationJson::gone(gone, self.as_of()));
-            }
+        let found = find_subject(self.cluster(), query);
+        let may_be_gone = match &found {
+            Ok(subject) => is_over(self.cluster(), *subject),
+            Err(error) => matches!(error, SubjectError::Unknown(_)),
         };
+        let gone = may_be_gone.then(|| timeline.find_gone(query)).transpose();
+        if let Some(gone) = gone.map_err(|error| not_found(error, query))?.flatten() {
+            let owner = |key: &ObjectKey| self.owner(key);
+            return Ok(gone_explanation(gone, timeline, &owner, self.as_of()));
+        }
+        let subject = found.map_err(|error| not_found(error, query))?;
         let depth = if asked.quick { Depth::Quick } else { Depth::Full };
         let mut found = explain(&mut self.state, subject, depth);
         if asked.when && !asked.quick {
@@ -231,9 +230,8 @@ impl AnswerView {
         if let Some(start) = &mut explanation.start {
             start.held = timeline.held().map(|(held, of)| [held, of]);
         }
-        let evictions = timeline.evictions_about(&found.subject.key).take(MOST_EVICTIONS);
-        let rows = evictions.map(|it| evicted_pod(it, &|key| self.owner(key)));
-        explanation.evictions = rows.collect();
+        let owner = |key: &ObjectKey| self.owner(key);
+        explanation.evictions = evictions_about(timeline, &found.subject.key, &owner);
         Ok(explanation)
     }
 
@@ -283,6 +281,14 @@ pub(crate) fn owner_by_name(key: &ObjectKey, controller_uid: &str) -> Option<Own
     (name != "podgroup").then(|| Owner { kind: "job".to_owned(), name: name.to_owned() })
 }
 
+/// True for a job without a PodGroup, all of whose pods have ended.
+fn is_over(cluster: &Cluster, subject: Subject) -> bool {
+    let Some(job) = subject.job.filter(|_| subject.pod.is_none()) else { return false };
+    let row = &cluster.jobs[job];
+    let has_ended = |task: &TaskId| cluster.tasks[*task].status.is_terminated();
+    row.pod_group.is_none() && row.tasks.iter().all(has_ended)
+}
+
 fn subject_kind(kind: Option<&str>) -> SubjectKind {
     match kind {
         None => SubjectKind::Any,
@@ -297,7 +303,9 @@ fn not_found(error: SubjectError, query: SubjectQuery<'_>) -> Problem {
         SubjectError::Unknown(close) => {
             let problem = Problem::not_found(format!("no job, PodGroup or pod {namespace}/{name}"));
             match close.is_empty() {
-                true => problem,
+                true => problem.hint(
+                    "pods of other schedulers are not known here; spec.schedulerName says whose a pod is",
+                ),
                 false => problem.hint(format!("did you mean {}?", close.join(", "))),
             }
         }

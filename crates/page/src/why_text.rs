@@ -48,7 +48,7 @@ pub fn why_text(it: &ExplanationJson) -> String {
         line(&mut out, if at == 0 { "EVICT" } else { "" }, &text);
     }
     // What became of a pod that is gone is its line WHY.
-    let evictions = it.evictions.iter().filter(|_| it.verdict.code != "Gone");
+    let evictions = it.evictions.iter().filter(|_| !it.is_gone_pod());
     for (at, row) in evictions.enumerate() {
         line(&mut out, if at == 0 { "EVICTED" } else { "" }, &row.text);
     }
@@ -100,7 +100,7 @@ fn head(it: &ExplanationJson) -> String {
         words.push(format!("queue {queue}"));
         words.push(format!("priority {}", subject.priority.unwrap_or(0)));
     }
-    if let Some(evicted) = it.evictions.first().filter(|_| it.verdict.code == "Gone") {
+    if let Some(evicted) = it.evictions.first().filter(|_| it.is_gone_pod()) {
         words.push(format!("PodGroup {}", evicted.pod_group));
     }
     if let Some(pod) = subject.pod.as_ref().filter(|_| !is_bare) {

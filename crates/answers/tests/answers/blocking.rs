@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use vc_answers::{Depth, SubjectKind, SubjectQuery, explain, find_subject, try_lifted};
+use vc_engine::Evaluator;
 use vc_model::fixture::events_of;
 use vc_model::{
     ClusterEvent, LabelSelector, PodAffinity, PodSelector, PodTerm, SpreadConstraint, Unsatisfiable,
@@ -205,12 +206,21 @@ fn node() -> impl Strategy<Value = String> {
     })
 }
 
-/// A cluster of at most eight nodes with a gang that probably waits.
+/// A cluster of at most eight nodes with a gang that probably waits, perhaps behind another one, and
+/// perhaps for nodes of one rack of three.
 fn cluster() -> impl Strategy<Value = String> {
     let nodes = prop::collection::vec(node(), 1..8);
     let job = (1..5_i64, 1..5_i64, 0..3_i64, 1..4_i64);
     let more = (any::<bool>(), any::<bool>(), 2..12_i64, any::<bool>());
-    (nodes, job, more).prop_map(|(nodes, (min, cpu, gpu, extra), (zoned, open, cap, bounded))| {
+    let first = prop::sample::select(vec![
+        String::new(),
+        String::new(),
+        "job i queue=q min=2 created=1\n task a cpu=2 x2\n".to_owned(),
+        "job i queue=q min=9 created=1\n task a cpu=1 x9\n".to_owned(),
+    ]);
+    let racks = prop::sample::select(vec!["", "", "topology=hard:1", "topology=soft"]);
+    (nodes, job, more, first, racks).prop_map(|(nodes, job, more, first, topology)| {
+        let ((min, cpu, gpu, extra), (zoned, open, cap, bounded)) = (job, more);
         let mut text = String::new();
         for (at, node) in nodes.iter().enumerate() {
             text.push_str(&format!("node n{at} {node}\n"));
@@ -224,12 +234,16 @@ fn cluster() -> impl Strategy<Value = String> {
                 text.push_str(&format!("job k{at} running\n task a cpu={busy} @n{at} running\n"));
             }
         }
+        for first in (0..nodes.len()).step_by(3) {
+            let members = (first..nodes.len().min(first + 3)).map(|at| format!(" node=n{at}"));
+            let members: String = members.collect();
+            text.push_str(&format!("hypernode rack-{first} tier=1{members}\n"));
+        }
         let gpu = if gpu == 0 { String::new() } else { format!("gpu={gpu}") };
         let zone = if zoned { "selector.zone=a" } else { "" };
         let n_pods = min + extra - 1;
-        text.push_str(&format!(
-            "job j queue=q min={min} minres.cpu={cpu}\n task a cpu={cpu} {gpu} {zone} x{n_pods}\n"
-        ));
+        let job = format!("job j queue=q min={min} minres.cpu={cpu} created=2 {topology}");
+        text.push_str(&format!("{first}{job}\n task a cpu={cpu} {gpu} {zone} x{n_pods}\n"));
         text
     })
 }
@@ -241,13 +255,17 @@ proptest! {
     /// sets all atoms together do not suffice.
     #[test]
     fn ans_19_sets_are_minimal_by_brute_force(text in cluster()) {
-        let config = conf("enqueue, allocate", "gang overcommit predicates capacity nodeorder");
+        let config = conf(
+            "enqueue, allocate",
+            "gang overcommit predicates capacity nodeorder network-topology-aware",
+        );
         let it = Asked::new(&config, &text);
         let why = it.why("j");
         let Some(blocking) = &why.blocking else { return Ok(()) };
         prop_assert!(blocking.is_complete);
         prop_assume!(blocking.atoms.len() <= 8);
-        let mut state = it.state();
+        // Brute force has no caches.
+        let mut state = Asked::evaluated(Evaluator::Plain, &config, &text).state();
         let job = vc_model::fixture::job(state.cluster(), "j");
         let n_sets = 1_usize << blocking.atoms.len();
         let atoms_of = |bits: usize| -> Vec<String> {

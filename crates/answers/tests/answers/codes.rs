@@ -183,7 +183,8 @@ fn ans_11_a_queue_with_all_that_it_deserves() {
     assert_eq!([&gpus.amount, &gpus.used, &gpus.asked, &gpus.short], ["7", "7", "1", "1"]);
 }
 
-/// The vote turns when the limit is raised by `short`, and does not when by one unit less.
+/// The vote turns when the limit is raised by `short`, and does not when by one unit less. Random
+/// limits are in `limits.rs`.
 #[test]
 fn ans_14_short_is_what_the_vote_turns_on() {
     let text = |words: &str, cap: &str| {

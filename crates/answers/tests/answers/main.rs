@@ -4,11 +4,15 @@
 mod blocking;
 mod closed;
 mod codes;
+mod comes_true;
 mod evict;
 mod examples;
+mod gone;
 mod known;
+mod limits;
 mod line;
 mod numbers;
+mod predictions;
 mod subjects;
 mod support;
 mod timeline;

@@ -6,7 +6,7 @@ use vc_answers::{
     WhatIf, WhatIfResult, add_start, explain, explain_waiting, find_subject, what_if,
 };
 use vc_conf::Config;
-use vc_engine::{CycleTime, Engine, EngineOptions, Evaluator, KNOWN, Report};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, KNOWN, Report};
 use vc_model::ClusterEvent;
 use vc_model::fixture::{START_MICROS, events_of};
 
@@ -36,7 +36,10 @@ pub(crate) fn conf(actions: &str, tiers: &str) -> Config {
 /// An engine after its last cycle.
 pub(crate) struct Asked {
     pub(crate) engine: Engine,
-    report: Report,
+    /// That of the last cycle.
+    pub(crate) report: Report,
+    /// What the last cycle wanted.
+    pub(crate) effects: Vec<Effect>,
     n_cycles: i64,
     /// What tells when pods end.
     pub(crate) ends: ExpectedEnds,
@@ -53,8 +56,13 @@ impl Asked {
         let options = EngineOptions { evaluator, ..EngineOptions::default() };
         let (mut engine, _warnings) = Engine::new(options, config);
         engine.explain(true);
-        let mut asked =
-            Self { engine, report: Report::default(), n_cycles: 0, ends: ExpectedEnds::default() };
+        let mut asked = Self {
+            engine,
+            report: Report::default(),
+            effects: Vec::new(),
+            n_cycles: 0,
+            ends: ExpectedEnds::default(),
+        };
         asked.cycle(events_of(&format!("queue default\n{text}")));
         asked
     }
@@ -62,9 +70,13 @@ impl Asked {
     /// Runs a further cycle.
     pub(crate) fn cycle(&mut self, events: Vec<ClusterEvent>) {
         let seconds = WAITED_SECONDS + self.n_cycles;
-        let now = CycleTime { unix_micros: START_MICROS + seconds * 1_000_000 };
-        self.report = self.engine.cycle(events, now).1;
+        self.cycle_at(events, START_MICROS + seconds * 1_000_000);
         self.n_cycles += 1;
+    }
+
+    /// Runs a cycle at a time in microseconds since 1970.
+    pub(crate) fn cycle_at(&mut self, events: Vec<ClusterEvent>, unix_micros: i64) {
+        (self.effects, self.report) = self.engine.cycle(events, CycleTime { unix_micros });
     }
 
     /// Applies events without a cycle.

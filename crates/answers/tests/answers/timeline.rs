@@ -10,25 +10,32 @@ use crate::support::conf;
 const SECOND: i64 = 1_000_000;
 
 /// An engine whose cycles are recorded, one second after the other.
-struct Recorded {
-    engine: Engine,
-    timeline: Timeline,
+pub(crate) struct Recorded {
+    pub(crate) engine: Engine,
+    pub(crate) timeline: Timeline,
+    /// True if the timeline is told events before the engine is, as by the copy that answers. False
+    /// if it is not, as by a simulation.
+    pub(crate) learns: bool,
     seconds: i64,
 }
 
 impl Recorded {
-    fn new(actions: &str, plugins: &str) -> Self {
-        let (mut engine, _) = Engine::new(EngineOptions::default(), &conf(actions, plugins));
-        engine.explain(true);
-        Self { engine, timeline: Timeline::default(), seconds: 0 }
+    pub(crate) fn new(actions: &str, plugins: &str) -> Self {
+        Self::with(EngineOptions::default(), actions, plugins)
     }
 
-    fn cycle(&mut self, text: &str) {
+    pub(crate) fn with(options: EngineOptions, actions: &str, plugins: &str) -> Self {
+        let (mut engine, _) = Engine::new(options, &conf(actions, plugins));
+        engine.explain(true);
+        Self { engine, timeline: Timeline::default(), learns: true, seconds: 0 }
+    }
+
+    pub(crate) fn cycle(&mut self, text: &str) {
         self.cycle_with(events_of(text));
     }
 
     /// Deletes the pods of a job.
-    fn delete_pods(&mut self, job: &ObjectKey) {
+    pub(crate) fn delete_pods(&mut self, job: &ObjectKey) {
         let cluster = self.engine.cluster();
         let tasks = &cluster.jobs[cluster.job(job).unwrap()].tasks;
         let deleted = |&task| {
@@ -39,10 +46,13 @@ impl Recorded {
         self.cycle_with(events);
     }
 
-    fn cycle_with(&mut self, events: Vec<ClusterEvent>) {
+    pub(crate) fn cycle_with(&mut self, events: Vec<ClusterEvent>) {
         let now_micros = START_MICROS + self.seconds * SECOND;
         self.seconds += 1;
         let n_events = events.len();
+        if self.learns {
+            self.timeline.learn(self.engine.cluster(), &events, now_micros);
+        }
         let (effects, report) = self.engine.cycle(events, CycleTime { unix_micros: now_micros });
         self.timeline.record(&TimelineStep {
             cluster: self.engine.cluster(),
@@ -66,7 +76,7 @@ impl Recorded {
     }
 }
 
-const ALL: TimelineFilter<'_> =
+pub(crate) const ALL: TimelineFilter<'_> =
     TimelineFilter { from_micros: 0, to_micros: i64::MAX, queue: None, namespace: None };
 
 #[test]

@@ -1,5 +1,8 @@
 //! What-ifs. Specification: answers.md 20, cases 48 to 56.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use vc_answers::{
     Change, CycleLimit, ExpectedEnds, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange,
@@ -7,7 +10,7 @@ use vc_answers::{
 };
 use vc_engine::{CycleTime, Effect};
 use vc_model::fixture::{START_MICROS, events_of};
-use vc_model::{ClusterEvent, Labels, ObjectKey};
+use vc_model::{Cluster, ClusterEvent, Labels, NodeRecord, ObjectKey, TaskId};
 
 use crate::support::{Asked, conf, random_cases};
 
@@ -20,17 +23,22 @@ fn full() -> Asked {
     Asked::new(&conf("enqueue, allocate", "gang predicates"), FULL)
 }
 
-/// One text for each row: `+ j-a-0 n1`, `- j-a-0 n1`, `j-a-0 n1>n2`, `evicted run-a drain`.
-fn rows(result: &WhatIfResult) -> Vec<String> {
+/// One text for each pod whose node differs: `+ j-a-0 n1`, `- j-a-0 n1`, `j-a-0 n1>n2`.
+fn placements(result: &WhatIfResult) -> Vec<String> {
     let placed = result.placed.iter().map(|row| format!("+ {} {}", row.pod.name, row.node));
     let not = result.not_placed.iter().map(|row| format!("- {} {}", row.pod.name, row.node));
     let moved = result.moved.iter().map(|row| format!("{} {}>{}", row.pod.name, row.from, row.to));
+    placed.chain(not).chain(moved).collect()
+}
+
+/// One text for each row: those of [`placements`], `evicted run-a drain`, `waits j NoRoom`.
+fn rows(result: &WhatIfResult) -> Vec<String> {
     let evicted =
         result.evicted.iter().map(|row| format!("evicted {} {}", row.pod.name, row.action));
     let spared = result.spared.iter().map(|row| format!("spared {} {}", row.pod.name, row.action));
     let waiting = result.waiting.iter();
     let waiting = waiting.map(|row| format!("waits {} {}", row.key.name, row.code.as_str()));
-    placed.chain(not).chain(moved).chain(evicted).chain(spared).chain(waiting).collect()
+    placements(result).into_iter().chain(evicted).chain(spared).chain(waiting).collect()
 }
 
 fn named(name: &str) -> NodeSelection {
@@ -243,63 +251,168 @@ fn ans_16_names_that_do_not_exist() {
     );
 }
 
-/// The binds of a cycle, as pods and nodes.
-fn binds(effects: &[Effect]) -> Vec<String> {
+/// The binds of a cycle: the nodes of pods, by name.
+fn binds(effects: &[Effect]) -> BTreeMap<Arc<str>, Arc<str>> {
     let bind = |effect: &Effect| match effect {
-        Effect::Bind { pod, node, .. } => Some(format!("+ {} {node}", pod.name)),
+        Effect::Bind { pod, node, .. } => Some((pod.name.clone(), node.clone())),
         _ => None,
     };
-    let mut binds: Vec<String> = effects.iter().filter_map(bind).collect();
-    binds.sort();
-    binds
+    effects.iter().filter_map(bind).collect()
 }
 
-/// Words of a random cluster: cpus of nodes, cpus that are used, gangs of minimum and request.
+/// How the binds of two cycles differ, as [`placements`] has it.
+fn differing_binds(with: &[Effect], without: &[Effect]) -> Vec<String> {
+    let (with, without) = (binds(with), binds(without));
+    let placed = with.iter().filter(|(pod, _)| !without.contains_key(*pod));
+    let placed = placed.map(|(pod, node)| format!("+ {pod} {node}"));
+    let not = without.iter().filter(|(pod, _)| !with.contains_key(*pod));
+    let not = not.map(|(pod, node)| format!("- {pod} {node}"));
+    let moved = with.iter().filter_map(|(pod, to)| {
+        let from = without.get(pod).filter(|from| *from != to)?;
+        Some(format!("{pod} {from}>{to}"))
+    });
+    placed.chain(not).chain(moved).collect()
+}
+
+/// Words of a random cluster: cpus of nodes, cpus that are used, gangs of minimum and request, in
+/// two queues.
 fn cluster() -> impl Strategy<Value = String> {
     let nodes = prop::collection::vec((2..9_i64, 0..3_i64), 1..5);
     let jobs = prop::collection::vec((1..4_i64, 1..6_i64), 1..6);
     (nodes, jobs).prop_map(|(nodes, jobs)| {
-        let mut text = String::new();
+        let queue = |at: usize| ["a", "b"][at % 2];
+        let mut text = "queue a weight=2\nqueue b\n".to_owned();
         for (at, (cpu, used)) in nodes.iter().enumerate() {
             text.push_str(&format!("node n{at} cpu={cpu}\n"));
             if 0 < *used {
-                text.push_str(&format!("job r{at} running\n task a cpu={used} @n{at} running\n"));
+                let queue = queue(at);
+                text.push_str(&format!("job r{at} queue={queue} running\n"));
+                text.push_str(&format!(" task a cpu={used} @n{at} running\n"));
             }
         }
         for (at, (pods, cpu)) in jobs.iter().enumerate() {
-            text.push_str(&format!("job j{at} min={pods}\n task a cpu={cpu} x{pods}\n"));
+            let queue = queue(at);
+            text.push_str(&format!(
+                "job j{at} queue={queue} min={pods}\n task a cpu={cpu} x{pods}\n"
+            ));
         }
         text
     })
 }
 
+/// A change that can be supposed and really made.
+#[derive(Clone, Debug)]
+enum RealChange {
+    AddNodes {
+        count: u64,
+        cpu: i64,
+    },
+    /// Removes the node at this place, counted around.
+    RemoveNode(usize),
+    SetWeight {
+        queue: &'static str,
+        weight: i32,
+    },
+    /// Applies the objects of a text.
+    Apply(String),
+}
+
+fn real_change() -> impl Strategy<Value = RealChange> {
+    let queue = || prop::sample::select(vec!["a", "b"]);
+    prop_oneof![
+        (1..4_u64, 1..9_i64).prop_map(|(count, cpu)| RealChange::AddNodes { count, cpu }),
+        (0..4_usize).prop_map(RealChange::RemoveNode),
+        (queue(), 1..9_i32).prop_map(|(queue, weight)| RealChange::SetWeight { queue, weight }),
+        (queue(), 1..4_i64, 1..6_i64).prop_map(|(queue, pods, cpu)| {
+            RealChange::Apply(format!("job k queue={queue} min={pods}\n task a cpu={cpu} x{pods}"))
+        }),
+    ]
+}
+
+impl RealChange {
+    fn supposed(&self, cluster: &Cluster) -> Change {
+        match self {
+            Self::AddNodes { count, cpu } => {
+                let node = node_records(&format!("node m cpu={cpu}")).remove(0);
+                Change::AddNodes { nodes: NewNodes::Node(Box::new(node)), count: *count }
+            }
+            Self::RemoveNode(place) => {
+                let nodes = cluster.nodes_by_name();
+                let name = &cluster.nodes[nodes[place % nodes.len()]].name;
+                Change::RemoveNodes(named(name))
+            }
+            Self::SetWeight { queue, weight } => {
+                let change = QueueChange { weight: Some(*weight), ..QueueChange::default() };
+                Change::SetQueue((*queue).into(), Box::new(change))
+            }
+            Self::Apply(text) => Change::Apply(events_of(text)),
+        }
+    }
+
+    /// Returns the events of the same change. Pods of a node that is removed have no controller.
+    fn events(&self, cluster: &Cluster) -> Vec<ClusterEvent> {
+        match self {
+            Self::AddNodes { count, cpu } => {
+                let names = (1..*count).map(|number| format!("m-whatif-{number}"));
+                let names = ["m".to_owned()].into_iter().chain(names);
+                let nodes: String = names.map(|name| format!("node {name} cpu={cpu}\n")).collect();
+                events_of(&nodes)
+            }
+            Self::RemoveNode(place) => {
+                let nodes = cluster.nodes_by_name();
+                let row = &cluster.nodes[nodes[place % nodes.len()]];
+                let deleted = |task: TaskId| {
+                    let pod = &cluster.tasks[task];
+                    ClusterEvent::PodDeleted { key: pod.key.clone(), uid: pod.uid.clone() }
+                };
+                let pods = row.tasks.iter().copied().map(deleted);
+                pods.chain([ClusterEvent::NodeDeleted { name: row.name.clone() }]).collect()
+            }
+            Self::SetWeight { queue, weight } => {
+                events_of(&format!("queue {queue} weight={weight}"))
+            }
+            Self::Apply(text) => events_of(text),
+        }
+    }
+}
+
+fn node_records(text: &str) -> Vec<NodeRecord> {
+    let record = |event: ClusterEvent| match event {
+        ClusterEvent::NodeApplied(node) => *node,
+        other => panic!("no node: {other:?}"),
+    };
+    events_of(text).into_iter().map(record).collect()
+}
+
 proptest! {
     #![proptest_config(random_cases(100))]
 
-    /// Cases 53 and 54: a what-if decides as the engine does when the same events really come, and
+    /// Cases 53 and 54: a what-if decides as the engine does when the same change really comes, and
     /// the engine decides as one that was never asked.
     #[test]
-    fn ans_53_what_if_and_reality_agree(text in cluster(), more in 1..4_usize, size in 1..9_i64) {
-        let config = conf("enqueue, allocate, backfill", "priority gang | predicates nodeorder");
-        let mut it = Asked::new(&config, &text);
-        // In a settled state the baseline decides nothing.
-        (0..3).for_each(|_| it.cycle(Vec::new()));
-        let mut never_asked = Asked::new(&config, &text);
-        (0..3).for_each(|_| never_asked.cycle(Vec::new()));
-        let nodes: String = (0..more).map(|at| format!("node m{at} cpu={size}\n")).collect();
+    fn ans_53_what_if_and_reality_agree(text in cluster(), change in real_change()) {
+        let tiers = "priority gang | predicates proportion nodeorder";
+        let config = conf("enqueue, allocate, backfill", tiers);
+        let settled = || {
+            let mut it = Asked::new(&config, &text);
+            (0..3).for_each(|_| it.cycle(Vec::new()));
+            it
+        };
+        let (mut it, mut never_asked, mut unchanged) = (settled(), settled(), settled());
         let question = WhatIf {
-            changes: vec![Change::Apply(events_of(&nodes))],
+            changes: vec![change.supposed(it.engine.cluster())],
             cycles: CycleLimit::Number(1),
             kubelet: SupposedKubelet::None,
         };
         let result = what_if(&it.engine, &it.ends, &question).unwrap();
         it.why_with_start("j0");
-        let supposed: Vec<String> =
-            result.placed.iter().map(|row| format!("+ {} {}", row.pod.name, row.node)).collect();
         let now = CycleTime { unix_micros: START_MICROS + 5_404_000_000 };
-        let (effects, _report) = it.engine.cycle(events_of(&nodes), now);
-        prop_assert_eq!(supposed, binds(&effects), "{}", text);
-        let (others, _report) = never_asked.engine.cycle(events_of(&nodes), now);
+        let events = change.events(it.engine.cluster());
+        let (effects, _report) = it.engine.cycle(events.clone(), now);
+        let (without, _report) = unchanged.engine.cycle(Vec::new(), now);
+        let real = differing_binds(&effects, &without);
+        prop_assert_eq!(placements(&result), real, "{}\n{:?}", text, change);
+        let (others, _report) = never_asked.engine.cycle(events, now);
         prop_assert_eq!(format!("{effects:?}"), format!("{others:?}"));
         prop_assert_eq!(it.engine.cluster().check(), Ok(()));
     }

@@ -177,7 +177,7 @@ fn ans_33_raise_priority_names_the_lowest_class() {
 }
 
 /// A cluster with pods that end, and waiting gangs of several priorities and queues.
-fn busy_cluster() -> impl Strategy<Value = String> {
+pub(crate) fn busy_cluster() -> impl Strategy<Value = String> {
     let pods = prop::collection::vec((1..5_i64, 1..200_i64, 1..4_i64), 0..4);
     let nodes = prop::collection::vec((0..4_i64, pods), 1..4);
     let jobs = prop::collection::vec((1..4_i64, 1..6_i64, 1..4_i64, 1..90_i64), 1..6);

@@ -37,6 +37,21 @@ pub struct WhatIfTexts {
     pub is_confined: bool,
 }
 
+impl WhatIfTexts {
+    /// Returns the kinds of the changes and objects, for the log. Their contents are not part of it: a
+    /// configuration, or the environment of a container, may hold secrets.
+    pub fn kinds(&self) -> String {
+        let document = self.document.iter().map(|(_, object)| &object.value);
+        let changes = document.filter_map(|value| value["spec"]["changes"].as_array()).flatten();
+        let changes = changes.chain(self.flags.iter().map(|(_, change)| change));
+        let names = changes.filter_map(Value::as_object).flat_map(|change| change.keys());
+        let objects = self.objects.iter().map(|object| object.value["kind"].as_str());
+        let kinds: Vec<&str> =
+            names.map(String::as_str).chain(objects.map(|kind| kind.unwrap_or("?"))).collect();
+        format!("what-if: {}", kinds.join(", "))
+    }
+}
+
 /// A question that was understood.
 #[derive(Debug, Default)]
 pub struct WhatIfAsked {
@@ -167,5 +182,25 @@ impl Reader<'_> {
             self.add(place, change);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ans_102_the_log_has_kinds_of_changes_and_nothing_of_their_contents() {
+        let source = Source { file: "-".into(), line: 1 };
+        let object = |value| InputObject { value, source: source.clone() };
+        let spec = json!({ "changes": [{ "setConfiguration": { "text": "token: hunter2" } }] });
+        let pod = json!({ "kind": "Pod", "spec": { "containers": [{ "env": ["hunter2"] }] } });
+        let texts = WhatIfTexts {
+            document: Some(("file: ".to_owned(), object(json!({ "spec": spec })))),
+            objects: vec![object(pod), object(json!({ "name": "hunter2" }))],
+            flags: vec![("--drain".to_owned(), json!({ "removeNodes": { "names": ["n1"] } }))],
+            ..WhatIfTexts::default()
+        };
+        assert_eq!(texts.kinds(), "what-if: setConfiguration, removeNodes, Pod, ?");
     }
 }

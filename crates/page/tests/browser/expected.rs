@@ -26,10 +26,6 @@ pub(crate) fn fields(value: &Value) -> Vec<(&str, &Value)> {
     object.map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-pub(crate) fn sum(counts: &Value) -> u64 {
-    fields(counts).iter().filter_map(|(_, count)| count.as_u64()).sum()
-}
-
 pub(crate) fn amounts(value: &Value) -> String {
     let parts = fields(value).into_iter().map(|(name, amount)| format!("{} {name}", text(amount)));
     parts.collect::<Vec<_>>().join(", ")
@@ -44,21 +40,9 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Returns which part of an amount is used, both without suffix or in Gi.
-pub(crate) fn percent(used: &Value, all: &Value) -> String {
-    let number = |value: &Value| {
-        let text = value.as_str()?;
-        let (digits, factor) = match text.strip_suffix("Gi") {
-            Some(digits) => (digits, f64::from(1 << 30)),
-            None => (text, 1.0),
-        };
-        Some(digits.parse::<f64>().ok()? * factor)
-    };
-    match number(all).filter(|all| 0.0 < *all) {
-        None => "–".to_owned(),
-        // Half a percent counts as a whole one, in the page as well.
-        Some(all) => format!("{} %", (100.0 * number(used).unwrap_or(0.0) / all).round()),
-    }
+/// Returns a number of percent.
+pub(crate) fn percent(value: &Value) -> String {
+    if value.is_null() { "–".to_owned() } else { format!("{value} %") }
 }
 
 /// Returns the two largest units of a duration.
@@ -124,8 +108,7 @@ mod tests {
         assert_eq!(duration(&json!(0)), "0s");
         assert_eq!(clock(&json!("2026-01-01T10:40:00Z")), "10:40");
         assert_eq!(clock(&json!("2026-01-02T10:40:05.25Z")), "2026-01-02 10:40:05");
-        assert_eq!(percent(&json!("10"), &json!("24")), "42 %");
-        assert_eq!(percent(&json!("5"), &json!("8")), "63 %");
-        assert_eq!(percent(&Value::Null, &Value::Null), "–");
+        assert_eq!(percent(&json!(42)), "42 %");
+        assert_eq!(percent(&Value::Null), "–");
     }
 }

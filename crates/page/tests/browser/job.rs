@@ -162,7 +162,7 @@ async fn check_amounts(tab: &Tab, it: &Value) {
         assert_eq!(tab.table(caption).await, quota);
     }
     let gang = &it["gang"];
-    let pods = counted(gang["waiting"].as_u64().unwrap() + gang["ready"].as_u64().unwrap(), "pod");
+    let pods = counted(gang["total"].as_u64().unwrap(), "pod");
     expect_text(tab, &format!("{pods}, {} needed", gang["needed"])).await;
     let classes = rows(&gang["pods"])
         .iter()

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;
-use crate::expected::{
-    clock, counted, duration, fields, percent, row, rows, share, sorted, sum, text,
-};
+use crate::expected::{clock, counted, duration, fields, percent, row, rows, share, sorted, text};
 use crate::served::Served;
 use crate::support::{CLUSTER, RACKS};
 use crate::tab::Tab;
@@ -77,8 +75,8 @@ pub(crate) async fn check_summary(tab: &Tab, served: &Served) {
         row(["Nodes", &text(&sums["nodes"])]),
         row(["Queues", &text(&sums["queues"])]),
         row(["Jobs", &text(&sums["jobs"])]),
-        row(["Jobs that wait", &sum(&sums["waiting"]).to_string()]),
-        row(["Pods", &sum(&sums["pods"]).to_string()]),
+        row(["Jobs that wait", &text(&sums["totalWaiting"])]),
+        row(["Pods", &text(&sums["totalPods"])]),
     ];
     assert_eq!(facts, expected);
     for (caption, counts) in [("Jobs by code", &sums["waiting"]), ("Pods by status", &sums["pods"])]
@@ -91,7 +89,7 @@ pub(crate) async fn check_summary(tab: &Tab, served: &Served) {
     let used = |name: &str| sums["used"].get(name).map_or("0".to_owned(), text);
     let resources = fields(&sums["allocatable"]).into_iter().map(|(name, all)| {
         let bar = bar([&sums["used"][name], all]);
-        row([name, &used(name), &text(all), &percent(&sums["used"][name], all), bar])
+        row([name, &used(name), &text(all), &percent(&sums["usedPercent"][name]), bar])
     });
     assert_eq!(sorted(tab.table("What pods use").await), sorted(resources.collect()));
     let cycles = served.get("/cycles?last=20").await;
@@ -234,7 +232,7 @@ async fn check_nodes(tab: &Tab, served: &Served) {
     let nodes = served.get("/nodes").await;
     let expected = rows(&nodes["items"]).iter().map(|node| {
         let amounts = ["used", "free", "allocatable"].map(|name| text(&node[name][GPU]));
-        let part = percent(&node["used"][GPU], &node["allocatable"][GPU]);
+        let part = percent(&node["usedPercent"][GPU]);
         let last = [part, text(&node["pods"]), node_state(node, "–")];
         [vec![text(&node["name"])], amounts.to_vec(), last.to_vec()].concat()
     });

@@ -84,13 +84,16 @@ async fn ans_11_queues_nodes_and_sums() {
         (&node["free"]["nvidia.com/gpu"], &node["allocatable"]["nvidia.com/gpu"]),
         (&"3".into(), &"8".into())
     );
+    let percent = |of: &serde_json::Value| of["usedPercent"]["nvidia.com/gpu"].clone();
+    assert_eq!(percent(&node), 63, "5 of 8");
     let tainted = page.get("admin", "nodes/g4").await.json();
     assert_eq!(tainted["taints"], json!(["team=vision:NoSchedule"]));
     let sums = page.get("admin", "summary").await.json();
     assert_eq!((&sums["nodes"], &sums["pods"]["Running"]), (&4.into(), &2.into()));
     let waiting: u64 =
         sums["waiting"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
-    assert_eq!(waiting, 3);
+    assert_eq!((waiting, &sums["totalWaiting"], &sums["totalPods"]), (3, &3.into(), &7.into()));
+    assert_eq!(percent(&sums), 42, "10 of 24");
 }
 
 #[tokio::test]
@@ -102,7 +105,11 @@ async fn ans_16_bad_requests_are_told_what_is_wrong() {
             404,
             "no job, PodGroup or pod ml/trian\nhint: did you mean train?",
         ),
-        ("namespaces/ml/explanations/serve", 404, "no job, PodGroup or pod ml/serve"),
+        (
+            "namespaces/ml/explanations/serve",
+            404,
+            "no job, PodGroup or pod ml/serve\nhint: pods of other schedulers are not known here",
+        ),
         ("namespaces/ml/explanations/train?depth=deep", 400, "depth: quick or full wanted"),
         (
             "namespaces/ml/explanations/train?deep=1",

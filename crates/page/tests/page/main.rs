@@ -3,8 +3,10 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod busy;
 mod documents;
 mod fuzz;
+mod gone;
 mod redaction;
 mod rights;
 mod schema;
