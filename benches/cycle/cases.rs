@@ -358,7 +358,11 @@ pub(crate) const CASES: &[Case] = &[
         load: topology::load_sub_groups,
         ..allocate("topology/100x10")
     },
-    Case { fits: false, ..beside("topology/100x10-none", 1_000) },
+    Case {
+        fits: false,
+        load: topology::load_masters_beside,
+        ..beside("topology/100x10-none", 1_000)
+    },
     beside("topology/100x10-half", 2_000),
     Case {
         n_nodes: 10_000,

@@ -89,7 +89,7 @@ pub(crate) fn urgent() -> PriorityClassRecord {
 }
 
 impl Shape {
-    fn requests(self, n_pods: i64) -> ResourceList {
+    pub(crate) fn requests(self, n_pods: i64) -> ResourceList {
         vec![
             ("cpu".into(), milli(self.cpu_milli * n_pods)),
             ("memory".into(), Quantity::from_value(self.memory_gi * GI * n_pods)),

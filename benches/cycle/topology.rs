@@ -24,6 +24,7 @@ const LEAF: u64 = 16;
 const LEAVES: u64 = 8;
 /// More than half of a node.
 const ONE_PER_NODE: Shape = Shape { cpu_milli: 33_000, memory_gi: 4 };
+const WHOLE_NODE: Shape = Shape { cpu_milli: 64_000, memory_gi: 4 };
 const QUARTER: Shape = Shape { cpu_milli: 15_500, memory_gi: 62 };
 /// Two gangs of a hundred fit into a HyperNode of tier 1.
 const FOURTEENTH: Shape = Shape { cpu_milli: 4_500, memory_gi: 17 };
@@ -32,6 +33,11 @@ const TENTH: Shape = Shape { cpu_milli: 6_400, memory_gi: 25 };
 
 /// One job of many sub-groups, of which each fills one HyperNode.
 pub(crate) fn load_sub_groups(case: &Case, engine: &mut Engine) {
+    load_groups(case, engine, ONE_PER_NODE);
+}
+
+/// The same, with a pod of this shape in each sub-group.
+fn load_groups(case: &Case, engine: &mut Engine, first: Shape) {
     let created_micros = START_MICROS - 3_600_000_000;
     let job = gang(0, case.n_pending, ONE_PER_NODE, PodGroupPhase::Inqueue, created_micros);
     let mut n_pods = 0;
@@ -44,6 +50,9 @@ pub(crate) fn load_sub_groups(case: &Case, engine: &mut Engine) {
             ClusterEvent::PodApplied(pod) => {
                 let value = (n_pods / SUB_GROUP_SIZE).to_string();
                 pod.labels.insert(SUB_GROUP.into(), value.into());
+                if n_pods % SUB_GROUP_SIZE == 0 {
+                    pod.containers[0].requests = first.requests(1);
+                }
                 n_pods += 1;
             }
             _ => {}
@@ -60,13 +69,23 @@ pub(crate) fn load_sub_groups(case: &Case, engine: &mut Engine) {
 /// The same job, while a pod runs on one node of each of the first HyperNodes, which is too full for
 /// one of the job's then.
 pub(crate) fn load_sub_groups_beside(case: &Case, engine: &mut Engine) {
+    load_beside(case, engine, ONE_PER_NODE);
+}
+
+/// The same, with a pod in each sub-group that needs an empty node, so that each of its pods alone finds a
+/// place beside those that run.
+pub(crate) fn load_masters_beside(case: &Case, engine: &mut Engine) {
+    load_beside(case, engine, WHOLE_NODE);
+}
+
+fn load_beside(case: &Case, engine: &mut Engine, first: Shape) {
     let running = (0..case.n_running).flat_map(|number| {
         let created_micros = START_MICROS - 86_400_000_000;
         let one = gang(1 + number, 1, ONE_PER_NODE, PodGroupPhase::Running, created_micros);
         events(&one, |_| Some(number * SUB_GROUP_SIZE))
     });
     apply(engine, base(case).chain(running));
-    load_sub_groups(case, engine);
+    load_groups(case, engine, first);
 }
 
 /// Gangs wait of which each fills one HyperNode of tier 1.
