@@ -13,6 +13,7 @@ require (
 	k8s.io/client-go v0.36.1
 	k8s.io/component-base v0.36.1
 	k8s.io/kubernetes v1.36.1
+	k8s.io/streaming v0.36.1
 )
 
 require (
@@ -194,7 +195,6 @@ require (
 	k8s.io/metrics v0.36.1 // indirect
 	k8s.io/mount-utils v0.36.1 // indirect
 	k8s.io/pod-security-admission v0.36.1 // indirect
-	k8s.io/streaming v0.36.1 // indirect
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
 	oras.land/oras-go/v2 v2.6.1 // indirect
 	sigs.k8s.io/apiserver-network-proxy/konnectivity-client v0.34.0 // indirect

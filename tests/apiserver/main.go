@@ -11,11 +11,12 @@ const usage = `usage:
   harness up --dir D [--exit-with-stdin] [--separate-etcd] [--port P] [-- KUBE-APISERVER-FLAG...]
   harness token --dir D --namespace N --serviceaccount S [--ttl 1h]
   harness seed --dir D < OBJECTS
+  harness kubelet [--listen 127.0.0.1:0] [--exit-with-stdin]
 `
 
 func main() {
 	commands := map[string]func([]string) error{
-		"up": up, "token": token, "seed": seed, "etcd": etcdChild,
+		"up": up, "token": token, "seed": seed, "kubelet": kubelet, "etcd": etcdChild,
 	}
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
 		fmt.Fprint(os.Stderr, usage)

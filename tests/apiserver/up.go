@@ -53,14 +53,8 @@ func up(args []string) error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return err
 	}
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, cancel := endContext(f.exitWithStdin)
 	defer cancel()
-	if f.exitWithStdin {
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			cancel()
-		}()
-	}
 
 	listener, err := listen(f)
 	if err != nil {
@@ -96,6 +90,18 @@ func up(args []string) error {
 		return err
 	}
 	return waitEnd(ctx, done, store.failed)
+}
+
+// endContext ends with SIGTERM, with SIGINT and, if withStdin, with the end of stdin.
+func endContext(withStdin bool) (context.Context, context.CancelFunc) {
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	if withStdin {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	return ctx, cancel
 }
 
 func waitEnd(ctx context.Context, done, storeFailed <-chan error) error {

@@ -21,13 +21,14 @@ pub(crate) const POD_GROUPS: &str = "podgroups";
 const VOLCANO: &str = "/apis/scheduling.volcano.sh/v1beta1";
 /// Of the namespace of the scheduler.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases";
-/// Collections outside of namespaces that a test may have filled, and what of them.
-const TEMPORARY: [&str; 18] = [
+/// Collections outside of the namespaces of tests that a test may have filled, and what of them.
+const TEMPORARY: [&str; 19] = [
     "/apis/apiregistration.k8s.io/v1/apiservices?labelSelector=",
     "/apis/resource.k8s.io/v1/resourceslices?labelSelector=",
     "/apis/resource.k8s.io/v1/deviceclasses?labelSelector=",
     "/api/v1/nodes?",
     "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases?",
+    "/api/v1/namespaces/volcano-system/pods?labelSelector=",
     "/apis/scheduling.k8s.io/v1/priorityclasses?labelSelector=",
     "/api/v1/persistentvolumes?labelSelector=",
     "/apis/storage.k8s.io/v1/storageclasses?labelSelector=",
