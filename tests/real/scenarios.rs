@@ -2,7 +2,7 @@
 //! with the shipped rights, and what the API server has afterwards against what the file expects.
 //! Each further cycle is that of a scheduler that starts anew: what it has to know, the API server
 //! knows. With SCENARIOS=all every such file, with SCENARIOS=PREFIX those of this name, else a few
-//! of each area.
+//! of each area, and all that are about HyperNodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,6 +24,8 @@ use crate::volumes;
 
 /// Of each folder, when not all are wanted.
 const A_FEW: usize = 2;
+/// Folders of which all are run.
+const WHOLE: [&str; 2] = ["network-topology", "subgroup"];
 const PERIOD: [&str; 3] =
     ["--leader-elect=false", "--schedule-trigger=period", "--schedule-period=1h"];
 /// Stored under another name than their plural.
@@ -64,9 +66,10 @@ fn files() -> Vec<PathBuf> {
         if let Some(prefix) = prefix {
             return scenario.name.starts_with(prefix);
         }
-        let count = taken.entry(file.parent().unwrap().to_owned()).or_default();
+        let folder = file.parent().unwrap();
+        let count = taken.entry(folder.to_owned()).or_default();
         *count += 1;
-        *count <= A_FEW
+        *count <= A_FEW || WHOLE.iter().any(|whole| folder.ends_with(whole))
     };
     vc_objects::input::scenario_files(&[root]).unwrap().into_iter().filter(is_wanted).collect()
 }
