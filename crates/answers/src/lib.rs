@@ -9,6 +9,7 @@ mod blocking;
 mod changed_copy;
 mod closed;
 mod code;
+mod comparisons;
 mod end_queue;
 mod ended_jobs;
 mod ends;

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use vc_framework::{Session, SessionState};
 use vc_model::{JobId, QueueId};
 
+use crate::comparisons::RunningJobs;
 use crate::ended_jobs::jobs_on_nodes;
-use crate::evict::RunningJobs;
 use crate::new_nodes::NodeContents;
 
 /// The tables of one state.

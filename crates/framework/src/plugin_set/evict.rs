@@ -275,6 +275,33 @@ impl PluginSet {
         )
     }
 
+    /// Returns the candidates that the protective filter of this name removes, for answers. The
+    /// filters are asked about all candidates together. `own` says that they are of the preemptor's
+    /// queue. The list is empty if no filter has the name.
+    pub fn removed_by_filter(
+        &self,
+        view: SessionView<'_>,
+        (own, name): (bool, &str),
+        candidates: &[TaskId],
+    ) -> Vec<TaskId> {
+        let Some(named) = self.filters(own).find(|filter| filter.name == name) else {
+            return Vec::new();
+        };
+        let candidates = || candidates.iter().copied();
+        let mut removed: Vec<TaskId> =
+            candidates().filter(|&task| named.filter.protects(view, task)).collect();
+        if named.has_budgets {
+            // Pods that a filter protects spend no budget.
+            let is_free =
+                |&task: &TaskId| self.filters(own).all(|it| !it.filter.protects(view, task));
+            let free: Vec<TaskId> = candidates().filter(is_free).collect();
+            let within = named.filter.within_budget(view, &free);
+            let within: FxHashSet<TaskId> = within.into_iter().collect();
+            removed.extend(free.into_iter().filter(|task| !within.contains(task)));
+        }
+        removed
+    }
+
     /// Returns the names of the protective filters for groups of the preemptor's queue (`own`), or
     /// of other queues.
     pub fn filter_names(&self, own: bool) -> Vec<&'static str> {
