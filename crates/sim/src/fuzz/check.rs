@@ -220,14 +220,25 @@ fn unwritten_nomination(key: &ObjectKey, pod: &Value, nomination: &Nomination) -
 /// Returns the plain evaluator with all that the scheduler reads, also the usage that is saved, if the configuration
 /// keeps it.
 pub(super) fn plain_simulation(store: &Store, config: &Config, now_micros: i64) -> Simulation {
+    let evaluator = vc_engine::Evaluator::Plain;
+    let options = EngineOptions { evaluator, ..EngineOptions::default() };
+    simulation(store, config, now_micros, options)
+}
+
+/// Returns an engine with these options and all that the scheduler reads, as
+/// [`plain_simulation`] does.
+pub(super) fn simulation(
+    store: &Store,
+    config: &Config,
+    now_micros: i64,
+    options: EngineOptions,
+) -> Simulation {
     let source = Source { file: "the API server".into(), line: 0 };
     let kinds = KINDS.iter().filter(|kind| is_watched(kind));
     let objects = kinds.flat_map(|kind| store.list(kind, None).objects);
     let objects = objects
         .map(|object| InputObject { value: object.value.clone(), source: source.clone() })
         .collect();
-    let options =
-        EngineOptions { evaluator: vc_engine::Evaluator::Plain, ..EngineOptions::default() };
     let kubelet = KubeletMode::None;
     let setup = Setup { options, config, objects, now_micros, kubelet };
     let (mut simulation, _findings, _warnings) = Simulation::new(setup);

@@ -119,6 +119,7 @@ impl ConfigFiles for MountedConfig {
         if is_new {
             self.setup.trace.say(format_args!("{}: has a new configuration", self.name));
             self.setup.network.has_new_configuration();
+            self.setup.findings.forget_eviction_turns();
         }
         Some(self.read(path))
     }

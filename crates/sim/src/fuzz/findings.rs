@@ -10,6 +10,7 @@ use vc_engine::{CycleTime, Engine, Report};
 use vc_kube::{EngineMessage, KindRefusal, Observer};
 
 use super::config_file::MountedConfig;
+use super::eviction_turns::EvictionTurns;
 
 /// Faults that the processes of a story have found in themselves.
 #[derive(Default)]
@@ -17,6 +18,7 @@ pub(super) struct Findings {
     texts: Mutex<Vec<String>>,
     /// The inbox of the engine that led last. `None`: none has led.
     leader: Mutex<Option<mpsc::Sender<EngineMessage>>>,
+    turns: Mutex<EvictionTurns>,
     pub(super) n_cycles: AtomicU64,
 }
 
@@ -41,6 +43,25 @@ impl Findings {
 
     pub(super) fn extend(&self, texts: impl IntoIterator<Item = String>) {
         self.texts().extend(texts);
+    }
+
+    /// Something has changed: evictions may follow in any direction.
+    pub(super) fn forget_eviction_turns(&self) {
+        self.turns().forget();
+    }
+
+    /// I4: takes note of the evictions that a process has decided.
+    fn note_evictions(&self, process: &str, report: &Report) {
+        let mut turns = self.turns();
+        for certificate in &report.certificates {
+            let Some(evictor) = &certificate.pod_group else { continue };
+            let victims = certificate.victims.iter().map(|victim| &victim.pod_group);
+            self.extend(victims.filter_map(|victim| turns.note(process, evictor, victim)));
+        }
+    }
+
+    fn turns(&self) -> MutexGuard<'_, EvictionTurns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn texts(&self) -> MutexGuard<'_, Vec<String>> {
@@ -78,10 +99,12 @@ impl Observer for ProcessObserver {
         self.findings.extend(broken.map(|it| format!("{}: {}: {}", it.name, self.name, it.text)));
     }
 
-    /// I3: every certificate of an eviction holds on the state before it. I9: the configuration in force.
+    /// I3: every certificate of an eviction holds on the state before it. I4: no jobs evict by
+    /// turns. I9: the configuration in force.
     fn decided(&self, engine: &Engine, report: &Report, now: CycleTime) {
         let faults = engine.verify(report, now);
         self.findings.extend(faults.iter().map(|fault| format!("I3: {}: {fault}", self.name)));
+        self.findings.note_evictions(&self.name, report);
         self.findings.extend(self.config.fault(engine.config()));
     }
 

@@ -28,6 +28,7 @@ use super::topology::TopologyWitness;
 use super::trace::Trace;
 use super::usage::{self, UsageWitness};
 use super::witness::{SentWrite, Witness};
+use super::write_counts::WriteCounts;
 use crate::rng::Rng;
 use crate::serve::{Change, Event, Store};
 
@@ -73,6 +74,7 @@ struct NetworkState {
     rest_writes: Option<RestWrites>,
     strikes: Strikes,
     witness: Witness,
+    counts: WriteCounts,
     /// `None`: no usage is kept in this story.
     usage: Option<UsageWitness>,
     /// `None`: there are no HyperNodes in this story.
@@ -80,9 +82,28 @@ struct NetworkState {
 }
 
 impl NetworkState {
+    /// Looks at a request on its way to the server.
+    fn look_at_request(&mut self, sent: &SentWrite, kind: RequestKind, store: &Arc<Store>) {
+        match kind {
+            RequestKind::Write => {
+                self.witness.sent(sent, store);
+                self.counts.sent(sent);
+            }
+            RequestKind::Get => self.counts.note_read(sent),
+            RequestKind::List { .. } | RequestKind::Watch { .. } => {}
+        }
+    }
+
+    /// Looks at a request that the server has refused or not got.
+    fn look_at_failure(&mut self, sent: &SentWrite) {
+        self.witness.not_done(sent);
+        self.counts.struck(sent);
+    }
+
     /// Looks at what the server has done, before the process knows of it.
     fn look_at_answer(&mut self, sent: &SentWrite, store: &Arc<Store>) {
         self.witness.done(sent, store);
+        self.counts.done(sent, store);
         if let Some(topology) = self.topology.as_mut().filter(|_| sent.is_bind()) {
             topology.look_at_bind(sent, self.witness.leader(), store);
         }
@@ -160,6 +181,8 @@ impl Network {
             rest_writes: None,
             strikes: Strikes::default(),
             witness: Witness::new(),
+            // Controllers make the pods of a gang after its PodGroup was written.
+            counts: WriteCounts::new(!script.has_controllers),
             usage: script.keeps_usage.then(UsageWitness::new),
             topology: script.has_networks.then(TopologyWitness::new),
         };
@@ -211,6 +234,7 @@ impl Network {
     pub(super) fn restored(&self) {
         let mut state = self.state();
         state.witness.restored(&self.0.store);
+        state.counts.restored();
         state.usage.iter_mut().for_each(UsageWitness::restored);
         state.topology.iter_mut().for_each(TopologyWitness::note_restore);
         drop(state);
@@ -218,9 +242,9 @@ impl Network {
         self.0.cuts.send_modify(|n_cuts| *n_cuts += 1);
     }
 
-    /// Something has changed from outside.
-    pub(super) fn outside_change(&self) {
-        self.state().witness.outside_change(&self.0.store);
+    /// Something has changed from outside. `may_evict`: evictions may follow.
+    pub(super) fn outside_change(&self, may_evict: bool) {
+        self.state().witness.outside_change(may_evict, &self.0.store);
     }
 
     /// Returns the violations that requests have shown, and forgets them.
@@ -229,7 +253,8 @@ impl Network {
         let usage = state.usage.as_mut().map(UsageWitness::take).unwrap_or_default();
         let topology = state.topology.as_mut().map(|it| it.take(&self.0.store));
         let topology = topology.unwrap_or_default();
-        state.witness.take().into_iter().chain(usage).chain(topology).collect()
+        let counts = state.counts.take();
+        state.witness.take().into_iter().chain(counts).chain(usage).chain(topology).collect()
     }
 
     /// Takes note of pods that have changed, for the usage that is saved.
@@ -331,6 +356,11 @@ impl Network {
         writes.map(|writes| writes.violations()).unwrap_or_default()
     }
 
+    /// Returns the violations that events about pods have shown.
+    pub(super) fn repeated_events(&self) -> Vec<String> {
+        self.state().counts.repeated_events()
+    }
+
     /// Returns clients for the process of this name. They tell `crash` how far its writes are.
     pub(super) fn clients(&self, process: &str, crash: &PlannedCrash) -> vc_kube::Clients {
         let (network, process, crash): (_, Arc<str>, _) =
@@ -381,8 +411,8 @@ impl Network {
         if kind == RequestKind::Write {
             pass(&crash, &sent, CrashPoint::Unsent).await;
             sent.find_pod_group(&self.0.store);
-            self.state().witness.sent(&sent, &self.0.store);
         }
+        self.state().look_at_request(&sent, kind, &self.0.store);
         // A task of its own: what was sent arrives, whatever becomes of the sender.
         let request = Request::from_parts(parts, Body::from(bytes));
         let server = self.clone().serve(request, faults, kind, (sent.clone(), crash.clone()));
@@ -424,17 +454,20 @@ impl Network {
         kind: RequestKind,
         (sent, crash): (SentWrite, PlannedCrash),
     ) -> Answer {
+        if faults.fault.is_some() {
+            self.state().counts.struck(&sent);
+        }
         sleep(faults.before).await;
         if let Some(kind) = self.loss(&faults) {
             self.strike(kind);
-            self.state().witness.not_done(&sent);
+            self.state().look_at_failure(&sent);
             sleep(LOST).await;
             return Err("the connection was lost".into());
         }
         let refused = faults.refusal().or_else(|| self.refusal(&sent));
         if let Some((kind, refusal)) = refused {
             self.strike(kind);
-            self.state().witness.not_done(&sent);
+            self.state().look_at_failure(&sent);
             return Ok(answer::refusal(refusal, faults.retry_after));
         }
         let uri = request.uri().clone();

@@ -254,6 +254,22 @@ impl OutsideEvent {
         Self::LonePod { pod, is_of_others: rng.happens(600) }
     }
 
+    /// True if the event changes what there is or what is asked for, so that evictions may follow:
+    /// nodes, pods, jobs, queues, the configuration, or how far saved usage has faded.
+    pub(super) fn may_evict(&self) -> bool {
+        match self {
+            Self::Job(_) | Self::LonePod { .. } | Self::DeleteJob { .. } => true,
+            Self::DeleteJobNamed { .. } | Self::DeletePod { .. } => true,
+            Self::DeletePodIn { .. } | Self::ReplacePod { .. } => true,
+            Self::AddNode(_) | Self::LoseNode { .. } | Self::ReplaceNode { .. } => true,
+            Self::FlapNode { .. } | Self::Cordon { .. } | Self::SetRack { .. } => true,
+            Self::SetQueue { .. } | Self::SetPodQuota { .. } => true,
+            Self::Configure { .. } | Self::Restore { .. } => true,
+            Self::SetClock { .. } | Self::DeleteUsage => true,
+            _ => false,
+        }
+    }
+
     /// True if another process may lead afterwards.
     pub(super) fn changes_the_leader(&self) -> bool {
         match self {

@@ -7,9 +7,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vc_engine::Engine;
 use vc_kube::{EngineMessage, EngineVisit};
-use vc_model::Cluster;
 
 use super::process::SchedulerProcess;
+use super::residue::EngineResidue;
 use super::story::Story;
 use super::{check, configs, usage, view};
 
@@ -69,6 +69,7 @@ impl Story {
             return;
         }
         self.violations.extend(self.network.end_rest());
+        self.violations.extend(self.network.repeated_events());
         let store = &self.world.store;
         let mut broken = self.world.broken.clone();
         broken.extend(self.network.evicted_groups());
@@ -124,7 +125,7 @@ impl Story {
         seen
     }
 
-    /// I12: when all objects are gone, the leader's tables are empty.
+    /// I12: when all objects are gone, the leader's tables are as those of a new engine.
     async fn check_residue(&mut self) {
         self.trace.say("- everything is deleted");
         if let Err(refused) = self.world.clear() {
@@ -133,38 +134,9 @@ impl Story {
         if !self.until(Instant::now() + self.rest_times.emptied).await {
             return;
         }
-        if let Some(Some(residue)) = self.look(|engine| residue(engine.cluster())).await {
-            self.violations.push(format!("I12: {residue} are left"));
+        if let Some(residue) = self.look(EngineResidue::of).await {
+            let (store, now) = (&self.world.store, vc_kube::wall_micros());
+            self.violations.extend(residue.violations(store, self.most_objects, now));
         }
-    }
-}
-
-/// What is left of nodes, pods, PodGroups and HyperNodes. `None`: nothing.
-fn residue(cluster: &Cluster) -> Option<String> {
-    let left = [
-        ("nodes", cluster.nodes.len()),
-        ("pods", cluster.tasks.len()),
-        ("PodGroups", cluster.jobs.len()),
-        ("HyperNodes", cluster.hyper_nodes.records().count()),
-    ];
-    let left = left.iter().filter(|(_, count)| 0 < *count);
-    let texts: Vec<String> = left.map(|(what, count)| format!("{count} {what}")).collect();
-    (!texts.is_empty()).then(|| texts.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-    use vc_wire::Kind;
-
-    use super::*;
-
-    #[test]
-    fn what_is_left_is_named() {
-        let mut cluster = Cluster::default();
-        assert_eq!(residue(&cluster), None);
-        let node = json!({"metadata": {"name": "n"}});
-        cluster.apply(vc_wire::decode(Kind::Node, &node).unwrap().event);
-        assert_eq!(residue(&cluster).as_deref(), Some("1 nodes"));
     }
 }

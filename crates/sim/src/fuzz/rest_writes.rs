@@ -26,9 +26,10 @@ pub(super) struct RestWrites {
 
 /// The object of an event, its type and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct WrittenEvent {
-    object_kind: String,
-    object: String,
+pub(super) struct WrittenEvent {
+    pub(super) object_kind: String,
+    /// Name of the object.
+    pub(super) object: String,
     severity: String,
     reason: String,
 }
@@ -68,7 +69,7 @@ impl RestWrites {
 impl WrittenEvent {
     /// Returns the event that a write creates or repeats. `None`: it writes something else, or
     /// there is no such event.
-    fn of(sent: &SentWrite, store: &Store) -> Option<Self> {
+    pub(super) fn of(sent: &SentWrite, store: &Store) -> Option<Self> {
         let (namespace, rest) = sent.path.split_once("/namespaces/")?.1.split_once('/')?;
         match rest.strip_prefix("events")?.strip_prefix('/') {
             Some(name) => Some(Self::read(&store.get(&EVENTS, namespace, name)?.value)),

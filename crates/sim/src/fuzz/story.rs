@@ -21,10 +21,12 @@ use super::process::{ProcessSetup, SchedulerProcess};
 use super::rest::RestTimes;
 use super::script::Script;
 use super::trace::{Timeline, Trace};
-use super::world::{World, was_evicted};
+use super::world::{World, has_ended, was_evicted};
 use super::{check, configs, managers, topology, usage, violated};
 use crate::one_thread::simulate;
-use crate::serve::{Change, Event, LOG_CAPACITY, PODS, Subscription, in_process};
+use crate::serve::{
+    Change, Event, LOG_CAPACITY, NODES, POD_GROUPS, PODS, Subscription, in_process,
+};
 
 /// How long it takes until a killed process is started again.
 const DOWN: Duration = Duration::from_secs(3);
@@ -84,6 +86,13 @@ async fn crashed(processes: &[SchedulerProcess]) -> usize {
     futures::future::select_all(crashes).await.1
 }
 
+/// True if a pod frees its room otherwise than by an eviction: it has ended, or somebody else has
+/// deleted it.
+fn frees_room(event: &Event) -> bool {
+    let pod = &event.object.value;
+    has_ended(pod) || (event.change == Change::Deleted && !was_evicted(pod))
+}
+
 pub(super) struct Story {
     pub(super) trace: Trace,
     begin: Instant,
@@ -107,6 +116,8 @@ pub(super) struct Story {
     late_binds: BTreeMap<String, Instant>,
     /// Nodes that were filled by processes that could not know better.
     overfull: BTreeSet<String>,
+    /// The largest number of pods, PodGroups and nodes together that there were at once.
+    pub(super) most_objects: usize,
     pub(super) violations: Vec<String>,
 }
 
@@ -156,6 +167,7 @@ impl Story {
             unseen_until: Instant::now(),
             late_binds: BTreeMap::new(),
             overfull: BTreeSet::new(),
+            most_objects: 0,
             violations: Vec::new(),
         }
     }
@@ -175,7 +187,7 @@ impl Story {
             }
             self.trace.say(format_args!("- {}", step.event));
             self.let_happen(&step.event);
-            self.network.outside_change();
+            self.note_change(&step.event);
         }
         self.trace.say("- no more faults");
         let config = script.config_text();
@@ -187,6 +199,15 @@ impl Story {
             self.check_rest(&config).await;
         }
         self.end(&config)
+    }
+
+    /// Takes note of an event that has happened, after which evictions may follow.
+    fn note_change(&self, event: &OutsideEvent) {
+        let may_evict = event.may_evict();
+        self.network.outside_change(may_evict);
+        if may_evict {
+            self.findings.forget_eviction_turns();
+        }
     }
 
     /// Lets the event happen. Counts its kind of fault if it strikes at once.
@@ -321,10 +342,14 @@ impl Story {
                             self.make_evicted_again(&events);
                             self.note_orphans(&events);
                             self.network.note_pods(&events);
+                            if events.iter().any(|event| frees_room(event)) {
+                                self.findings.forget_eviction_turns();
+                            }
                         }
                         Err(_) => {
                             self.pods = self.world.store.subscribe(&PODS);
                             self.network.note_all_pods();
+                            self.findings.forget_eviction_turns();
                         }
                     }
                     self.pod_changed = Instant::now();
@@ -336,6 +361,7 @@ impl Story {
                 }
                 () = sleep_until(next) => true,
             };
+            self.count_objects();
             self.check_room();
             self.violations.extend(panics::take());
             self.violations.extend(self.findings.take());
@@ -349,6 +375,13 @@ impl Story {
                 return true;
             }
         }
+    }
+
+    /// Takes note of how many objects there are, by which the leader's tables may have grown.
+    fn count_objects(&mut self) {
+        let store = &self.world.store;
+        let counts = [&PODS, &POD_GROUPS, &NODES].map(|kind| store.list(kind, None).objects.len());
+        self.most_objects = self.most_objects.max(counts.iter().sum());
     }
 
     /// Controllers make pods anew that the scheduler has evicted.
@@ -424,6 +457,9 @@ impl Story {
     fn control(&mut self) {
         match self.world.control() {
             Ok(bound) => {
+                if !bound.is_empty() {
+                    self.findings.forget_eviction_turns();
+                }
                 bound.iter().for_each(|node| self.network.loses_node(node));
                 let until = Instant::now() + LATE_BIND_UNSEEN;
                 self.late_binds.extend(bound.into_iter().map(|node| (node, until)));

@@ -15,6 +15,9 @@ use crate::serve::{LEASES, PODS, Store};
 /// Time after which a leader has noticed that the Lease is another's: it renews every two seconds, and gives
 /// up after ten without success.
 const NOTICED: Duration = Duration::from_secs(12);
+/// Time after that in which a process may write the events that it still has. Each takes up
+/// to 30 s, and one about the same object waits for it.
+const EVENTS_LATE: Duration = Duration::from_secs(600);
 /// How long the Lease is respected after its last renewal.
 const LEASE: Duration = Duration::from_secs(15);
 /// How long the list after a restore may take to come into effect, with what was decided before.
@@ -45,8 +48,10 @@ pub(super) struct SentWrite {
 
 /// Looks at every request and answer.
 pub(super) struct Witness {
-    /// Who holds the Lease, and since when.
-    holder: (String, Instant),
+    /// Identity of the life that holds the Lease. Empty: nobody holds it.
+    holder: String,
+    /// Lives that have held the Lease and do not hold it any more, with the time when they lost it.
+    former_holders: BTreeMap<String, Instant>,
     /// When the Lease was written last, and as which version.
     renewed: (u64, Instant),
     /// Lives that have given the Lease back.
@@ -65,7 +70,7 @@ pub(super) struct Witness {
     pub(super) half_bound: BTreeSet<String>,
     /// Nodes that got a bind whose sender no longer held the Lease.
     late_binds: BTreeSet<String>,
-    /// Evictions since the last change from outside.
+    /// Evictions since the last change from outside of what there is or what is asked for.
     n_evictions: u64,
     violations: Vec<String>,
 }
@@ -112,6 +117,21 @@ impl SentWrite {
         self.method == "DELETE" && self.path.contains("/pods/")
     }
 
+    /// True if an event is written or repeated.
+    pub(super) fn is_event(&self) -> bool {
+        self.path.contains("/events")
+    }
+
+    /// True if the Lease is written.
+    fn is_of_lease(&self) -> bool {
+        self.path.contains("/leases")
+    }
+
+    /// True if a queue is created.
+    fn creates_queue(&self) -> bool {
+        self.method == "POST" && self.path.ends_with("/queues")
+    }
+
     /// The node of a bind. `None`: it writes something else.
     pub(super) fn chosen_node(&self) -> Option<&str> {
         self.body["target"]["name"].as_str().filter(|_| self.is_bind())
@@ -133,7 +153,7 @@ impl SentWrite {
     }
 
     /// The uid that the server compares. Empty: none.
-    fn uid(&self) -> &str {
+    pub(super) fn uid(&self) -> &str {
         let uid = match self.is_bind() {
             true => &self.body["metadata"]["uid"],
             false => &self.body["preconditions"]["uid"],
@@ -150,8 +170,8 @@ impl SentWrite {
         }
     }
 
-    /// Namespace and name of the pod of a bind or an eviction.
-    fn pod(&self) -> Option<(&str, &str)> {
+    /// Namespace and name of the pod that the request concerns. `None`: it concerns something else.
+    pub(super) fn pod(&self) -> Option<(&str, &str)> {
         let mut parts = self.path.split("/namespaces/").nth(1)?.split('/');
         let namespace = parts.next()?;
         (parts.next()? == "pods").then_some((namespace, parts.next()?))
@@ -169,7 +189,8 @@ fn waits_why(pod: &Value) -> Option<String> {
 impl Witness {
     pub(super) fn new() -> Self {
         Self {
-            holder: (String::new(), Instant::now()),
+            holder: String::new(),
+            former_holders: BTreeMap::new(),
             renewed: (0, Instant::now()),
             released: BTreeSet::new(),
             lives: BTreeMap::new(),
@@ -193,9 +214,11 @@ impl Witness {
         std::mem::take(&mut self.late_binds)
     }
 
-    /// Something has changed from outside: evictions may follow.
-    pub(super) fn outside_change(&mut self, store: &Arc<Store>) {
-        self.n_evictions = 0;
+    /// Something has changed from outside. `may_evict`: evictions may follow.
+    pub(super) fn outside_change(&mut self, may_evict: bool, store: &Arc<Store>) {
+        if may_evict {
+            self.n_evictions = 0;
+        }
         self.look_at_holder(store);
     }
 
@@ -222,12 +245,12 @@ impl Witness {
 
     /// Returns who holds the Lease, as far as requests have shown.
     pub(super) fn leader(&self) -> &str {
-        &self.holder.0
+        &self.holder
     }
 
     /// True if the leader's list of pods has not come to its end, unless it takes longer than [`LONGEST_LIST`].
     pub(super) fn leader_lists_pods(&self) -> bool {
-        let life = self.lives.get(self.holder.0.as_str());
+        let life = self.lives.get(self.holder.as_str());
         let since = life.and_then(|life| life.lists_pods_since);
         since.is_some_and(|since| since.elapsed() < LONGEST_LIST)
     }
@@ -245,8 +268,8 @@ impl Witness {
     /// Looks at a write on its way to the server.
     pub(super) fn sent(&mut self, write: &SentWrite, store: &Arc<Store>) {
         self.look_at_holder(store);
+        self.look_at_leader(write);
         if write.is_bind() || write.is_eviction() {
-            self.look_at_leader(write);
             self.look_at_view(write);
         }
         let unconditional = match write.method.as_str() {
@@ -270,8 +293,9 @@ impl Witness {
             self.renewed = (revision, Instant::now());
         }
         let holder = holder.unwrap_or_default();
-        if self.holder.0 != holder {
-            self.holder = (holder, Instant::now());
+        if self.holder != holder {
+            let former = std::mem::replace(&mut self.holder, holder);
+            self.former_holders.insert(former, Instant::now());
         }
     }
 
@@ -286,17 +310,26 @@ impl Witness {
         }
     }
 
-    /// I7: who binds or evicts holds the Lease, or has lost it only just now.
+    /// I7: who writes holds the Lease, or has lost it only just now. Before it leads, a process may
+    /// write the Lease and create the queues that must exist. After that it may write the events
+    /// that it still has.
     fn look_at_leader(&mut self, write: &SentWrite) {
-        if self.released.contains(&write.process) {
-            let SentWrite { process, method, path, .. } = write;
+        let SentWrite { process, method, path, .. } = write;
+        let is_holder = *self.holder == **process;
+        let lost = self.former_holders.get(&**process).filter(|_| !is_holder);
+        let has_led = is_holder || lost.is_some();
+        if write.is_of_lease() || write.creates_queue() && !has_led {
+            return;
+        }
+        if self.released.contains(process) && !write.is_event() {
             let text =
                 format!("I7: {process} sends {method} {path} after the Lease was given back");
             self.violations.push(text);
         }
-        let (holder, since) = &self.holder;
-        if **holder != *write.process && *since + NOTICED < Instant::now() {
-            let SentWrite { process, method, path, .. } = write;
+        let late = if write.is_event() { EVENTS_LATE } else { Duration::ZERO };
+        let is_late = lost.is_some_and(|lost| *lost + NOTICED + late < Instant::now());
+        if is_late || !has_led {
+            let holder = &self.holder;
             let text = format!("I7: {process} sends {method} {path}, {holder:?} holds the Lease");
             self.violations.push(text);
         }
@@ -345,17 +378,18 @@ impl Witness {
     }
 
     /// A process has a new configuration: the share of the queue of a gang whose bind is repeated may be
-    /// another one now.
+    /// another one now, and evictions may follow.
     pub(super) fn has_new_configuration(&mut self) {
+        self.n_evictions = 0;
         self.half_bound.extend(self.unbound.iter().cloned());
     }
 
     /// Looks at what the server has done, before the process knows of it.
     pub(super) fn done(&mut self, write: &SentWrite, store: &Arc<Store>) {
-        let before = (self.holder.0.clone(), self.renewed.1);
+        let before = (self.holder.clone(), self.renewed.1);
         self.look_at_lease(write, before);
         self.look_at_holder(store);
-        if *self.holder.0 != *write.process
+        if *self.holder != *write.process
             && let Some(node) = write.chosen_node()
         {
             self.late_binds.insert(node.to_owned());
@@ -375,7 +409,9 @@ impl Witness {
         let n_pods = u64::try_from(store.list(&PODS, None).objects.len()).unwrap_or(u64::MAX);
         if n_pods.saturating_mul(3).max(30) < self.n_evictions {
             let n_evictions = self.n_evictions;
-            let text = format!("I4: {n_evictions} evictions since the last change from outside");
+            let text = format!(
+                "I4: {n_evictions} evictions since the last change of nodes, pods, jobs or queues from outside"
+            );
             self.violations.push(text);
         }
     }
@@ -404,6 +440,89 @@ impl Witness {
                 }
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::serve::{Key, LOG_CAPACITY, in_process};
+
+    const LEASE_PUT: (&str, &str) =
+        ("PUT", "/apis/coordination.k8s.io/v1/namespaces/volcano-system/leases/vc-scheduler");
+    const QUEUE_POST: (&str, &str) = ("POST", "/apis/scheduling.volcano.sh/v1beta1/queues");
+    const QUEUE_PUT: (&str, &str) = ("PUT", "/apis/scheduling.volcano.sh/v1beta1/queues/q1/status");
+    const CONDITION_PUT: (&str, &str) = ("PUT", "/api/v1/namespaces/default/pods/p/status");
+    const EVENT_POST: (&str, &str) = ("POST", "/api/v1/namespaces/default/events");
+
+    /// Returns a server whose Lease names this holder.
+    fn server_with_lease(holder: &str) -> Arc<Store> {
+        let (_router, store) = in_process(1, |_| LOG_CAPACITY);
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": "vc-scheduler", "namespace": "volcano-system" },
+            "spec": { "holderIdentity": holder },
+        });
+        store.create(&LEASES, &lease).unwrap();
+        store
+    }
+
+    /// Returns the number of violations that this write of the process shows.
+    fn n_found(
+        witness: &mut Witness,
+        store: &Arc<Store>,
+        process: &str,
+        (method, path): (&str, &str),
+    ) -> usize {
+        let (method, path) = (method.to_owned(), path.to_owned());
+        let body = json!({ "metadata": { "resourceVersion": "1" } });
+        let process = process.into();
+        let write = SentWrite { process, method, path, body, pod_group: String::new() };
+        witness.sent(&write, store);
+        witness.take().len()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_lead_writes_only_what_it_may() {
+        let (store, mut witness) = (server_with_lease("a"), Witness::new());
+        for (process, write, expected) in [
+            ("b", LEASE_PUT, 0),
+            ("b", QUEUE_POST, 0),
+            ("b", QUEUE_PUT, 1),
+            ("b", CONDITION_PUT, 1),
+            ("b", EVENT_POST, 1),
+            ("a", QUEUE_POST, 0),
+            ("a", CONDITION_PUT, 0),
+        ] {
+            let found = n_found(&mut witness, &store, process, write);
+            assert_eq!(found, expected, "{process}: {write:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_lost_the_lease_soon_writes_only_events_and_they_end() {
+        let (store, mut witness) = (server_with_lease("a"), Witness::new());
+        assert_eq!(n_found(&mut witness, &store, "a", CONDITION_PUT), 0);
+        let taken = store.update(&LEASES, &Key::new("volcano-system", "vc-scheduler"), |lease| {
+            lease["spec"]["holderIdentity"] = "b".into();
+            Ok(())
+        });
+        taken.unwrap();
+        for (seconds, write, expected) in [
+            (0, CONDITION_PUT, 0),
+            (11, QUEUE_PUT, 0),
+            (2, QUEUE_PUT, 1),
+            (0, QUEUE_POST, 1),
+            (0, EVENT_POST, 0),
+            (600, EVENT_POST, 1),
+            (0, LEASE_PUT, 0),
+        ] {
+            advance(Duration::from_secs(seconds)).await;
+            assert_eq!(n_found(&mut witness, &store, "a", write), expected, "{write:?}");
         }
     }
 }
