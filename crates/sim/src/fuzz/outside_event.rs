@@ -257,17 +257,28 @@ impl OutsideEvent {
     /// True if the event changes what there is or what is asked for, so that evictions may follow:
     /// nodes, pods, jobs, queues, the configuration, or how far saved usage has faded.
     pub(super) fn may_evict(&self) -> bool {
-        match self {
-            Self::Job(_) | Self::LonePod { .. } | Self::DeleteJob { .. } => true,
-            Self::DeleteJobNamed { .. } | Self::DeletePod { .. } => true,
-            Self::DeletePodIn { .. } | Self::ReplacePod { .. } => true,
-            Self::AddNode(_) | Self::LoseNode { .. } | Self::ReplaceNode { .. } => true,
-            Self::FlapNode { .. } | Self::Cordon { .. } | Self::SetRack { .. } => true,
-            Self::SetQueue { .. } | Self::SetPodQuota { .. } => true,
-            Self::Configure { .. } | Self::Restore { .. } => true,
-            Self::SetClock { .. } | Self::DeleteUsage => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Job(_)
+                | Self::LonePod { .. }
+                | Self::DeleteJob { .. }
+                | Self::DeleteJobNamed { .. }
+                | Self::DeletePod { .. }
+                | Self::DeletePodIn { .. }
+                | Self::ReplacePod { .. }
+                | Self::AddNode(_)
+                | Self::LoseNode { .. }
+                | Self::ReplaceNode { .. }
+                | Self::FlapNode { .. }
+                | Self::Cordon { .. }
+                | Self::SetRack { .. }
+                | Self::SetQueue { .. }
+                | Self::SetPodQuota { .. }
+                | Self::Configure { .. }
+                | Self::Restore { .. }
+                | Self::SetClock { .. }
+                | Self::DeleteUsage
+        )
     }
 
     /// True if another process may lead afterwards.
