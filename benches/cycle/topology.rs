@@ -72,8 +72,8 @@ pub(crate) fn load_sub_groups_beside(case: &Case, engine: &mut Engine) {
     load_beside(case, engine, ONE_PER_NODE);
 }
 
-/// The same, with a pod in each sub-group that needs an empty node, so that each of its pods alone finds a
-/// place beside those that run.
+/// The same job and running pods, but one pod of each sub-group needs an empty node. Each pod alone
+/// finds a place in every HyperNode, and no whole sub-group does.
 pub(crate) fn load_masters_beside(case: &Case, engine: &mut Engine) {
     load_beside(case, engine, WHOLE_NODE);
 }

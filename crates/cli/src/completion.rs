@@ -19,7 +19,7 @@ use crate::output::print;
 pub(crate) const COMPLETE: &str = "__complete";
 /// Time after which the scheduler is not waited for any more.
 const LONGEST_QUESTION: Duration = Duration::from_secs(1);
-/// Part of a question for as many names as one answer may hold.
+/// Query of a list of as many names as one answer may hold.
 const LONGEST_LIST: &str = "?limit=5000";
 /// Bits of cobra's `ShellCompDirective`: the shell does what it does by default, it puts no space
 /// behind the word, and it offers no files.

@@ -14,9 +14,8 @@ use crate::session::SessionState;
 /// The shape of a gang. Queue and priority are part of each [`PodSignature`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GangShape {
-    /// Members to be placed in their order: signature, role, and the number of equal members in a
-    /// row.
-    members: Vec<(PodSignature, Arc<str>, u32)>,
+    /// Members to be placed in their order.
+    members: Vec<GangMember>,
     /// What JobPipelined reads besides the row of the job.
     marks: u64,
     min_available: i32,
@@ -27,6 +26,9 @@ pub struct GangShape {
     /// `spec.minResources`, which decides about HyperNodes.
     min_resources: Vec<(Dim, i64)>,
 }
+
+/// Equal members in a row: their signature and role, and how many they are.
+pub(crate) type GangMember = (PodSignature, Arc<str>, u32);
 
 /// Counts: tasks by status, best-effort tasks, and tasks that leave a node.
 type Numbers = ([u32; STATUSES.len()], u32, u32);
@@ -45,22 +47,8 @@ impl GangShape {
         mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
     ) -> Option<Self> {
         let marks = session.plugins().pipeline_marks(session.view(), job)?;
-        let mut members: Vec<(PodSignature, Arc<str>, u32)> = Vec::new();
-        let mut before: Option<TaskId> = None;
-        for &task in tasks {
-            let role = &session.tasks[task].role;
-            let is_next = |&before: &TaskId| {
-                session.tasks[before].role == *role && session.has_same_signature(task, before)
-            };
-            match members.last_mut().filter(|_| before.as_ref().is_some_and(is_next)) {
-                Some((.., n_equal_gangs)) => *n_equal_gangs += 1,
-                None => {
-                    let signature = signature(task).filter(|_| session.is_plain(task))?;
-                    members.push((signature, role.clone(), 1));
-                }
-            }
-            before = Some(task);
-        }
+        let plain = |task| signature(task).filter(|_| session.is_plain(task));
+        let members = members(session, tasks.iter().copied(), plain)?;
         let Job { min_available, counts, roles, task_min_available, sub_jobs, .. } =
             &session.jobs[job];
         let sub_jobs = sub_jobs.iter();
@@ -119,6 +107,28 @@ impl SessionState<'_> {
             && !self.view().is_in_hyper_nodes(job)
             && self.plugins().reads_job_rows_only()
     }
+}
+
+/// Returns tasks as members in their order. Returns `None` if a task has no signature.
+pub(crate) fn members(
+    session: &SessionState<'_>,
+    tasks: impl Iterator<Item = TaskId>,
+    mut signature: impl FnMut(TaskId) -> Option<PodSignature>,
+) -> Option<Vec<GangMember>> {
+    let mut members: Vec<GangMember> = Vec::new();
+    let mut before: Option<TaskId> = None;
+    for task in tasks {
+        let role = &session.tasks[task].role;
+        let is_next = |&before: &TaskId| {
+            session.tasks[before].role == *role && session.has_same_signature(task, before)
+        };
+        match members.last_mut().filter(|_| before.as_ref().is_some_and(is_next)) {
+            Some((.., n_equal)) => *n_equal += 1,
+            None => members.push((signature(task)?, role.clone(), 1)),
+        }
+        before = Some(task);
+    }
+    Some(members)
 }
 
 fn numbers(counts: &Counts) -> Numbers {

@@ -5,6 +5,14 @@
 
 use crate::statement::Op;
 
+/// A state that a statement goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateMark {
+    /// Number of operations before it.
+    place: usize,
+    version: u64,
+}
+
 /// Operations in order, each with the version of the state before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Journal {
@@ -60,9 +68,19 @@ impl Journal {
         self.ops.split_off(start)
     }
 
+    /// Returns the present state.
+    pub(crate) fn state_mark(&self) -> StateMark {
+        StateMark { place: self.ops.len(), version: self.version }
+    }
+
+    /// True if only operations of the journal lie between that state and the present one.
+    pub(crate) fn goes_on_from(&self, state: StateMark) -> bool {
+        self.version_at(state.place) == Some(state.version)
+    }
+
     /// Returns the version of the state before the operation at this position, or of the present state
     /// behind the last one.
-    pub(crate) fn version_at(&self, place: usize) -> Option<u64> {
+    fn version_at(&self, place: usize) -> Option<u64> {
         match place == self.ops.len() {
             true => Some(self.version),
             false => self.before.get(place).copied(),

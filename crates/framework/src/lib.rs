@@ -68,6 +68,7 @@ pub use failed_preemption_cache::{
 };
 pub use gang_shape::GangShape;
 pub use gang_text::{WaitTexts, gated_members, n_lacking};
+pub use journal::StateMark;
 pub use lens::{Lens, RefusalRule, RefusingAtoms};
 pub use limit::{LimitOwner, LimitedAmount, QueueLimit, quantity};
 pub use message::{TaskMessage, job_text, task_message, write_task_message};
@@ -106,7 +107,7 @@ pub use scan::{Filter, Scan, outside_shard};
 pub use sentences::{Sentences, admission, begins_with_text};
 pub use session::{CacheStats, Caches, Opening, Outcome, PausedSession, Session, SessionState};
 pub use sort::sort_stably;
-pub use statement::{Mark, Op, OperationRefused, Plan, Room, StateMark, Statement};
+pub use statement::{Mark, Op, OperationRefused, Plan, Room, Statement};
 pub use sub_job_shape::SubJobShape;
 pub use sums::JobSums;
 pub use time::rfc3339;

@@ -12,6 +12,7 @@ use vc_resource::{Dim, Resource};
 use crate::certificate::CertificateTerms;
 use crate::effect::EvictReason;
 use crate::failed_preemption_cache::{FailureCaching, InfeasibleSearch, NodeProbe, PreemptionKind};
+use crate::journal::StateMark;
 use crate::node_score_cache::NodeSearch;
 use crate::plugin::GradientProblem;
 use crate::plugin_set::PluginSet;
@@ -37,8 +38,7 @@ pub enum Op {
     Evict {
         /// The victim.
         task: TaskId,
-        /// The status before the eviction, which undo restores (A6: an undone eviction restores the
-        /// status).
+        /// The status before the eviction, which undo restores (A6).
         from: TaskStatus,
         /// The action that evicts it.
         reason: EvictReason,
@@ -129,14 +129,6 @@ pub struct Statement<'s, 'c> {
 /// A savepoint: the place in a statement to roll back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(usize);
-
-/// A state that a statement goes through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateMark {
-    /// Number of operations before it.
-    place: usize,
-    version: u64,
-}
 
 impl<'c> Deref for Statement<'_, 'c> {
     type Target = SessionState<'c>;
@@ -383,13 +375,12 @@ impl<'s, 'c> Statement<'s, 'c> {
 
     /// Returns the present state.
     pub fn state_mark(&self) -> StateMark {
-        let journal = &self.session.state.journal;
-        StateMark { place: journal.len(), version: journal.version() }
+        self.session.state.journal.state_mark()
     }
 
     /// True if only operations of the statement lie between that state and the present one.
     pub fn goes_on_from(&self, state: StateMark) -> bool {
-        self.session.state.journal.version_at(state.place) == Some(state.version)
+        self.session.state.journal.goes_on_from(state)
     }
 
     /// Undoes everything after `mark`, newest first.

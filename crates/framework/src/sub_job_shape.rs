@@ -2,18 +2,16 @@
 //! job with one shape end alike in the same state.
 //! Specification: actions.md 12.2 S14.
 
-use std::sync::Arc;
-
 use vc_model::{Counts, JobId, TaskId, TaskStatus};
 
-use crate::pod_signature::PodSignature;
+use crate::gang_shape::{GangMember, members};
 use crate::session::SessionState;
 
 /// The shape of a sub-job that holds nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SubJobShape {
-    /// Tasks to be placed in their order: signature, role, and the number of equal ones in a row.
-    members: Vec<(PodSignature, Arc<str>, u32)>,
+    /// Tasks to be placed in their order.
+    members: Vec<GangMember>,
     policy: Option<usize>,
     min_available: i32,
     /// Pending best-effort tasks, and all tasks.
@@ -38,23 +36,11 @@ impl SessionState<'_> {
         {
             return None;
         }
-        let mut members: Vec<(PodSignature, Arc<str>, u32)> = Vec::new();
-        let mut before: Option<TaskId> = None;
-        for task in tasks {
-            let role = &self.tasks[task].role;
-            let is_next = |&before: &TaskId| {
-                self.tasks[before].role == *role && self.has_same_signature(task, before)
-            };
-            match members.last_mut().filter(|_| before.as_ref().is_some_and(is_next)) {
-                Some((.., n_equal)) => *n_equal += 1,
-                None => {
-                    let signature = self.signature_of(task, |_| self.class_signature(task));
-                    let signature = signature.filter(|_| self.may_skip_trial_of(task))?;
-                    members.push((signature.of_any_sub_job(), role.clone(), 1));
-                }
-            }
-            before = Some(task);
-        }
+        let of_any_sub_job = |task| {
+            let signature = self.signature_of(task, |_| self.class_signature(task));
+            Some(signature.filter(|_| self.may_skip_trial_of(task))?.of_any_sub_job())
+        };
+        let members = members(self, tasks, of_any_sub_job)?;
         Some(SubJobShape {
             members,
             policy: row.policy,

@@ -307,7 +307,7 @@ enum RealChange {
         count: u64,
         cpu: i64,
     },
-    /// Removes the node at this place, counted around.
+    /// Removes a node. Its number is this one modulo the number of nodes.
     RemoveNode(usize),
     SetWeight {
         queue: &'static str,
