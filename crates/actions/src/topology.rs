@@ -22,6 +22,9 @@ pub(crate) fn cause(session: &SessionState<'_>, job: JobId) -> Option<Cause> {
 fn why_not_placed(session: &SessionState<'_>, is_hard: bool) -> Option<&'static str> {
     let hyper_nodes = &session.hyper_nodes;
     match (hyper_nodes.is_listed(), is_hard) {
+        (false, _) if hyper_nodes.are_lost() => Some(
+            "network topology: hyperNodes cannot be read any more; the scheduler's log says why",
+        ),
         (false, _) => Some("network topology: hyperNodes are not ready"),
         (true, true) if hyper_nodes.is_empty() => Some("network topology: no HyperNode exists"),
         (true, true) if !session.plugins().places_by_hyper_nodes() => {

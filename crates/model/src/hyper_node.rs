@@ -108,6 +108,9 @@ impl Eq for NodePattern {}
 pub struct HyperNodes {
     records: BTreeMap<Arc<str>, Arc<HyperNodeRecord>>,
     is_listed: bool,
+    /// True once all of them were known.
+    #[serde(default)]
+    was_listed: bool,
     revision: Revision,
     /// The last tree, with the key of the state that it was built of.
     #[serde(skip)]
@@ -128,6 +131,11 @@ impl HyperNodes {
     /// they cannot be read.
     pub fn is_listed(&self) -> bool {
         self.is_listed
+    }
+
+    /// True if all HyperNodes were known before, and cannot be read now.
+    pub fn are_lost(&self) -> bool {
+        self.was_listed && !self.is_listed
     }
 
     /// True if no HyperNode is known.
@@ -153,6 +161,7 @@ impl HyperNodes {
     pub(crate) fn set_listed(&mut self, is_listed: bool) {
         if self.is_listed != is_listed {
             self.is_listed = is_listed;
+            self.was_listed = true;
             self.revision.advance();
         }
     }

@@ -342,7 +342,7 @@ fn changes_of_hyper_nodes_reach_jobs_that_nobody_looks_at() {
     world.cycle();
     world.send(ClusterEvent::HyperNodesListed { is_complete: false });
     let said = world.cycle().all();
-    assert!(said.contains("network topology: hyperNodes are not ready"), "{said}");
+    assert!(said.contains("network topology: hyperNodes cannot be read any more"), "{said}");
     let mut world = self::world("job j min=1 running topology=hard\n task r cpu=1 @n1 running");
     world.cycle();
     world.cycle();

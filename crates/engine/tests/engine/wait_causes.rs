@@ -268,6 +268,7 @@ fn a_job_with_a_topology_is_told_whether_there_are_hyper_nodes() {
     let asks = "Remove networkTopology to place the pods without. PodGroup default/j asks for a \
         HyperNode of tier 1 at most (mode hard).";
     let not_ready = "hyperNodes are not ready";
+    let lost = "hyperNodes cannot be read any more; the scheduler's log says why";
     let no_plugin = "no plugin places by HyperNodes; network-topology-aware does";
     // The first list has not come; the second HyperNode changes nothing.
     let steps = [
@@ -275,7 +276,10 @@ fn a_job_with_a_topology_is_told_whether_there_are_hyper_nodes() {
         (vec![deleted(), listed(true)], Some("no HyperNode exists")),
         (vec![applied()], Some(no_plugin)),
         (vec![hyper_node("i")], None),
-        (vec![deleted(), listed(false)], Some(not_ready)),
+        // They could be read and cannot any more; then again, and no more a second time.
+        (vec![deleted(), listed(false)], Some(lost)),
+        (vec![listed(true)], Some(no_plugin)),
+        (vec![listed(false)], Some(lost)),
     ];
     for (events, says) in steps {
         events.into_iter().for_each(|event| world.send(event));
