@@ -30,15 +30,15 @@ pub(crate) fn preemption_bound(
     node: NodeId,
     candidates: impl Iterator<Item = TaskId>,
 ) -> PreemptionBound {
-    let mut room = session.nodes[node].future_idle();
-    let request = session.request(task);
-    let has_room = request.fits(&room);
     let mut n_candidates = 0;
+    let mut given = Resource::default();
     for candidate in candidates {
         n_candidates += 1;
-        room.add(session.request(candidate));
+        given.add(session.request(candidate));
     }
-    PreemptionBound { has_room, may_suffice: request.fits(&room), has_candidates: 0 < n_candidates }
+    let fits = |given| lacking_without(session, task, node, given).is_none();
+    let (has_room, may_suffice) = (fits(None), fits(Some(&given)));
+    PreemptionBound { has_room, may_suffice, has_candidates: 0 < n_candidates }
 }
 
 /// Sorts victims in eviction order. Pods are sorted within each queue, then the queues are merged.
@@ -101,8 +101,7 @@ pub(crate) fn obstacle(session: &SessionState<'_>, task: TaskId, node: NodeId) -
     if session.plugins().allocatable(session.view(), queue, task).is_err() {
         return Some(Cause::QueueFull(queue));
     }
-    let room = session.nodes[node].future_idle();
-    if let Some(dim) = session.request(task).first_lacking(&room, &session.dims) {
+    if let Some(dim) = lacking_without(session, task, node, None) {
         return Some(Cause::TooFew(dim));
     }
     let mut findings = Vec::new();
@@ -208,9 +207,7 @@ pub(crate) fn lacking_without(
     node: NodeId,
     given: Option<&Resource>,
 ) -> Option<Dim> {
-    let mut room = session.nodes[node].future_idle();
-    given.into_iter().for_each(|given| room.add(given));
-    session.request(task).first_lacking(&room, &session.dims)
+    session.nodes[node].future_lacking(session.request(task), given, &session.dims)
 }
 
 /// Evicts `victims` in order until the task fits on the node, and pipelines the task. With `trims`,

@@ -3,7 +3,7 @@
 //! actions.md 2.6-2.9, core.md 8.
 
 use vc_model::{Code, Finding, FitErrors, NodeId, Reason, TaskId};
-use vc_resource::Dim;
+use vc_resource::{Dim, Resource};
 
 use crate::meter::Stage;
 use crate::session::SessionState;
@@ -102,7 +102,7 @@ impl SessionState<'_> {
     /// Returns the first dimension in which the task does not fit FutureIdle (A4: in report order).
     /// C-15: dimensions that the task does not request do not count.
     fn lacking(&self, task: TaskId, node: NodeId) -> Option<Dim> {
-        self.request(task).first_lacking(&self.nodes[node].future_idle(), &self.dims)
+        self.nodes[node].future_lacking(self.request(task), None, &self.dims)
     }
 
     /// True if the request fits the idle amounts of the node.
@@ -112,15 +112,15 @@ impl SessionState<'_> {
 
     /// True if the request fits FutureIdle of the node.
     pub fn fits_future_idle(&self, task: TaskId, node: NodeId) -> bool {
-        self.request(task).fits(&self.nodes[node].future_idle())
+        self.lacking(task, node).is_none()
     }
 
     /// True if the request fits FutureIdle of the node plus the amounts of the victims (actions.md
     /// 2.9). It may fit without victims, in room of an earlier, larger eviction.
     pub fn victims_suffice(&self, task: TaskId, node: NodeId, victims: &[TaskId]) -> bool {
-        let mut room = self.nodes[node].future_idle();
-        victims.iter().for_each(|&victim| room.add(self.request(victim)));
-        self.request(task).fits(&room)
+        let mut given = Resource::default();
+        victims.iter().for_each(|&victim| given.add(self.request(victim)));
+        self.nodes[node].future_lacking(self.request(task), Some(&given), &self.dims).is_none()
     }
 
     /// Returns the best node: a plugin's choice, else the highest score, ties by name. A single

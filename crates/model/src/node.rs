@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use vc_resource::{Amount, Dim, Resource};
+use vc_resource::{Amount, Dim, Dims, Resource};
 
 use crate::class::{Class, NonZeroSum};
 use crate::ids::{ImageId, TaskId};
@@ -76,8 +76,24 @@ impl Node {
 
     /// Returns one dimension of [`Node::future_idle`].
     pub fn future_idle_of(&self, dim: Dim) -> i64 {
-        let exact = self.idle.exact(dim) + self.releasing.exact(dim) - self.pipelined.exact(dim);
-        i64::nearest(exact).0
+        i64::nearest(self.exact_future_idle_of(dim)).0
+    }
+
+    fn exact_future_idle_of(&self, dim: Dim) -> i128 {
+        self.idle.exact(dim) + self.releasing.exact(dim) - self.pipelined.exact(dim)
+    }
+
+    /// Returns the first dimension in report order that [`Node::future_idle`] lacks for the
+    /// request once `given` is free, too. Returns `None` if the request fits.
+    pub fn future_lacking(
+        &self,
+        request: &Resource,
+        given: Option<&Resource>,
+        dims: &Dims,
+    ) -> Option<Dim> {
+        let given = |dim| given.map_or(0, |given| given.exact(dim));
+        let idle = |dim| i64::nearest(self.exact_future_idle_of(dim) + given(dim)).0;
+        request.first_lacking_of(idle, dims)
     }
 
     /// Adds a task with this request to the sums (table of core.md 3.8).

@@ -168,8 +168,14 @@ impl<T: Amount> Vector<T> {
     /// Returns the first dimension in report order that makes `fits` fail. Returns `None` if the
     /// request fits.
     pub fn first_lacking(&self, idle: &Self, dims: &Dims) -> Option<Dim> {
+        self.first_lacking_of(|dim| idle.get(dim), dims)
+    }
+
+    /// Returns the same for idle amounts that are computed by dimension, as far as they are
+    /// requested.
+    pub fn first_lacking_of(&self, idle: impl Fn(Dim) -> T, dims: &Dims) -> Option<Dim> {
         let mut order = dims.in_report_order().iter().copied();
-        order.find(|&dim| lacks(self.get(dim), idle.get(dim)))
+        order.find(|&dim| T::ZERO < self.get(dim) && !self.get(dim).less_equal(idle(dim)))
     }
 
     /// Returns all dimensions that make `fits` fail, in report order.

@@ -2,7 +2,7 @@
 //! row, a pod there, or the job of such a pod changed, or if it came or went.
 //! Specification: actions.md 12.2 S2, S7.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use vc_model::{
     ChangeLog, ChangeReader, ChangedRows, Cluster, Id, JobId, NodeId, QueueId, Revision,
 };
@@ -66,9 +66,8 @@ impl PodLocations {
 
     fn note(&mut self, cluster: &Cluster, node: NodeId) {
         let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
-        let jobs = tasks.filter_map(|&task| cluster.tasks[task].job);
-        let jobs: FxHashSet<JobId> = jobs.collect();
-        let queues: FxHashSet<QueueId> = jobs.iter().map(|&job| cluster.jobs[job].queue).collect();
+        let jobs = different(tasks.filter_map(|&task| cluster.tasks[task].job));
+        let queues = different(jobs.iter().map(|&job| cluster.jobs[job].queue));
         self.n_entries += jobs.len() + queues.len();
         for job in jobs {
             self.by_job.entry(job).or_default().push(node);
@@ -109,6 +108,14 @@ impl PodLocations {
     pub(super) fn of_queue(&self, queue: QueueId) -> &[NodeId] {
         self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Returns the different ones of these ids.
+fn different<I: Ord>(ids: impl Iterator<Item = I>) -> Vec<I> {
+    let mut ids: Vec<I> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 impl ChangedNodes {
