@@ -41,7 +41,8 @@ struct Drf {
     total: Fractional,
     /// True if `total` differs from the previous session.
     is_rescaled: bool,
-    /// Shares by job. The map is only looked up, never iterated, so its order has no effect.
+    /// Shares of the jobs that hold something. The map is only looked up, never iterated, so its
+    /// order has no effect.
     jobs: FxHashMap<JobId, JobShare>,
     /// The queue hierarchy; `None` without `enableHierarchy`. It is behind a lock because rules
     /// simulate changes in it.
@@ -50,6 +51,8 @@ struct Drf {
     reported: ReportLog<JobId, f64>,
 }
 
+/// The share of a job; by default that of a job that holds nothing.
+#[derive(Default)]
 struct JobShare {
     /// Sum of the allocated tasks and, within the session, the pipelined ones.
     allocated: Arc<Resource>,
@@ -106,7 +109,6 @@ impl Plugin for Drf {
             None => {
                 self.total = view.total().clone();
                 self.jobs.clear();
-                self.jobs.reserve(view.info.active_jobs.n_jobs());
                 view.all_jobs().for_each(|job| self.enter(view, job));
             }
         }
@@ -149,11 +151,10 @@ impl Plugin for Drf {
         preemptor: TaskId,
         candidates: &[TaskId],
     ) -> VictimVote {
-        let own = session_job(view.cluster, preemptor).and_then(|(job, _)| self.known(job));
-        let Some(own) = own else {
+        let Some((own, _)) = session_job(view.cluster, preemptor) else {
             return VictimVote::Victims(Vec::new());
         };
-        let mut with_preemptor = Resource::clone(&own.allocated);
+        let mut with_preemptor = self.allocated(own);
         with_preemptor.add(view.cluster.request(preemptor));
         let own_share = dominant_share(&with_preemptor, &self.total);
         let mut left: FxHashMap<JobId, Resource> = FxHashMap::default();
@@ -161,10 +162,7 @@ impl Plugin for Drf {
             let Some((job, _)) = session_job(view.cluster, task) else {
                 return false;
             };
-            let Some(known) = self.known(job) else {
-                return false;
-            };
-            let left = left.entry(job).or_insert_with(|| Resource::clone(&known.allocated));
+            let left = left.entry(job).or_insert_with(|| self.allocated(job));
             // The request is subtracted even if the candidate is refused (section 4.2).
             left.sub(view.cluster.request(task));
             let share = dominant_share(left, &self.total);
@@ -249,8 +247,8 @@ impl Drf {
     }
 
     fn enter(&mut self, view: SessionView<'_>, id: JobId) {
-        let known = view.cluster.jobs.get(id).filter(|job| is_in_session(view.cluster, job));
-        let Some(job) = known else {
+        let job = view.cluster.jobs.get(id).filter(|job| is_in_session(view.cluster, job));
+        let Some(job) = job.filter(|job| !job.allocated.is_all_zero()) else {
             self.jobs.remove(&id);
             return;
         };
@@ -276,6 +274,10 @@ impl Drf {
         self.jobs.get(&job)
     }
 
+    fn allocated(&self, job: JobId) -> Resource {
+        self.known(job).map_or_else(Resource::default, |job| Resource::clone(&job.allocated))
+    }
+
     fn share(&self, job: JobId) -> f64 {
         self.known(job).map_or(0.0, |job| job.share)
     }
@@ -284,9 +286,7 @@ impl Drf {
         let Some((id, _)) = session_job(view.cluster, task) else {
             return;
         };
-        let Some(job) = self.jobs.get_mut(&id) else {
-            return;
-        };
+        let job = self.jobs.entry(id).or_default();
         let request = view.cluster.request(task);
         change.apply(Arc::make_mut(&mut job.allocated), request);
         job.share = dominant_share(&job.allocated, &self.total);

@@ -234,6 +234,11 @@ impl<T: Amount> Vector<T> {
         self.dims().all(|dim| dim == Dim::PODS || self.is_zero(dim))
     }
 
+    /// True if every amount is exactly 0, `pods` included.
+    pub fn is_all_zero(&self) -> bool {
+        self.wide.is_none() && self.amounts.iter().all(|amount| *amount == T::ZERO)
+    }
+
     /// True if the amount is below ε, or the scalar is missing.
     pub fn is_zero(&self, dim: Dim) -> bool {
         self.get(dim).is_small()
