@@ -47,7 +47,8 @@ pub struct PluginSet {
     names: Vec<&'static str>,
     /// Declared inputs of each plugin.
     depends: Vec<Depends>,
-    signatures: Vec<Signature>,
+    /// Plugins that may read more of a preemptor than its pod signature.
+    beyond_signature: Vec<(usize, Signature)>,
     /// Plugins to call, in order, per point of [`ALL_POINTS`] and tier.
     calls: Vec<Vec<Vec<usize>>>,
     /// Plugins whose Predicate does not see what a dry run removes.
@@ -128,8 +129,9 @@ impl PluginSet {
         let handlers = (0..plugins.len()).filter(handles).collect();
         let stated = plugins.iter().map(|plugin| plugin.depends().stated_by(plugin.points()));
         let depends: Vec<Depends> = stated.collect();
-        let signatures = depends.iter().map(Depends::signature).collect();
-        let rest = Self { depends, signatures, ..Self::default() };
+        let signatures = depends.iter().map(Depends::signature).enumerate();
+        let beyond_signature = signatures.filter(|it| it.1 != Signature::Complete).collect();
+        let rest = Self { depends, beyond_signature, ..Self::default() };
         let mut set = Self { plugins, names, calls, static_filters, handlers, filters, ..rest };
         set.scores_by_queue = set.read_queues_for_scores();
         let orders = set.calls[Points::JOB_ORDER.index()].iter().flatten();

@@ -238,11 +238,11 @@ impl PluginSet {
 
     /// True if every plugin reads no more of the task than its [`crate::PodSignature`].
     pub(crate) fn is_signature_complete(&self, view: SessionView<'_>, task: TaskId) -> bool {
-        self.plugins.iter().zip(&self.signatures).all(|(plugin, signature)| match signature {
+        self.beyond_signature.iter().all(|&(plugin, signature)| match signature {
             Signature::Complete => true,
-            Signature::CompleteWithoutOwnState => {
-                plugin.as_cache_keys().is_some_and(|keys| !keys.has_own_state(view, task))
-            }
+            Signature::CompleteWithoutOwnState => self.plugins[plugin]
+                .as_cache_keys()
+                .is_some_and(|keys| !keys.has_own_state(view, task)),
             Signature::Incomplete => false,
         })
     }
