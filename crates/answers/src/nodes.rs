@@ -87,25 +87,22 @@ impl NodeRefusals {
         };
         let dims = session.dims.in_report_order().iter().copied();
         let dims: Vec<Dim> = dims.filter(|&dim| 0 < request.get(dim) || of_atoms(dim)).collect();
-        let has_same_amounts = |l: &Node, r: &Node| {
-            let is_same = |&dim: &Dim| {
-                l.allocatable.exact(dim) == r.allocatable.exact(dim) && free(l, dim) == free(r, dim)
-            };
-            dims.iter().all(is_same)
+        let amounts_of = |row: &Node, amounts: &mut Vec<(i128, i128)>| {
+            amounts.clear();
+            amounts.extend(dims.iter().map(|&dim| (row.allocatable.exact(dim), free(row, dim))));
         };
         let mut runs: Vec<NodeRun> = Vec::new();
-        let mut before: Option<&Node> = None;
+        let (mut before, mut amounts) = (Vec::new(), Vec::new());
         for (at, (&node, &set)) in self.nodes.iter().zip(&self.atoms.set_of).enumerate() {
-            let row = &session.nodes[node];
-            let is_same = before.is_some_and(|before| has_same_amounts(before, row));
-            match runs.last_mut().filter(|last| last.set == set && is_same) {
+            amounts_of(&session.nodes[node], &mut amounts);
+            match runs.last_mut().filter(|last| last.set == set && before == amounts) {
                 Some(last) => last.places.end = at + 1,
                 None => {
                     let lacks = self.lacks(session, node, &self.atoms.sets[set as usize]);
                     runs.push(NodeRun { places: at..at + 1, set, lacks });
                 }
             }
-            before = Some(row);
+            std::mem::swap(&mut before, &mut amounts);
         }
         runs
     }
