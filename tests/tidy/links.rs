@@ -72,6 +72,28 @@ fn every_link_between_pages_leads_somewhere() {
 }
 
 #[test]
+fn every_picture_of_the_documents_is_shown_by_a_page() {
+    let mut shown = BTreeSet::new();
+    for page in pages_of(&["", "docs"]) {
+        let text = fs::read_to_string(&page).expect("a page");
+        let folder = page.parent().expect("a folder");
+        // Links that lead nowhere are found above.
+        shown.extend(links(&text).iter().filter_map(|link| folder.join(link).canonicalize().ok()));
+    }
+    let mut n_pictures = 0;
+    for folder in ["docs", "docs/curves", "docs/page"] {
+        for entry in fs::read_dir(root().join(folder)).expect("a folder") {
+            let path = entry.expect("an entry").path().canonicalize().expect("a path");
+            if path.extension().is_some_and(|extension| extension == "png" || extension == "svg") {
+                n_pictures += 1;
+                assert!(shown.contains(&path), "no page shows {}", path.display());
+            }
+        }
+    }
+    assert!(15 < n_pictures, "{n_pictures} pictures");
+}
+
+#[test]
 fn headings_in_code_are_none_and_equal_ones_are_counted() {
     let page = "\
 # One `a_b`, two

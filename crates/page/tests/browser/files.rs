@@ -1,12 +1,8 @@
-//! The page as a file, its picture for the documents, and what the browser reports.
+//! The page as a file, and what the browser reports.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
-use std::path::PathBuf;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use vc_page::{report_answers, report_html};
 
@@ -15,19 +11,6 @@ use crate::chromium::Chromium;
 use crate::served::Served;
 use crate::support::{CLUSTER, view};
 use crate::tab::Tab;
-
-/// The cluster of the picture: three nodes have room, none of them has enough for one pod.
-const PICTURED: &str = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8\nnode g3 cpu=64 gpu=8
-    node g4 cpu=64 gpu=8 taint=team=vision:NoSchedule\nnode c1 cpu=64\nnode c2 cpu=64
-    queue research
-    job ml/train queue=research min=2\n task a cpu=8 gpu=4 x2
-    job ml/sweep queue=research min=1 created=2400\n task a cpu=8 gpu=4
-    job ml/eval queue=research min=1 running\n task a gpu=5 @g1 running
-    job prod/serve queue=research min=1 running\n task a gpu=5 @g2 running
-    job prod/rank queue=research min=1 running\n task a gpu=5 @g3 running";
-/// Width and height of the picture for the documents.
-const PICTURE: (u32, u32) = (1_000, 1_000);
-const MOST_BYTES: usize = 150_000;
 
 pub(crate) async fn report_nothing(chromium: &Chromium) {
     let served = Served::open().await;
@@ -88,25 +71,5 @@ pub(crate) async fn open_a_report_without_network(chromium: &Chromium) {
     assert!(!shown.contains("Try"), "{shown}");
     assert_eq!(tab.requests().iter().filter(|it| !it.starts_with("data:")).count(), 1);
     tab.expect_quiet(&address, &[]).await;
-    tab.close().await;
-}
-
-pub(crate) async fn draw_the_picture_of_the_documents(chromium: &Chromium) {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/page.png");
-    if env::var_os("UPDATE_DOCS").is_none() {
-        assert!(file.is_file(), "no docs/page.png: UPDATE_DOCS=1 draws it");
-        return;
-    }
-    let served = Served::open_cluster(PICTURED).await;
-    let tab = Tab::open(&chromium.browser).await;
-    tab.resize(PICTURE.0, PICTURE.1).await;
-    tab.goto(&served.page("#/jobs/ml/train")).await;
-    tab.wait_for_view("Job ml/train").await;
-    tab.click("Try: tolerate team=vision:NoSchedule").await;
-    tab.wait("the difference", "dom.texts('.result strong').length === 1").await;
-    tab.eval::<Value>("document.activeElement.blur(), scrollTo(0, 0), null").await;
-    let picture = STANDARD.decode(tab.picture(PICTURE.0, PICTURE.1).await).unwrap();
-    assert!(picture.len() < MOST_BYTES, "{} bytes of {MOST_BYTES}", picture.len());
-    fs::write(file, picture).unwrap();
     tab.close().await;
 }

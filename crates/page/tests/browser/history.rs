@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use vc_conf::Config;
-use vc_engine::{CycleTime, Engine, EngineOptions, KNOWN};
+use vc_engine::{CycleTime, Effect, Engine, EngineOptions, KNOWN};
+use vc_model::ClusterEvent;
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_page::{AnswerView, StateSource, Timeline, TimelineStep};
 
@@ -11,8 +12,9 @@ use crate::expected::{clock, counted, joined, row, rows, text};
 use crate::served::{Served, View};
 use crate::tab::Tab;
 
-const CONF: &str = "actions: \"allocate, preempt\"\ntiers:\n- plugins:\n  - name: priority\n  \
-    - name: gang\n- plugins:\n  - name: predicates\n";
+/// A configuration in which jobs make room for more important ones of their queue.
+pub(crate) const CONF: &str = "actions: \"allocate, preempt\"\ntiers:\n- plugins:\n  \
+    - name: priority\n  - name: gang\n- plugins:\n  - name: predicates\n";
 /// What each cycle hears.
 const CYCLES: &[&str] = &[
     "node n1 cpu=4\nqueue default\nqueue other\njob ml/low queue=default min=1 priority=1 running
@@ -21,18 +23,24 @@ const CYCLES: &[&str] = &[
     "job ml/later queue=other min=1 priority=1\n task a cpu=4",
 ];
 
-/// Returns the answers after all cycles. Each is a minute after the one before.
-fn view() -> View {
-    let config: Config = vc_conf::parse("test.conf", CONF, &KNOWN).unwrap().config;
+/// Returns the answers after so many cycles, one a minute. `events` gives what a cycle hears. It
+/// gets the minute, from 1, and what the cycle before has decided.
+pub(crate) fn view_after(
+    conf: &str,
+    n_minutes: usize,
+    events: impl Fn(usize, &[Effect]) -> Vec<ClusterEvent>,
+) -> View {
+    let config: Config = vc_conf::parse("test.conf", conf, &KNOWN).unwrap().config;
     let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config);
     engine.explain(true);
     let (mut timeline, mut view) = (Timeline::default(), None);
     let mut now_micros = START_MICROS;
-    for text in CYCLES {
+    let mut decided: Vec<Effect> = Vec::new();
+    for minute in 1..=n_minutes {
         now_micros += 60_000_000;
-        let events = events_of(text);
-        let n_events = events.len();
-        let (effects, report) = engine.cycle(events, CycleTime { unix_micros: now_micros });
+        let heard = events(minute, &decided);
+        let n_events = heard.len();
+        let (effects, report) = engine.cycle(heard, CycleTime { unix_micros: now_micros });
         timeline.record(&TimelineStep {
             cluster: engine.cluster(),
             effects: &effects,
@@ -44,6 +52,7 @@ fn view() -> View {
         });
         let source = StateSource::Daemon { behind_millis: 7 };
         view = Some(AnswerView::new(&engine, &report, source));
+        decided = effects;
     }
     (engine, view.unwrap(), timeline)
 }
@@ -54,7 +63,8 @@ fn grant(it: &Value) -> Vec<String> {
 }
 
 pub(crate) async fn show_evictions_with_their_certificates(chromium: &Chromium) {
-    let served = Served::open_view(view()).await;
+    let view = view_after(CONF, CYCLES.len(), |minute, _| events_of(CYCLES[minute - 1]));
+    let served = Served::open_view(view).await;
     let tab = Tab::open(&chromium.browser).await;
     tab.goto(&served.page("#/timeline")).await;
     tab.wait_for_view("Timeline").await;

@@ -29,7 +29,8 @@ fn long_name(first: char) -> String {
 const BODY_COLORS: &str = "(() => { const style = getComputedStyle(document.body); \
     return [style.color, style.backgroundColor]; })()";
 const CANVASES: &str = "[...document.querySelectorAll('canvas')].map((it) => it.toDataURL())";
-const TWO_FRAMES: &str = "new Promise((done) => requestAnimationFrame(() => \
+/// A promise that ends after two frames: by then the page has drawn what it knows.
+pub(crate) const TWO_FRAMES: &str = "new Promise((done) => requestAnimationFrame(() => \
     requestAnimationFrame(() => done(null))))";
 
 /// What `dom.contrasts()` returns.

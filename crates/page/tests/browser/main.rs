@@ -15,6 +15,7 @@ mod history;
 mod job;
 mod large;
 mod looks;
+mod pictures;
 mod polling;
 mod rights;
 mod served;
@@ -89,7 +90,7 @@ fn parts(chromium: &Chromium) -> Vec<Part<'_>> {
         looks::keep_texts_text,
         files::report_nothing,
         files::open_a_report_without_network,
-        files::draw_the_picture_of_the_documents,
+        pictures::draw_pictures_of_documents,
     ]
 }
 

@@ -244,9 +244,10 @@ impl Tab {
         self.send("Emulation.setEmulatedMedia", json!({ "features": [feature] })).await;
     }
 
-    /// Returns a picture of the upper part of the page as PNG in base64.
-    pub(crate) async fn picture(&self, width: u32, height: u32) -> String {
-        let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
+    /// Returns a picture of the page between these heights as PNG in base64.
+    pub(crate) async fn picture(&self, width: u32, [top, bottom]: [u32; 2]) -> String {
+        let height = bottom - top;
+        let clip = json!({ "x": 0, "y": top, "width": width, "height": height, "scale": 1 });
         let params = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
         let picture = self.send("Page.captureScreenshot", params).await;
         picture["data"].as_str().unwrap().to_owned()

@@ -108,6 +108,33 @@ async fn ans_74_a_user_who_asks_too_much_waits() {
     assert_eq!(page.get("jo", "namespaces/ml/explanations/nothing").await.code, 404);
 }
 
+/// The reader may list all jobs and see none: for each part of the list twenty namespaces are
+/// reviewed.
+#[tokio::test(start_paused = true)]
+async fn ans_78_a_user_whose_rights_are_reviewed_too_often_waits() {
+    let job = |number: usize| format!("job n{number:03}/j queue=research min=1\n task a cpu=100\n");
+    let jobs: String = (0..240).map(job).collect();
+    let cluster = format!("node c1 cpu=4\nqueue research\n{jobs}");
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let part = |number: usize| format!("explanations?offset={}&limit=20", 20 * number);
+    let mut n_parts = 0;
+    let refused = loop {
+        let reply = page.get("lister", &part(n_parts)).await;
+        if reply.code != 200 {
+            break reply;
+        }
+        n_parts += 1;
+    };
+    let text = "too many questions about rights: 40 a second, 100 at once";
+    assert_eq!((refused.code, refused.message()), (429, text.to_owned()));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!((4..10).contains(&n_parts), "{n_parts} parts of a list were answered");
+    assert_eq!(page.get("lister", &part(0)).await.code, 200, "what is known needs no review");
+    assert_eq!(page.get("admin", &part(0)).await.code, 200, "others are not held up");
+    tokio::time::advance(std::time::Duration::from_secs(1)).await;
+    assert_eq!(page.get("lister", &part(n_parts)).await.code, 200);
+}
+
 /// Without tokens all are one user. What-ifs keep their limit.
 #[tokio::test(start_paused = true)]
 async fn ans_74_who_needs_no_token_may_ask_on() {
