@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -11,7 +11,7 @@ use ring::digest::{SHA256, digest};
 use tokio::time::Instant;
 use vc_http::PeerCertificates;
 
-use crate::limits::TokenBucket;
+use crate::limits::{TokenBucket, UserLimits};
 
 /// API group of the rights.
 pub const GROUP: &str = "answers.volcano.sh";
@@ -109,7 +109,7 @@ impl Access for Everybody {
 /// Why a request is refused before its right is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccessError {
-    /// Too many tokens are asked about.
+    /// Too many tokens are asked about, or too many rights of one user.
     Busy,
     /// It cannot be found out.
     Unknown(String),
@@ -140,12 +140,14 @@ pub(crate) struct KeptAccess<A> {
     users: CachedAnswers<Vec<u8>, Option<User>>,
     rights: CachedAnswers<(User, Right), bool>,
     reviews: Mutex<TokenBucket>,
+    limits: Arc<UserLimits>,
 }
 
 impl<A: Access> KeptAccess<A> {
-    pub(crate) fn new(access: A) -> Self {
+    pub(crate) fn new(access: A, limits: Arc<UserLimits>) -> Self {
         Self {
             access,
+            limits,
             users: CachedAnswers(Mutex::default()),
             rights: CachedAnswers(Mutex::default()),
             reviews: Mutex::new(TokenBucket::full(TOKEN_REVIEWS)),
@@ -189,6 +191,10 @@ impl<A: Access> KeptAccess<A> {
         if let Some(known) = self.rights.get(&key) {
             return Ok(known);
         }
+        // Nobody is asked where all may all.
+        if !self.is_open() && !self.limits.allow_review(&user.name) {
+            return Err(AccessError::Busy);
+        }
         let may = self.access.may(user, right).await.map_err(AccessError::Unknown)?;
         self.rights.put(key, may, if may { GRANTED } else { REFUSED });
         Ok(may)
@@ -218,7 +224,11 @@ impl<A: Access> KeptAccess<A> {
                 visible.namespaces.insert(namespace.clone());
             }
         }
-        for queue in queues {
+        let sees_all = !queues.is_empty() && self.may(user, &get("queues", None, None)).await?;
+        if sees_all {
+            visible.queues.clone_from(queues);
+        }
+        for queue in queues.iter().filter(|_| !sees_all).take(MOST_QUEUES) {
             if self.may(user, &get("queues", None, Some(queue))).await? {
                 visible.queues.insert(queue.clone());
             }
@@ -227,8 +237,10 @@ impl<A: Access> KeptAccess<A> {
     }
 }
 
-/// Namespaces that are asked about for one answer; further ones are hidden.
+/// Namespaces and queues that are asked about for one answer; further ones are hidden. Thus one
+/// answer needs fewer reviews than [`UserLimits::allow_review`] lets through at once.
 const MOST_NAMESPACES: usize = 20;
+const MOST_QUEUES: usize = 20;
 
 /// What a user may see of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -280,7 +292,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn ans_77_answers_about_tokens_are_kept_for_a_while() {
-        let access = KeptAccess::new(Counted::default());
+        let access = KeptAccess::new(Counted::default(), Arc::default());
         let n_asked = || access.access.n_tokens.load(Ordering::Relaxed);
         for (token, lasts) in [("jo", USER), ("nobody", NO_USER)] {
             let before = n_asked();
@@ -301,7 +313,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn ans_77_invented_tokens_are_reviewed_ten_times_a_second() {
-        let access = KeptAccess::new(Counted::default());
+        let access = KeptAccess::new(Counted::default(), Arc::default());
         for number in 0..TOKEN_REVIEWS {
             assert_eq!(access.user(&number.to_string()).await, Ok(None));
         }
@@ -313,7 +325,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn ans_78_rights_are_kept_shorter_and_refusals_shortest() {
-        let access = KeptAccess::new(Counted::default());
+        let access = KeptAccess::new(Counted::default(), Arc::default());
         let jo = User { name: "jo".to_owned(), ..User::default() };
         for (namespace, lasts) in [("ml", GRANTED), ("prod", REFUSED)] {
             let namespace = Some(namespace.to_owned());
@@ -329,8 +341,50 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn ans_78_rights_of_one_user_are_reviewed_forty_times_a_second() {
+        let access = KeptAccess::new(Counted::default(), Arc::default());
+        let user = |name: &str| User { name: name.to_owned(), ..User::default() };
+        let right = |number: usize| Right {
+            verb: "get",
+            resource: "explanations",
+            namespace: Some(format!("n{number}")),
+            name: None,
+        };
+        let (jo, ann) = (user("jo"), user("ann"));
+        for number in 0..100 {
+            assert_eq!(access.may(&jo, &right(number)).await, Ok(false), "{number}");
+        }
+        assert_eq!(access.may(&jo, &right(100)).await, Err(AccessError::Busy));
+        assert_eq!(access.may(&jo, &right(0)).await, Ok(false), "what is known needs no review");
+        assert_eq!(access.may(&ann, &right(100)).await, Ok(false), "each user has a bucket");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let mut n_reviewed = 0;
+        for number in 100..200 {
+            n_reviewed += usize::from(access.may(&jo, &right(number)).await.is_ok());
+        }
+        assert_eq!(n_reviewed, 40);
+        let open = KeptAccess::new(Everybody, Arc::default());
+        for number in 0..200 {
+            assert_eq!(open.may(&jo, &right(number)).await, Ok(true), "nobody is asked");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_79_one_review_for_all_queues_then_twenty() {
+        let access = KeptAccess::new(Counted::default(), Arc::default());
+        let queues: BTreeSet<String> = (0..40).map(|number| format!("q{number:02}")).collect();
+        let jo = User { name: "jo".to_owned(), ..User::default() };
+        let visible = access.visible(&jo, &BTreeSet::new(), &queues).await.unwrap();
+        assert!(visible.queues.is_empty(), "{visible:?}");
+        assert_eq!(access.access.n_rights.load(Ordering::Relaxed), 1 + 1 + MOST_QUEUES);
+        let open = KeptAccess::new(Everybody, Arc::default());
+        let visible = open.visible(&jo, &BTreeSet::new(), &queues).await.unwrap();
+        assert_eq!(visible.queues, queues);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn ans_79_one_review_for_all_namespaces_then_twenty() {
-        let access = KeptAccess::new(Counted::default());
+        let access = KeptAccess::new(Counted::default(), Arc::default());
         let names = |from: usize| -> BTreeSet<String> {
             let many = (from..40).map(|number| format!("a{number:02}"));
             many.chain(["ml".to_owned()]).collect()

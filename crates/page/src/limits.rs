@@ -1,4 +1,5 @@
-//! Limits of the questions of one user. Specification: answers.md 11 (ANS-74).
+//! Limits of the questions of one user, and of the reviews of the rights of one. Specification: answers.md
+//! 11 (ANS-74), 12 (ANS-78).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +15,13 @@ const BURST_OF_WHAT_IFS: u32 = 5;
 /// Bundles of one user in a minute, and at once.
 const BUNDLES_PER_MINUTE: u32 = 1;
 const BURST_OF_BUNDLES: u32 = 1;
+/// Reviews of the rights of one user in a second, and at once. They are more than questions: each
+/// question needs one, and names in its answer need further ones.
+const REVIEWS_PER_SECOND: u32 = 40;
+const BURST_OF_REVIEWS: u32 = 100;
+/// Message for a user whose rights would have to be reviewed too often.
+pub(crate) const TOO_MANY_REVIEWS: &str =
+    "too many questions about rights: 40 a second, 100 at once";
 /// One question in units of a bucket. At a rate of one a minute a millisecond adds one unit.
 const QUESTION: u64 = 60_000;
 /// Users who are kept; then the one who has been silent for longest goes.
@@ -78,12 +86,23 @@ struct UserBuckets {
     questions: TokenBucket,
     what_ifs: TokenBucket,
     bundles: TokenBucket,
+    reviews: TokenBucket,
 }
 
 impl UserBuckets {
+    fn full() -> Self {
+        Self {
+            questions: TokenBucket::full(BURST),
+            what_ifs: TokenBucket::full(BURST_OF_WHAT_IFS),
+            bundles: TokenBucket::full(BURST_OF_BUNDLES),
+            reviews: TokenBucket::full(BURST_OF_REVIEWS),
+        }
+    }
+
     /// Returns when the user has asked last.
     fn last(&self) -> Option<Instant> {
-        self.questions.filled.max(self.what_ifs.filled).max(self.bundles.filled)
+        let buckets = [&self.questions, &self.what_ifs, &self.bundles, &self.reviews];
+        buckets.into_iter().filter_map(|bucket| bucket.filled).max()
     }
 }
 
@@ -94,20 +113,7 @@ pub(crate) struct UserLimits(Mutex<BTreeMap<String, UserBuckets>>);
 impl UserLimits {
     /// Returns true if the user may ask one more question of this cost now.
     pub(crate) fn allow(&self, user: &str, cost: QuestionCost) -> bool {
-        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if MOST_USERS <= users.len() && !users.contains_key(user) {
-            let oldest = users.iter().min_by_key(|(_, buckets)| buckets.last());
-            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
-                users.remove(&oldest);
-            }
-        }
-        let buckets = users.entry(user.to_owned()).or_insert_with(|| UserBuckets {
-            questions: TokenBucket::full(BURST),
-            what_ifs: TokenBucket::full(BURST_OF_WHAT_IFS),
-            bundles: TokenBucket::full(BURST_OF_BUNDLES),
-        });
-        let now = Instant::now();
-        match cost {
+        self.take(user, |buckets, now| match cost {
             QuestionCost::Plain => buckets.questions.take(now, PER_SECOND, BURST),
             QuestionCost::WhatIf => {
                 buckets.what_ifs.take(now, WHAT_IFS_PER_SECOND, BURST_OF_WHAT_IFS)
@@ -115,7 +121,27 @@ impl UserLimits {
             QuestionCost::Bundle => {
                 buckets.bundles.take_per_minute(now, BUNDLES_PER_MINUTE, BURST_OF_BUNDLES)
             }
+        })
+    }
+
+    /// Returns true if one more right of the user may be reviewed now.
+    pub(crate) fn allow_review(&self, user: &str) -> bool {
+        self.take(user, |buckets, now| {
+            buckets.reviews.take(now, REVIEWS_PER_SECOND, BURST_OF_REVIEWS)
+        })
+    }
+
+    /// Lets a function take out of the buckets of the user. Returns what it returns.
+    fn take(&self, user: &str, from: impl FnOnce(&mut UserBuckets, Instant) -> bool) -> bool {
+        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if MOST_USERS <= users.len() && !users.contains_key(user) {
+            let oldest = users.iter().min_by_key(|(_, buckets)| buckets.last());
+            if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
+                users.remove(&oldest);
+            }
         }
+        let buckets = users.entry(user.to_owned()).or_insert_with(UserBuckets::full);
+        from(buckets, Instant::now())
     }
 }
 

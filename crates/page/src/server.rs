@@ -26,7 +26,7 @@ use vc_objects::what_if::MOST_BYTES;
 use crate::access::{Access, AccessError, KeptAccess, User, UserSource};
 use crate::discovery;
 use crate::document::{BundleFile, Document, Question};
-use crate::limits::{QuestionCost, UserLimits};
+use crate::limits::{QuestionCost, TOO_MANY_REVIEWS, UserLimits};
 use crate::openapi;
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
@@ -86,7 +86,7 @@ impl RequestObserver for Uncounted {}
 struct Shared<A, S> {
     access: KeptAccess<A>,
     source: S,
-    limits: UserLimits,
+    limits: Arc<UserLimits>,
     waiting: Semaphore,
     observer: Arc<dyn RequestObserver>,
 }
@@ -106,10 +106,11 @@ pub fn routes<A: Access, S: AnswerSource>(
     options: RouteOptions,
 ) -> Router {
     let is_open = access.is_open();
+    let limits = Arc::new(UserLimits::default());
     let shared = Arc::new(Shared {
-        access: KeptAccess::new(access),
+        access: KeptAccess::new(access, limits.clone()),
         source,
-        limits: UserLimits::default(),
+        limits,
         waiting: Semaphore::new(MOST_WAITING),
         observer,
     });
@@ -363,7 +364,7 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
 
 fn unreviewed(error: AccessError) -> Problem {
     match error {
-        AccessError::Busy => Problem::too_many("too many questions about rights"),
+        AccessError::Busy => Problem::too_many(TOO_MANY_REVIEWS),
         AccessError::Unknown(why) => {
             Problem::unavailable(format!("the API server did not review the right: {why}"))
         }
