@@ -53,6 +53,28 @@ pub enum BundleError {
         /// What is wrong with it.
         problem: String,
     },
+    /// It is not decided as it was recorded, so a copy without names cannot be compared with it.
+    #[error(
+        "cycle {cycle} is decided otherwise than it was\nhint: vcsim replay shows what differs"
+    )]
+    Differs {
+        /// The first cycle that differs.
+        cycle: u64,
+    },
+    /// Its copy without names is decided otherwise.
+    #[error(
+        "cycle {cycle} is decided otherwise without names: {without}, not {with}\n\
+         hint: something depends on more than the order of names; share the bundle as it is, or a \
+         cycle of it with --to-scenario --anonymize"
+    )]
+    NamesDecide {
+        /// The first cycle that differs.
+        cycle: u64,
+        /// The first decision that differs, with the names of the copy.
+        with: String,
+        /// What the copy decides in its place.
+        without: String,
+    },
     /// The cycle is not in it.
     #[error("cycle {cycle} is not in the bundle: {first}..{last}")]
     Cycle {
@@ -114,6 +136,7 @@ impl BundleWriter {
             flags: Vec::new(),
             first_cycle: first.cycle,
             last_cycle: last.last_cycle,
+            anonymized: false,
             files: BTreeMap::new(),
         };
         let mut files = Vec::new();
@@ -179,10 +202,10 @@ fn append(
 /// A bundle in memory.
 #[derive(Debug)]
 pub struct Bundle {
-    manifest: Manifest,
-    files: BTreeMap<String, Vec<u8>>,
+    pub(crate) manifest: Manifest,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// The last cycles before each list of inputs.
-    segments: Vec<u64>,
+    pub(crate) segments: Vec<u64>,
 }
 
 impl Bundle {
@@ -220,6 +243,16 @@ impl Bundle {
         Ok(Self { manifest, files, segments })
     }
 
+    /// Writes the bundle as an archive, with the checksums of its files.
+    ///
+    /// # Errors
+    /// `out` refuses.
+    pub fn write(self, out: impl Write) -> Result<(), BundleError> {
+        let Self { manifest, files, .. } = self;
+        let plain = |(name, contents)| (name, Contents::Plain(contents));
+        BundleWriter { manifest, files: files.into_iter().map(plain).collect() }.write(out)
+    }
+
     /// Returns the manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -247,7 +280,7 @@ impl Bundle {
         ciborium::from_reader(contents).map_err(|error| self.unreadable(&name, &error))
     }
 
-    fn unreadable(&self, name: &str, error: &dyn std::fmt::Display) -> BundleError {
+    pub(crate) fn unreadable(&self, name: &str, error: &dyn std::fmt::Display) -> BundleError {
         let (theirs, own) = (&self.manifest.version, env!("CARGO_PKG_VERSION"));
         let problem = match theirs == own {
             true => error.to_string(),
@@ -263,12 +296,22 @@ impl Bundle {
     pub(crate) fn inputs(&self, after: u64) -> Result<Vec<RecordedInput>, BundleError> {
         let mut inputs = Vec::new();
         for &cycle in self.segments.iter().filter(|&&cycle| after <= cycle) {
-            let name = inputs_name(cycle);
-            let mut rest = self.file(&name).unwrap_or_default();
-            while !rest.is_empty() {
-                let input = ciborium::from_reader(&mut rest);
-                inputs.push(input.map_err(|error| self.unreadable(&name, &error))?);
-            }
+            inputs.extend(self.inputs_of_segment(cycle)?);
+        }
+        Ok(inputs)
+    }
+
+    /// Returns the inputs of the segment that begins after this cycle, in order.
+    ///
+    /// # Errors
+    /// An input cannot be read.
+    pub(crate) fn inputs_of_segment(&self, cycle: u64) -> Result<Vec<RecordedInput>, BundleError> {
+        let mut inputs = Vec::new();
+        let name = inputs_name(cycle);
+        let mut rest = self.file(&name).unwrap_or_default();
+        while !rest.is_empty() {
+            let input = ciborium::from_reader(&mut rest);
+            inputs.push(input.map_err(|error| self.unreadable(&name, &error))?);
         }
         Ok(inputs)
     }
@@ -310,11 +353,11 @@ fn missing(name: &str) -> BundleError {
     BundleError::File { name: name.to_owned(), problem: "missing".to_owned() }
 }
 
-fn state_name(cycle: u64) -> String {
+pub(crate) fn state_name(cycle: u64) -> String {
     format!("state-{cycle}.cbor")
 }
 
-fn inputs_name(cycle: u64) -> String {
+pub(crate) fn inputs_name(cycle: u64) -> String {
     format!("inputs-{cycle}.cbor")
 }
 

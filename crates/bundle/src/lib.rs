@@ -4,19 +4,24 @@
 //!
 //! - [`History`] keeps the inputs in memory: checkpoints of the state, and what came after each.
 //! - [`BundleWriter`] makes a file of it.
-//! - [`Bundle`] reads such a file, and [`Replay`] runs it.
+//! - [`Bundle`] reads such a file, and [`Replay`] runs it. [`Bundle::renamed`] replaces its texts.
 
 mod archive;
 mod effect_line;
 mod history;
 mod manifest;
+mod plugin_states;
+mod rename;
 mod replay;
+mod texts;
 
 pub use archive::{Bundle, BundleError, BundleWriter};
 pub use effect_line::effect_line;
 pub use history::{EncodedCheckpoint, History, HistoryCopy, SegmentId, encode_checkpoint};
 pub use manifest::{FORMAT, Manifest};
+pub use rename::Renaming;
 pub use replay::{Replay, ReplayStep, difference};
+pub use texts::{TextChange, TextPlace};
 
 use serde::{Deserialize, Serialize};
 use vc_engine::{EngineBatch, EngineCommand};

@@ -28,6 +28,14 @@ pub struct Manifest {
     pub first_cycle: u64,
     /// The last cycle of the inputs; the same as `first_cycle` if there are none.
     pub last_cycle: u64,
+    /// True if numbers stand in the place of names (ANS-102).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anonymized: bool,
     /// SHA-256 of each other file in hexadecimal digits, by name.
     pub files: BTreeMap<String, String>,
+}
+
+// serde gives a reference.
+fn is_false(value: &bool) -> bool {
+    !value
 }

@@ -1,11 +1,12 @@
-//! Segments, their limit, and what a bundle takes of them. Specification: answers.md 15, cases 96, 97.
+//! Segments, their limit, what a bundle takes of them, and its texts. Specification: answers.md 15,
+//! cases 95 to 97.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
 use vc_bundle::{
     Bundle, BundleError, BundleWriter, EncodedCheckpoint, History, HistoryCopy, RecordedInput,
-    Replay, encode_checkpoint,
+    Replay, TextPlace, encode_checkpoint,
 };
 use vc_engine::{
     BatchKind, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand, EngineOptions,
@@ -161,6 +162,34 @@ fn ans_100_inputs_without_a_state_are_bounded() {
         history.record(&input, engine.n_cycles());
     }
     assert!(history.is_due(0), "all was forgotten, and a state is wanted again");
+}
+
+#[test]
+fn ans_102_a_renamed_bundle_decides_the_same_from_each_state() {
+    let history = kept(&mut engine(), usize::MAX, 35).copy();
+    let named = bundle(&history, None).unwrap();
+    let rename = |name: &str| name.replace("node-", "a-");
+    let change = |place: TextPlace, text: &str| (!place.is_conf).then(|| rename(text));
+    let mut bytes = Vec::new();
+    named.renamed(&change, &rename).unwrap().write(&mut bytes).unwrap();
+    let renamed = Bundle::read(&*bytes).unwrap();
+    assert_eq!(range(&renamed), range(&named));
+    let files = |bundle: &Bundle| bundle.manifest().files.keys().cloned().collect::<Vec<String>>();
+    assert_eq!(files(&renamed), files(&named));
+    for at in [0, 10, 29, 30] {
+        let mut replay = Replay::new(&renamed, Some(at)).unwrap();
+        while let Some(step) = replay.step() {
+            assert!(step.is_same, "from {at}: cycle {}", step.cycle);
+        }
+        let cluster = replay.engine().cluster();
+        assert_eq!(cluster.nodes.len(), 35);
+        assert!(cluster.node("a-34").is_some() && cluster.node("node-34").is_none());
+        assert_eq!(cluster.check(), Ok(()));
+    }
+    for name in files(&renamed) {
+        let contents = renamed.file(&name).unwrap();
+        assert!(!contents.windows(6).any(|it| it == b"node-3"), "{name}");
+    }
 }
 
 #[test]

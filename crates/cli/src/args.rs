@@ -132,6 +132,9 @@ pub(crate) enum Verb {
         /// Cycles at least; absent: all that are kept.
         #[arg(long, value_name = "N")]
         cycles: Option<u64>,
+        /// Numbers in place of names, so that the file can be shown to others. It decides the same.
+        #[arg(long)]
+        anonymize: bool,
         /// File to write, - for standard output; absent: bundle-CYCLE.tar.gz.
         file: Option<PathBuf>,
     },

@@ -38,8 +38,8 @@ pub(crate) async fn ask(
         ui::serve(client, *port).await?;
         return Ok(Answer::default());
     }
-    if let Verb::Bundle { cycles, file } = &arguments.verb {
-        bundle::save(&client, file.as_deref(), *cycles).await?;
+    if let Verb::Bundle { cycles, anonymize, file } = &arguments.verb {
+        bundle::save(&client, file.as_deref(), *cycles, *anonymize).await?;
         return Ok(Answer::default());
     }
     if let Verb::WhatIf(words) = &arguments.verb {

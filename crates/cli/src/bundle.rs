@@ -6,11 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use vc_kube::AnswersClient;
+use vc_sim::anonymous_bundle::anonymous_archive;
 
 use crate::attempt::AskFailure;
 use crate::output::print;
 
-/// Asks for the bundle and writes it. A file that exists is not overwritten.
+/// Asks for the bundle and writes it, without names if it is to be anonymized. A file that exists is
+/// not overwritten.
 ///
 /// # Errors
 /// There is no bundle, or it cannot be written; the text says why.
@@ -18,9 +20,14 @@ pub(crate) async fn save(
     client: &AnswersClient,
     file: Option<&Path>,
     cycles: Option<u64>,
+    anonymize: bool,
 ) -> Result<(), AskFailure> {
     let query = cycles.map_or_else(String::new, |cycles| format!("?cycles={cycles}"));
-    let (name, contents) = client.file(&format!("bundles/now{query}")).await?;
+    let (name, mut contents) = client.file(&format!("bundles/now{query}")).await?;
+    if anonymize {
+        // Before anything is written: names are never on the disk of whoever shares the file.
+        contents = anonymous_archive(&contents)?.into();
+    }
     if file == Some(Path::new("-")) {
         let mut out = std::io::stdout().lock();
         let written = out.write_all(&contents).and_then(|()| out.flush());

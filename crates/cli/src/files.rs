@@ -111,6 +111,7 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
         closed: false,
         to_scenario: None,
         anonymize: false,
+        to_bundle: None,
     };
     let replayed = replay(&options).map_err(|error| error.to_string())?;
     if !replayed.is_same() {

@@ -228,6 +228,14 @@ impl Classes {
         Some(row.class)
     }
 
+    /// Builds the hash index anew, after texts of a stored state were replaced.
+    pub(crate) fn rebuild_index(&mut self) {
+        self.by_content = Index::default();
+        for (id, row) in self.rows.iter() {
+            self.by_content.insert(&hash(&row.class, row.shape_id), id);
+        }
+    }
+
     /// Returns the identity of the shape of a class, which is never used again for another shape.
     /// Class ids are used again. Two classes have one shape if they differ only in namespace,
     /// labels, controller, pod affinity, spread, volumes and resource claims.

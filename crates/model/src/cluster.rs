@@ -393,6 +393,25 @@ impl Cluster {
         defaults.map(|class| class.value).min().unwrap_or(0)
     }
 
+    /// Builds the hash indexes of a stored state anew, after its texts were replaced. The indexes
+    /// hold hashes of names (answers.md 15, ANS-102).
+    pub fn rebuild_indexes(&mut self) {
+        (self.job_by_key, self.task_by_uid) = (Index::default(), Index::default());
+        self.task_by_key = Index::default();
+        for (id, job) in self.jobs.iter() {
+            self.job_by_key.insert(&job.key, id);
+        }
+        for (id, task) in self.tasks.iter() {
+            self.task_by_uid.insert(&*task.uid, id);
+            self.task_by_key.insert(&task.key, id);
+        }
+        self.classes.rebuild_index();
+        let jobs: Vec<JobId> = self.jobs.ids().collect();
+        for id in jobs {
+            self.jobs[id].rebuild_sub_job_index();
+        }
+    }
+
     /// Makes freed rows reusable after a session has ended. Caches that keep ids across sessions
     /// thus see each freed row without an object before the row gets another one.
     pub fn recycle(&mut self) {

@@ -1,5 +1,6 @@
 //! vcsim: the same engine over files, scenarios and an embedded API server.
 
+pub mod anonymous_bundle;
 pub mod asked;
 mod controllers;
 pub mod demo;

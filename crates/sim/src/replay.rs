@@ -9,6 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use crate::anonymous_bundle::anonymous_bundle;
 use crate::scenario::{ScenarioNames, ScenarioTitle, scenario_text};
 use closed::{ClosedOutput, RecordedStory};
 use serde::Serialize;
@@ -40,6 +41,8 @@ pub struct ReplayOptions {
     pub to_scenario: Option<PathBuf>,
     /// True if the scenario has numbers in place of names.
     pub anonymize: bool,
+    /// A new file for the bundle with numbers in place of names.
+    pub to_bundle: Option<PathBuf>,
 }
 
 /// Why there was no replay.
@@ -67,9 +70,9 @@ pub enum ReplayError {
     /// The other configuration cannot be read. The text names the file.
     #[error("{0}")]
     Conf(String),
-    /// The scenario cannot be written. The text names the file.
+    /// The scenario or the bundle cannot be written. The text names the file.
     #[error("{0}")]
-    Scenario(String),
+    NewFile(String),
     /// The job is unknown, or its name is ambiguous.
     #[error("{0}")]
     Why(String),
@@ -188,6 +191,9 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
             false => ReplayError::NoCycle(first, last),
         });
     }
+    if let Some(path) = options.to_bundle.as_ref().filter(|_| result.difference.is_none()) {
+        write_new(path, &anonymous_bundle(&bundle).map_err(of_bundle)?)?;
+    }
     if let (Some(asked), Some(report)) = (&options.why, report) {
         result.explanation =
             Some(why(replay.engine(), &report, (asked.as_str(), options.kind.clone()))?);
@@ -224,7 +230,7 @@ fn write_scenario(
     result: &mut ReplayResult,
 ) -> Result<(), ReplayError> {
     let name = path.display().to_string();
-    let failed = |error: String| ReplayError::Scenario(format!("{name}: {error}"));
+    let failed = |error: String| ReplayError::NewFile(format!("{name}: {error}"));
     let mut before = engine.copy();
     before.apply(batch.events);
     let now_micros = batch.now.unix_micros;
@@ -235,13 +241,18 @@ fn write_scenario(
     };
     let scenario =
         scenario_text(title, &before, &step.effects, now_micros, names).map_err(failed)?;
-    let mut file = File::create_new(path).map_err(|error| failed(error.to_string()))?;
-    io::Write::write_all(&mut file, scenario.text.as_bytes())
-        .map_err(|error| failed(error.to_string()))?;
+    write_new(path, scenario.text.as_bytes())?;
     let lacks = scenario.left_out.iter().map(|what| format!("{name}: it has no {what}"));
     result.warnings.extend(lacks);
     result.scenario_differences = scenario.differences;
     Ok(())
+}
+
+/// Writes a file that does not exist yet.
+fn write_new(path: &Path, contents: &[u8]) -> Result<(), ReplayError> {
+    let written =
+        File::create_new(path).and_then(|mut file| io::Write::write_all(&mut file, contents));
+    written.map_err(|error| ReplayError::NewFile(format!("{}: {error}", path.display())))
 }
 
 /// Reads the other configuration. Its warnings become those of the result.

@@ -65,6 +65,11 @@ impl Checkpoint {
         self.last_micros
     }
 
+    /// Builds the hash indexes of the state anew, after its texts were replaced (ANS-102).
+    pub fn rebuild_indexes(&mut self) {
+        self.cluster.rebuild_indexes();
+    }
+
     /// Returns the configuration in force.
     pub fn config(&self) -> &Config {
         &self.config

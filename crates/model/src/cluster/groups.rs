@@ -110,6 +110,16 @@ impl SubJobRows {
         sub_job.tasks = Vec::new();
     }
 
+    /// Builds the hash index anew. Rows without tasks are free, and are not in it.
+    fn rebuild_index(&mut self, sub_jobs: &[SubJob]) {
+        self.by_id = Index::default();
+        for (index, sub_job) in sub_jobs.iter().enumerate().skip(1) {
+            if !sub_job.tasks.is_empty() {
+                self.by_id.insert(&*sub_job.id, index);
+            }
+        }
+    }
+
     /// True if every row but the first one is either indexed by its id or free.
     fn agrees_with(&self, sub_jobs: &[SubJob]) -> bool {
         let free: BTreeSet<usize> = self.free.iter().copied().collect();
@@ -132,6 +142,13 @@ impl Job {
             && sub_job.tasks.is_empty()
         {
             rows.free(sub_job, index);
+        }
+    }
+
+    /// Builds the hash index of the sub-jobs anew, after texts of a stored state were replaced.
+    pub(super) fn rebuild_sub_job_index(&mut self) {
+        if let Some(rows) = &mut self.sub_job_rows {
+            rows.rebuild_index(&self.sub_jobs);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use vc_sim::replay::{ReplayOptions, replay};
 use vc_text::escape_lines;
 
@@ -18,7 +18,8 @@ Examples, with a file of kubectl vc bundle:
   vcsim replay --until 48190 --why ml/train bundle-48211.tar.gz
   vcsim replay --conf scheduler.conf bundle-48211.tar.gz
   vcsim replay --closed --conf scheduler.conf bundle-48211.tar.gz
-  vcsim replay --until 48190 --to-scenario incident.yaml bundle-48211.tar.gz";
+  vcsim replay --until 48190 --to-scenario incident.yaml bundle-48211.tar.gz
+  vcsim replay --anonymize --to-bundle shared.tar.gz bundle-48211.tar.gz";
 
 /// Decide the last minutes of a scheduler once more, out of a bundle.
 ///
@@ -26,6 +27,7 @@ Examples, with a file of kubectl vc bundle:
 /// Exits with 3 when a cycle is decided otherwise than it was.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("new_file").args(["to_scenario", "to_bundle"]).multiple(true))]
 pub(crate) struct ReplayArgs {
     /// Begin with the last stored state at or before this cycle; absent: the first one.
     #[arg(long, value_name = "CYCLE")]
@@ -48,8 +50,14 @@ pub(crate) struct ReplayArgs {
     /// Write the last cycle into this new file, as a scenario that vcsim test runs.
     #[arg(long, value_name = "FILE")]
     to_scenario: Option<PathBuf>,
-    /// With --to-scenario: numbers in place of names, so that it can be shown to others.
-    #[arg(long, requires = "to_scenario")]
+    /// Write the whole bundle into this new file, without names; needs --anonymize.
+    ///
+    /// It is decided beside the bundle with names. Nothing is written if they differ.
+    #[arg(long, value_name = "FILE", requires = "anonymize")]
+    to_bundle: Option<PathBuf>,
+    /// With --to-scenario or --to-bundle: numbers in place of names, so that it can be shown to
+    /// others.
+    #[arg(long, requires = "new_file")]
     anonymize: bool,
     /// Form of the result.
     #[arg(short, long, value_enum, default_value_t = ReplayOutput::Text)]
@@ -67,17 +75,17 @@ enum ReplayOutput {
 
 impl ReplayArgs {
     pub(crate) fn execute(self) -> ExitCode {
-        let Self { at, until, why, conf, closed, to_scenario, anonymize, output, file } = self;
         let options = ReplayOptions {
-            file,
-            at,
-            until,
-            why,
+            file: self.file,
+            at: self.at,
+            until: self.until,
+            why: self.why,
             kind: None,
-            conf,
-            closed,
-            to_scenario,
-            anonymize,
+            conf: self.conf,
+            closed: self.closed,
+            to_scenario: self.to_scenario,
+            anonymize: self.anonymize,
+            to_bundle: self.to_bundle,
         };
         let result = match replay(&options) {
             Ok(result) => result,
@@ -86,7 +94,7 @@ impl ReplayArgs {
         for warning in result.warnings() {
             eprintln!("{}", escape_lines(warning));
         }
-        let text = match output {
+        let text = match self.output {
             ReplayOutput::Text => Ok(result.text()),
             ReplayOutput::Json => json_text(&result),
         };

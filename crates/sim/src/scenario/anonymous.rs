@@ -1,5 +1,5 @@
-//! Names of a scenario replaced by numbers, so that it can be shown to others. Specification: answers.md
-//! 15 (ANS-102).
+//! Names of a scenario or a bundle replaced by numbers, so that it can be shown to others.
+//! Specification: answers.md 15 (ANS-102).
 //!
 //! A text is cut at everything that is no letter or digit. What is left are words, which are replaced
 //! one by one, the same word by the same number everywhere. Exact because of what a scheduler makes of
@@ -58,17 +58,17 @@ const NAMED: &[&str] =
     &["annotations", "disruptedPods", "labels", "matchLabels", "minTaskMember", "nodeSelector"];
 
 /// Words of well-known names: of namespaces, queues, PriorityClasses, nodes and domains.
-const WORDS: &[&str] = &[
+pub(crate) const WORDS: &[&str] = &[
     "cluster", "com", "critical", "default", "false", "io", "kube", "lease", "main", "node",
     "public", "root", "system", "true", "volcano",
 ];
 
 /// Domains of labels and annotations whose keys stay.
-const DOMAINS: &[&str] = &["kubernetes.io", "k8s.io", "volcano.sh", "nvidia.com"];
+pub(crate) const DOMAINS: &[&str] = &["kubernetes.io", "k8s.io", "volcano.sh", "nvidia.com"];
 
 /// Beginnings of labels and annotations whose values are numbers, durations, or words of a list. A name
 /// in them is one that other objects have, too.
-const SETTINGS: &[&str] = &[
+pub(crate) const SETTINGS: &[&str] = &[
     "cohort.volcano.sh/",
     "kueue.x-k8s.io/",
     "reservation.volcano.sh/runtime",
@@ -102,7 +102,7 @@ enum TextKind {
 type Each<'a> = &'a mut dyn FnMut(&str, TextKind) -> Option<String>;
 
 /// Replaces names.
-pub(super) struct NameMap {
+pub(crate) struct NameMap {
     /// By word.
     numbers: BTreeMap<String, String>,
 }
@@ -130,8 +130,13 @@ impl NameMap {
         Self { numbers: numbered(&seen, is_kept) }
     }
 
+    /// Numbers the words that are not kept, in the order of all words.
+    pub(crate) fn of_words(words: &BTreeSet<String>, is_kept: impl Fn(&String) -> bool) -> Self {
+        Self { numbers: numbered(words, is_kept) }
+    }
+
     /// Returns a text with its names replaced. Keys of well-known domains stay.
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -207,6 +212,8 @@ fn numbered(
     is_kept: impl Fn(&String) -> bool,
 ) -> BTreeMap<String, String> {
     let mut numbers = BTreeMap::new();
+    // Equally many digits everywhere: numbers are compared as texts.
+    let width = words.len().to_string().len().max(6);
     let mut last_kept = "";
     for word in words {
         if is_kept(word) {
@@ -215,7 +222,8 @@ fn numbered(
         }
         let first = if word.starts_with(|c: char| c.is_ascii_uppercase()) { "A" } else { "a" };
         let before = last_kept.max(first);
-        numbers.insert(word.clone(), format!("{before}0{:06}", numbers.len() + 1));
+        let number = numbers.len() + 1;
+        numbers.insert(word.clone(), format!("{before}0{number:0width$}"));
     }
     numbers
 }
@@ -230,7 +238,7 @@ fn next_word(text: &str) -> (&str, &str, &str) {
     (before, word, after)
 }
 
-fn for_words(text: &str, mut each: impl FnMut(&str)) {
+pub(crate) fn for_words(text: &str, mut each: impl FnMut(&str)) {
     let mut rest = text;
     while !rest.is_empty() {
         let (_, word, after) = next_word(rest);

@@ -1,7 +1,7 @@
 //! Scheduling behaviour as data: a cluster, a configuration, and what cycles must decide.
 //! Format: tests/scenarios/README.md.
 
-mod anonymous;
+pub(crate) mod anonymous;
 mod compare;
 mod file;
 mod flags;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use vc_bundle::{Bundle, RecordedInput};
+use vc_bundle::{Bundle, BundleError, RecordedInput, TextPlace};
 
 use crate::common::{Called, folder, vcsim};
 
@@ -298,5 +298,68 @@ fn ans_102_a_scenario_without_names_decides_the_same() {
         assert!(!text.contains(name), "{name} in {text}");
     }
     let alone = vcsim(&["replay", "--anonymize", &path]);
-    assert_eq!(alone.code, 2, "it is about --to-scenario");
+    assert_eq!(alone.code, 2, "it is about a new file");
+}
+
+/// The recorded binds of a bundle of one segment.
+fn binds(bundle: &Bundle) -> Vec<String> {
+    let mut rest = bundle.file("inputs-0.cbor").unwrap();
+    let mut binds = Vec::new();
+    while !rest.is_empty() {
+        let input: RecordedInput = ciborium::from_reader(&mut rest).unwrap();
+        if let RecordedInput::Batch { effect_lines, .. } = input {
+            binds.extend(effect_lines.into_iter().filter(|line| line.starts_with("bind ")));
+        }
+    }
+    binds
+}
+
+#[test]
+fn ans_102_a_bundle_without_names_decides_the_same() {
+    let path = bundle("replay_shared");
+    let to = folder("replay_shared_file").join("shared.tar.gz");
+    let to = to.to_str().unwrap();
+    let same = "1..3: 3 cycles, 3 binds, 0 evictions: the same\n";
+    let called = vcsim(&["replay", "--anonymize", "--to-bundle", to, &path]);
+    assert_eq!((called.code, &*called.stdout, &*called.stderr), (0, same, ""));
+    let called = vcsim(&["replay", to]);
+    assert_eq!((called.code, &*called.stdout), (0, same), "{}", called.stderr);
+    let read = |path: &str| Bundle::read(&*std::fs::read(path).unwrap()).unwrap();
+    let (named, shared) = (read(&path), read(to));
+    assert!(shared.manifest().anonymized && !named.manifest().anonymized);
+    assert_eq!(shared.manifest().files.len(), named.manifest().files.len());
+    for name in shared.manifest().files.keys() {
+        let text =
+            |bundle: &Bundle| String::from_utf8_lossy(bundle.file(name).unwrap()).into_owned();
+        for word in ["trio", "quintet", "busybox"] {
+            assert!(!text(&shared).contains(word), "{word} in {name}");
+        }
+        // The words are those of the bundle with names.
+        let is_conf = name.starts_with("conf/");
+        assert!(is_conf || name.starts_with("state-") || text(&named).contains("trio"), "{name}");
+    }
+    // Numbers, words of Kubernetes and equal names stay: the binds differ by one word alone.
+    let (before, after) = (binds(&named), binds(&shared));
+    let number = after[0].strip_prefix("bind default/").unwrap();
+    let number = number.split('-').next().unwrap();
+    let again: Vec<String> = after.iter().map(|line| line.replace(number, "trio")).collect();
+    assert_eq!(again, before);
+    let why = vcsim(&["replay", "--why", "quintet", to]);
+    assert!(why.stderr.contains("no job, PodGroup or pod quintet"), "{}", why.stderr);
+    // What is there is not overwritten.
+    let again = vcsim(&["replay", "--anonymize", "--to-bundle", to, &path]);
+    assert_eq!((again.code, again.stderr.contains("shared.tar.gz: File exists")), (1, true));
+    assert_eq!(vcsim(&["replay", "--to-bundle", to, &path]).code, 2, "it needs --anonymize");
+}
+
+#[test]
+fn ans_102_names_in_another_order_are_refused() {
+    let path = bundle("replay_order");
+    let bundle = Bundle::read(&*std::fs::read(path).unwrap()).unwrap();
+    // The gang starts on the first node. By the new names that is another one.
+    let rename = |name: &str| name.replace("node-1", "node-9");
+    let change = |_: TextPlace, text: &str| Some(rename(text));
+    let refused = bundle.renamed(&change, &rename).unwrap_err();
+    let is_expected = matches!(refused, BundleError::NamesDecide { .. } | BundleError::File { .. });
+    assert!(is_expected, "{refused}");
 }

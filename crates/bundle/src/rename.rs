@@ -1,0 +1,240 @@
+//! A bundle with other texts. The texts of the first state and of the inputs are replaced. The new
+//! bundle is then decided beside the old one: what it decides is recorded in it, and its later
+//! states are stored on the way. Specification: answers.md 15 (ANS-102).
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use vc_engine::{Checkpoint, Effect, Engine, Evaluator, Nomination, RepeatedBatch};
+
+use crate::RecordedInput;
+use crate::archive::{Bundle, BundleError, inputs_name, state_name};
+use crate::effect_line::effect_line;
+use crate::manifest::Manifest;
+use crate::texts::{TextChange, TextPlace, WithTexts};
+
+/// Returns the new form of a name.
+pub type Renaming<'a> = dyn Fn(&str) -> String + 'a;
+
+impl Bundle {
+    /// Shows each text of the first state and of the inputs. Names of later states are among them.
+    ///
+    /// # Errors
+    /// The state or an input cannot be read.
+    pub fn show_texts(&self, show: &dyn Fn(TextPlace, &str)) -> Result<(), BundleError> {
+        let change = |place: TextPlace, text: &str| -> Option<String> {
+            show(place, text);
+            None
+        };
+        let state = self.checkpoint(None)?;
+        self.encode(&self.first_state_name(), &WithTexts::new(&state, &change), std::io::sink())?;
+        for &cycle in &self.segments {
+            let name = inputs_name(cycle);
+            for input in self.inputs_of_segment(cycle)? {
+                self.encode(&name, &WithTexts::new(&input, &change), std::io::sink())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the bundle with other texts. `change` replaces texts, and `rename` does the same for
+    /// a name alone. Flags and files for people are left out; the configuration stays as it is.
+    ///
+    /// # Errors
+    /// It cannot be read, or it is decided otherwise than it was, or with the other texts.
+    pub fn renamed(
+        &self,
+        change: &TextChange<'_>,
+        rename: &Renaming<'_>,
+    ) -> Result<Self, BundleError> {
+        let first = self.first_state_name();
+        let mut state: Checkpoint = self.changed(&first, &self.checkpoint(None)?, change)?;
+        state.rebuild_indexes();
+        let confs = self.files.iter().filter(|(name, _)| name.starts_with("conf/"));
+        let mut files: BTreeMap<String, Vec<u8>> =
+            confs.map(|(name, contents)| (name.clone(), contents.clone())).collect();
+        files.insert(first.clone(), self.encoded(&first, &state)?);
+        let mut engines = EnginePair::new(self.checkpoint(None)?, state);
+        engines.check().map_err(|problem| file_error(&first, problem))?;
+        for &cycle in &self.segments {
+            let name = state_name(cycle);
+            if name != first && self.files.contains_key(&name) {
+                let state = engines.checkpoint().map_err(|problem| file_error(&name, problem))?;
+                files.insert(name.clone(), self.encoded(&name, &state)?);
+            }
+            let name = inputs_name(cycle);
+            let mut inputs: Vec<u8> = Vec::new();
+            for input in self.inputs_of_segment(cycle)? {
+                let changed: RecordedInput = self.changed(&name, &input, change)?;
+                let recorded = engines.decide(input, changed, rename)?;
+                self.encode(&name, &recorded, &mut inputs)?;
+            }
+            files.insert(name, inputs);
+        }
+        let manifest = Manifest {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            flags: Vec::new(),
+            anonymized: true,
+            files: BTreeMap::new(),
+            ..self.manifest.clone()
+        };
+        Ok(Self { manifest, files, segments: self.segments.clone() })
+    }
+
+    fn first_state_name(&self) -> String {
+        state_name(self.manifest.first_cycle)
+    }
+
+    fn encode(
+        &self,
+        name: &str,
+        value: &impl Serialize,
+        out: impl Write,
+    ) -> Result<(), BundleError> {
+        ciborium::into_writer(value, out).map_err(|error| self.unreadable(name, &error))
+    }
+
+    fn encoded(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, BundleError> {
+        let mut bytes: Vec<u8> = Vec::new();
+        self.encode(name, value, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Returns a value of the file with this name with other texts.
+    fn changed<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        value: &T,
+        change: &TextChange<'_>,
+    ) -> Result<T, BundleError> {
+        let bytes = self.encoded(name, &WithTexts::new(value, change))?;
+        ciborium::from_reader(&*bytes).map_err(|error| self.unreadable(name, &error))
+    }
+}
+
+fn file_error(name: &str, problem: String) -> BundleError {
+    BundleError::File { name: name.to_owned(), problem }
+}
+
+/// An engine with the old names and one with the new ones. Both are given the same.
+struct EnginePair {
+    named: Engine,
+    renamed: Engine,
+}
+
+impl EnginePair {
+    fn new(named: Checkpoint, renamed: Checkpoint) -> Self {
+        let [named, renamed] =
+            [named, renamed].map(|state| Engine::restore(state, Evaluator::Fast));
+        Self { named, renamed }
+    }
+
+    /// Checks that every row is found by its new name, and that sums are those of the rows.
+    fn check(&self) -> Result<(), String> {
+        // Without names, a state that breaks a rule with them breaks it too.
+        if self.named.cluster().check().is_err() {
+            return Ok(());
+        }
+        let text = |problem: String| format!("it cannot be anonymized: {problem}");
+        self.renamed.cluster().check().map_err(text)
+    }
+
+    /// Returns the state with the new names.
+    fn checkpoint(&self) -> Result<Checkpoint, String> {
+        let now_micros = self.renamed.last_micros();
+        self.renamed.copy().into_checkpoint(now_micros).map_err(|error| error.to_string())
+    }
+
+    /// Gives both engines an input. Returns the renamed one with what was decided.
+    fn decide(
+        &mut self,
+        named: RecordedInput,
+        renamed: RecordedInput,
+        rename: &Renaming<'_>,
+    ) -> Result<RecordedInput, BundleError> {
+        match (named, renamed) {
+            (RecordedInput::Batch { batch: named, .. }, RecordedInput::Batch { mut batch, .. }) => {
+                let recorded = named.digest;
+                let expected = named.repeat(&mut self.named);
+                if expected.digest != recorded {
+                    return Err(BundleError::Differs { cycle: self.named.n_cycles() });
+                }
+                let RepeatedBatch { digest, effects, .. } = batch.clone().repeat(&mut self.renamed);
+                self.compare(&expected.effects, &effects, rename)?;
+                batch.digest = digest;
+                let effect_lines = effects.iter().map(effect_line).collect();
+                Ok(RecordedInput::Batch { batch, effect_lines })
+            }
+            (RecordedInput::Command(named), RecordedInput::Command(command)) => {
+                drop(named.run(&mut self.named));
+                drop(command.clone().run(&mut self.renamed));
+                Ok(RecordedInput::Command(command))
+            }
+            // Unreachable: other texts make no other kind of input.
+            (_, renamed) => Ok(renamed),
+        }
+    }
+
+    /// Compares decisions. Reports may differ: a text with other names may be reported once more.
+    fn compare(
+        &self,
+        named: &[Effect],
+        renamed: &[Effect],
+        rename: &Renaming<'_>,
+    ) -> Result<(), BundleError> {
+        let mut expected = named.iter().filter_map(|effect| decision_line(effect, rename));
+        let same = |name: &str| name.to_owned();
+        let mut found = renamed.iter().filter_map(|effect| decision_line(effect, &same));
+        loop {
+            match (expected.next(), found.next()) {
+                (None, None) => return Ok(()),
+                (with, without) if with == without => {}
+                (with, without) => {
+                    let nothing = || "nothing more".to_owned();
+                    return Err(BundleError::NamesDecide {
+                        cycle: self.renamed.n_cycles(),
+                        with: with.unwrap_or_else(nothing),
+                        without: without.unwrap_or_else(nothing),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Returns a decision as one line: its kind, the object, the place. Returns `None` for a report.
+fn decision_line(effect: &Effect, rename: &Renaming<'_>) -> Option<String> {
+    let (kind, object, place) = decision(effect)?;
+    Some(format!("{kind} {} {}", rename(object), rename(place)).trim_end().to_owned())
+}
+
+fn decision(effect: &Effect) -> Option<(&'static str, &str, &str)> {
+    Some(match effect {
+        Effect::Bind { uid, node, .. } => ("bind", &**uid, &**node),
+        Effect::PreBind { uid, node, .. } => ("write volumes and claims of", &**uid, &**node),
+        Effect::Evict { uid, reason, .. } => (reason.as_str(), &**uid, ""),
+        Effect::PodCondition { uid, nomination: Nomination::Set(node), .. } => {
+            ("nominate", &**uid, &**node)
+        }
+        Effect::PodCondition { uid, nomination: Nomination::Clear, .. }
+        | Effect::ClearNomination { uid, .. } => ("clear nomination of", &**uid, ""),
+        Effect::PodGroupStatus { uid, status, phase_changed: true, .. } => {
+            (status.phase.as_str(), &**uid, "")
+        }
+        Effect::QueueStatus { queue, .. } => ("status of", &**queue, ""),
+        Effect::CreateQueue { queue, .. } => ("create", &**queue, ""),
+        Effect::QueueAnnotation { queue, key, .. } => (*key, &**queue, ""),
+        Effect::NodeShardStatus { shard, .. } => ("status of", &**shard, ""),
+        Effect::UnreserveClaims { uid, .. } => ("unreserve claims of", &**uid, ""),
+        Effect::DeallocateClaim { uid, .. } => ("deallocate", &**uid, ""),
+        Effect::Resync { uid, .. } => ("read again", &**uid, ""),
+        Effect::RemoveGate { uid, .. } => ("remove gate of", &**uid, ""),
+        // Its name is a setting, which stays.
+        Effect::SaveUsage { .. } => ("save usage", "", ""),
+        Effect::PodCondition { .. } | Effect::PodGroupStatus { .. } | Effect::Event { .. } => {
+            return None;
+        }
+    })
+}

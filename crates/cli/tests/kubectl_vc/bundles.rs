@@ -1,0 +1,81 @@
+//! `kubectl vc bundle`, and questions to a bundle. Specification: answers.md 15.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use axum::Router;
+use axum::http::header::CONTENT_DISPOSITION;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::routing::get;
+use vc_sim::anonymous_bundle::anonymous_archive;
+use vc_sim::run::RunOptions;
+
+use crate::{BASE, kubeconfig, run_options, text, url_of};
+
+/// A scheduler with a bundle of a simulation.
+async fn serve_bundle(contents: Vec<u8>) -> String {
+    let answer = move |uri: Uri| async move {
+        let query = uri.query().unwrap_or_default().to_owned();
+        match query.as_str() {
+            "cycles=9" => {
+                let status = serde_json::json!({"apiVersion": "v1", "kind": "Status",
+                    "status": "Failure", "code": 429, "message": "too many bundles: 1 a minute"});
+                (StatusCode::TOO_MANY_REQUESTS, HeaderMap::new(), status.to_string().into_bytes())
+            }
+            _ => {
+                let name = "attachment; filename=\"../bundle-2.tar.gz\"".parse().unwrap();
+                let headers = HeaderMap::from_iter([(CONTENT_DISPOSITION, name)]);
+                (StatusCode::OK, headers, contents)
+            }
+        }
+    };
+    let routes = Router::new().route(&format!("{BASE}/bundles/now"), get(answer));
+    url_of(routes).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_15_a_bundle_is_saved_and_asked() {
+    let options = RunOptions { keeps_history: true, ..run_options() };
+    let bundle = vc_sim::run::run(&options).unwrap().bundle.unwrap().unwrap();
+    let url = serve_bundle(bundle.clone()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), "secret");
+    let call = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"));
+        command.args(words).env("KUBECONFIG", &config).current_dir(folder.path());
+        command.output().unwrap()
+    };
+    let saved = call(&["bundle", "--server", &url]);
+    let wrote = format!("wrote bundle-2.tar.gz, {} KiB\n", bundle.len().div_ceil(1024));
+    assert_eq!((text(&saved.stdout), text(&saved.stderr)), (wrote, String::new()));
+    let path = folder.path().join("bundle-2.tar.gz");
+    assert!(std::fs::read(&path).unwrap() == bundle, "it is saved as it is, in this folder");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let again = call(&["bundle", "--server", &url]);
+    let exists =
+        "error: bundle-2.tar.gz exists\nhint: give another FILE, or - for standard output\n";
+    assert_eq!((again.status.code(), &*text(&again.stderr)), (Some(1), exists));
+    assert!(call(&["bundle", "-", "--server", &url]).stdout == bundle);
+    let refused = call(&["bundle", "--cycles", "9", "x", "--server", &url]);
+    assert_eq!(text(&refused.stderr), "error: too many bundles: 1 a minute\n");
+    // Without the scheduler.
+    let asked = call(&["why", "job/train", "--exit-code", "--from", "bundle-2.tar.gz"]);
+    let out = text(&asked.stdout);
+    assert!(
+        out.starts_with("ml/train (job, PodGroup train-7f3c, "),
+        "{out}{}",
+        text(&asked.stderr)
+    );
+    assert_eq!(asked.status.code(), Some(3));
+    let other = call(&["queues", "--from", "bundle-2.tar.gz"]);
+    assert!(text(&other.stderr).starts_with("error: a bundle answers why NAME alone\nhint: "));
+    // Without names.
+    let shared = call(&["bundle", "--anonymize", "shared.tar.gz", "--server", &url]);
+    assert_eq!(shared.status.code(), Some(0), "{}", text(&shared.stderr));
+    let written = std::fs::read(folder.path().join("shared.tar.gz")).unwrap();
+    assert!(written == anonymous_archive(&bundle).unwrap(), "it is the same each time");
+    let asked = call(&["why", "train", "-n", "ml", "--from", "shared.tar.gz"]);
+    let unknown = text(&asked.stderr);
+    assert!(unknown.contains("train") && !unknown.contains("did you mean"), "{unknown}");
+    assert_eq!(asked.status.code(), Some(1), "{unknown}");
+}
