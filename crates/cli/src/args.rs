@@ -111,7 +111,11 @@ pub(crate) enum Verb {
     /// HyperNodes with what is free on their nodes.
     Hypernodes,
     /// Sums over the cluster.
-    Top,
+    Top {
+        /// Go on, and print the sums again when one of them changes.
+        #[arg(short, long, conflicts_with_all = ["from", "local"])]
+        watch: bool,
+    },
     /// Jobs that held nodes lately, and evictions.
     Timeline {
         /// How far back: 90m, 2h, or a time like 2026-06-01T10:00:00Z.
@@ -247,9 +251,13 @@ impl Arguments {
 
     /// True if the lists of the cluster may answer where no scheduler does.
     pub(crate) fn can_list(&self) -> bool {
-        let is_watch = matches!(self.verb, Verb::Why { watch: true, .. });
-        let needs_scheduler = is_watch || self.verb.is_of_process();
+        let needs_scheduler = self.is_watch() || self.verb.is_of_process();
         !self.names_place() && !needs_scheduler && self.can_ask_again()
+    }
+
+    /// True if the answer is printed again when something in it changes.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self.verb, Verb::Why { watch: true, .. } | Verb::Top { watch: true })
     }
 
     pub(crate) fn wants_exit_code(&self) -> bool {

@@ -50,7 +50,7 @@ pub(crate) async fn ask(
         return Ok(Answer::unplaced(!result.unplaced.is_empty()));
     }
     let path = path(&arguments.verb, namespace)?;
-    if matches!(arguments.verb, Verb::Why { watch: true, .. }) {
+    if arguments.is_watch() {
         let show = |text: &str| show_answer(arguments, text).map(drop);
         watch(client, &path, attempt, show).await?;
         return Ok(Answer::default());
@@ -107,7 +107,7 @@ pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, S
         Verb::Nodes { name: None } => shown::<ListJson<NodeJson>>(output, text, of_nodes),
         Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, text, node_text),
         Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, text, of_hyper_nodes),
-        Verb::Top => shown::<OneJson<SummaryJson>>(output, text, summary_text),
+        Verb::Top { .. } => shown::<OneJson<SummaryJson>>(output, text, summary_text),
         Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, text, timeline_text),
         Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, text, cycles_text),
         Verb::WhatIf(_) | Verb::Ui { .. } | Verb::Bundle { .. } => Ok(Answer::default()),
@@ -148,7 +148,7 @@ pub(crate) fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, Strin
         (Verb::Nodes { name: None }, _) => "nodes".to_owned(),
         (Verb::Nodes { name: Some(name) }, _) => format!("nodes/{}", part(name)),
         (Verb::Hypernodes, _) => "hypernodes".to_owned(),
-        (Verb::Top, _) => "summary".to_owned(),
+        (Verb::Top { .. }, _) => "summary".to_owned(),
         (Verb::Timeline { since, queue }, _) => {
             let queue = queue.as_ref().map(|name| format!("&queue={}", part(name)));
             format!("timeline?from={}{}", part(since), queue.unwrap_or_default())
@@ -190,7 +190,7 @@ mod tests {
             (why(None), Some("ml"), "namespaces/ml/explanations"),
             (why(None), None, "explanations"),
             (Verb::Line { queue: "a b?".to_owned() }, Some("ml"), "queues/a%20b%3F/line"),
-            (Verb::Top, None, "summary"),
+            (Verb::Top { watch: false }, None, "summary"),
             (Verb::Hypernodes, None, "hypernodes"),
             (
                 Verb::Timeline { since: "2h".to_owned(), queue: Some("a&b".to_owned()) },

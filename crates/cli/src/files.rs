@@ -74,7 +74,7 @@ fn of_cluster(arguments: &Arguments, run: &RunOptions, verb: &Verb) -> Result<An
         Verb::Nodes { name: None } => Question::Nodes { range },
         Verb::Nodes { name: Some(name) } => Question::Node { name: name.clone() },
         Verb::Hypernodes => Question::HyperNodes { range },
-        Verb::Top => Question::Summary,
+        Verb::Top { .. } => Question::Summary,
         _ => return Err(of_process("--from")),
     };
     let Asked { document, problems } = ask(run, &question).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! `kubectl vc why --watch`: the answer again whenever something in it has changed. Specification:
-//! answers.md 13.
+//! `kubectl vc why --watch` and `top --watch`: the answer again whenever something in it has changed.
+//! Specification: answers.md 13.
 
 use std::time::Duration;
 

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::http::StatusCode;
+use axum::routing::get;
+use serde_json::json;
 
 use crate::front::{FixedAnswer, Front, serve, status};
 use crate::servers::{self_made, serve_tls};
-use crate::{BASE, explanation, fetch};
+use crate::{BASE, explanation, fetch, kubeconfig, url_of};
 
 const SERVICE: &str = "Service volcano-system/vc-scheduler-answers";
 const PODS: [(&str, &str, &str); 2] =
@@ -121,6 +123,27 @@ async fn new_leader() -> Front {
         default: Some(status(403, "services \"https:vc-scheduler-answers:answers\" is forbidden")),
         ..Front::default()
     }
+}
+
+/// The second answer is the first one but for its time, and is not printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_13_sums_are_watched() {
+    let n_asked = Arc::new(AtomicUsize::new(0));
+    let answer = move || {
+        let nth = n_asked.fetch_add(1, Ordering::Relaxed);
+        let summary = json!({"apiVersion": "answers.volcano.sh/v1", "kind": "Summary",
+            "asOf": {"time": "", "cycle": nth, "source": "daemon", "version": ""},
+            "nodes": 4 + nth / 2, "queues": 1, "jobs": 2, "pods": {"running": 3}, "totalPods": 3,
+            "waiting": {}, "totalWaiting": 0, "allocatable": {}, "used": {}, "usedPercent": {}});
+        async move { summary.to_string() }
+    };
+    let url = url_of(Router::new().route(&format!("{BASE}/summary"), get(answer))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), "secret");
+    let mut running = Running::start(&["top", "--watch", "--server", &url], &config);
+    let lines = [running.line("NODES "), running.line("NODES ")];
+    running.end();
+    assert_eq!(lines, ["NODES    4\n", "NODES    5\n"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
