@@ -1,5 +1,5 @@
-//! Limits of the questions of one user, and of the reviews of the rights of one. Specification: answers.md
-//! 11 (ANS-74), 12 (ANS-78).
+//! Limits for one user: how many questions it may ask, and how often its rights are reviewed.
+//! Specification: answers.md 11 (ANS-74), 12 (ANS-78).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -18,10 +18,10 @@ const BURST_OF_BUNDLES: u32 = 1;
 /// Reviews of the rights of one user in a second, and at once. They are more than questions: each
 /// question needs one, and names in its answer need further ones.
 const REVIEWS_PER_SECOND: u32 = 40;
-const BURST_OF_REVIEWS: u32 = 100;
+const BURST_OF_REVIEWS: u32 = 200;
 /// Message for a user whose rights would have to be reviewed too often.
 pub(crate) const TOO_MANY_REVIEWS: &str =
-    "too many questions about rights: 40 a second, 100 at once";
+    "too many questions about rights: 40 a second, 200 at once";
 /// One question in units of a bucket. At a rate of one a minute a millisecond adds one unit.
 const QUESTION: u64 = 60_000;
 /// Users who are kept; then the one who has been silent for longest goes.

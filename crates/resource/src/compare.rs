@@ -171,8 +171,8 @@ impl<T: Amount> Vector<T> {
         self.first_lacking_of(|dim| idle.get(dim), dims)
     }
 
-    /// Returns the same for idle amounts that are computed by dimension, as far as they are
-    /// requested.
+    /// Returns the first dimension in report order that the request lacks. `idle` computes the idle
+    /// amount of a dimension; it is called for requested dimensions only.
     pub fn first_lacking_of(&self, idle: impl Fn(Dim) -> T, dims: &Dims) -> Option<Dim> {
         let mut order = dims.in_report_order().iter().copied();
         order.find(|&dim| T::ZERO < self.get(dim) && !self.get(dim).less_equal(idle(dim)))

@@ -66,8 +66,8 @@ impl PodLocations {
 
     fn note(&mut self, cluster: &Cluster, node: NodeId) {
         let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
-        let jobs = different(tasks.filter_map(|&task| cluster.tasks[task].job));
-        let queues = different(jobs.iter().map(|&job| cluster.jobs[job].queue));
+        let jobs = without_duplicates(tasks.filter_map(|&task| cluster.tasks[task].job));
+        let queues = without_duplicates(jobs.iter().map(|&job| cluster.jobs[job].queue));
         self.n_entries += jobs.len() + queues.len();
         for job in jobs {
             self.by_job.entry(job).or_default().push(node);
@@ -110,8 +110,8 @@ impl PodLocations {
     }
 }
 
-/// Returns the different ones of these ids.
-fn different<I: Ord>(ids: impl Iterator<Item = I>) -> Vec<I> {
+/// Returns each of these ids once, in ascending order.
+fn without_duplicates<I: Ord>(ids: impl Iterator<Item = I>) -> Vec<I> {
     let mut ids: Vec<I> = ids.collect();
     ids.sort_unstable();
     ids.dedup();

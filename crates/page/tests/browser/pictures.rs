@@ -1,5 +1,5 @@
-//! The pictures of the page in the documents: `UPDATE_DOCS=1` draws them. Without it a test only
-//! compares which files there are with which the documents show.
+//! The pictures of the page in the documents. `UPDATE_DOCS=1` draws them. Without it the test checks
+//! that `docs/page` has exactly these files, and that `docs/answers.md` shows each of them.
 
 use std::collections::BTreeSet;
 use std::env;

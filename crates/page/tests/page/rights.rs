@@ -113,7 +113,7 @@ async fn ans_74_a_user_who_asks_too_much_waits() {
 #[tokio::test(start_paused = true)]
 async fn ans_78_a_user_whose_rights_are_reviewed_too_often_waits() {
     let job = |number: usize| format!("job n{number:03}/j queue=research min=1\n task a cpu=100\n");
-    let jobs: String = (0..240).map(job).collect();
+    let jobs: String = (0..400).map(job).collect();
     let cluster = format!("node c1 cpu=4\nqueue research\n{jobs}");
     let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
     let part = |number: usize| format!("explanations?offset={}&limit=20", 20 * number);
@@ -125,10 +125,10 @@ async fn ans_78_a_user_whose_rights_are_reviewed_too_often_waits() {
         }
         n_parts += 1;
     };
-    let text = "too many questions about rights: 40 a second, 100 at once";
+    let text = "too many questions about rights: 40 a second, 200 at once";
     assert_eq!((refused.code, refused.message()), (429, text.to_owned()));
     assert!(refused.headers.contains_key("retry-after"));
-    assert!((4..10).contains(&n_parts), "{n_parts} parts of a list were answered");
+    assert!((8..12).contains(&n_parts), "{n_parts} parts of a list were answered");
     assert_eq!(page.get("lister", &part(0)).await.code, 200, "what is known needs no review");
     assert_eq!(page.get("admin", &part(0)).await.code, 200, "others are not held up");
     tokio::time::advance(std::time::Duration::from_secs(1)).await;
