@@ -61,6 +61,9 @@ const OF_NODES: &[&str] = &[
     "huawei.com/Ascend310P-Recovering",
 ];
 
+/// Annotations of pods and nodes that are read for shared devices, besides those below `hami.io/`.
+pub const DEVICE_ANNOTATIONS: [&[&str]; 3] = [CHOOSING, ASSIGNING, OF_NODES];
+
 /// Returns the demand of a pod. Returns `None` if no container requests an extended resource.
 pub(crate) fn demand_of(pod: &PodRecord) -> Option<DeviceDemand> {
     let mut all = pod.containers.iter().chain(&pod.init_containers);

@@ -62,7 +62,7 @@ pub use device::{
     DeviceResult, DeviceTaint, DeviceToleration, Devices, ExactRequest, InFlight, PodResourceClaim,
     RequestKind, ResourceClaim, ResourceSlice, SliceNodes,
 };
-pub use device_share::{ContainerDemand, DeviceDemand};
+pub use device_share::{ContainerDemand, DEVICE_ANNOTATIONS, DeviceDemand};
 pub use division::Division;
 pub use domains::{Domains, Links, NodeDomains, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;

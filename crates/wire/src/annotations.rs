@@ -85,6 +85,10 @@ const OTHERS: &[&str] = &[
     "sla-waiting-time",
     "nvidia.com/use-gputype",
     "nvidia.com/nouse-gputype",
+    "baseDeviceInfos",
+    "huawei.com/Ascend310P",
+    "huawei.com/Ascend310P-Recovering",
+    "huawei.com/Ascend310P-Unhealthy",
     "huawei.com/AscendReal",
     "huawei.com/npu-core",
     "huawei.com/vnpu-mode",
@@ -230,6 +234,13 @@ mod tests {
         };
         let keys: Vec<&str> = kept.iter().map(|(key, _)| &**key).collect();
         assert_eq!(keys, ["scheduling.k8s.io/group-name", "volcano.sh/vgpu-time"]);
+    }
+
+    #[test]
+    fn annotations_about_devices_are_kept() {
+        for key in vc_model::DEVICE_ANNOTATIONS.concat() {
+            assert!(is_read(key), "{key}");
+        }
     }
 
     #[test]
