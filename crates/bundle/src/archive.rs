@@ -54,12 +54,12 @@ pub enum BundleError {
         problem: String,
     },
     /// It is not decided as it was recorded, so a copy without names cannot be compared with it.
-    #[error(
-        "cycle {cycle} is decided otherwise than it was\nhint: vcsim replay shows what differs"
-    )]
+    #[error("cycle {cycle} is decided otherwise than it was\nhint: {hint}")]
     Differs {
         /// The first cycle that differs.
         cycle: u64,
+        /// What to do.
+        hint: String,
     },
     /// Its copy without names is decided otherwise.
     #[error(

@@ -15,74 +15,61 @@ const DECIDING: &[&str] = &[COHORT, "fairshare", "pdb", "rescheduling", "tdm"];
 /// The plugin whose state has three parts. The second part says what it has reported.
 const COHORT: &str = "cohort";
 
-/// Fields of the structs in these states. A map is taken for a struct if it has no other keys.
-const FIELDS: &[&str] = &[
-    "account",
-    "accounts",
-    "amounts",
-    "at_micros",
-    "charge",
-    "charges",
-    "closed",
-    "cluster",
-    "decay",
-    "dirty",
-    "fallen",
-    "first",
-    "first_micros",
-    "free",
-    "half_life",
-    "has_begun",
-    "has_preempted",
-    "in_session",
-    "is_dirty",
-    "is_held",
-    "is_saved",
-    "is_unread",
-    "jobs",
-    "least",
-    "ledger",
-    "more",
-    "most",
-    "n_charged",
-    "n_failed",
-    "n_jobs",
-    "n_pipelined",
-    "n_quota_changes",
-    "n_times",
-    "name",
-    "names",
-    "namespace",
-    "now_weight",
-    "opened",
-    "operated",
-    "origin",
-    "parts",
-    "pipelined",
-    "places",
-    "pod",
-    "present",
-    "queue",
-    "queues",
-    "rate",
-    "records",
-    "reported",
-    "reported_parts",
-    "saved",
-    "saves",
-    "sent_micros",
-    "shares",
-    "since_micros",
-    "step_micros",
-    "step_usage",
-    "swept",
-    "table",
-    "uid",
-    "until_micros",
-    "usage",
-    "weight",
-    "wide",
+/// The structs in these states, each with its fields. A map is taken for a struct if it has the
+/// fields of one, and no other keys.
+const STRUCTS: &[&[&str]] = &[
+    // fairshare
+    &["ledger", "reported_parts"],
+    &[
+        "decay",
+        "accounts",
+        "free",
+        "places",
+        "jobs",
+        "dirty",
+        "now_weight",
+        "swept",
+        "step_micros",
+        "pipelined",
+        "operated",
+        "saves",
+        "is_unread",
+        "shares",
+        "n_quota_changes",
+    ],
+    &[
+        "queue",
+        "name",
+        "weight",
+        "usage",
+        "in_session",
+        "step_usage",
+        "pipelined",
+        "reported",
+        "saved",
+        "n_jobs",
+        "is_dirty",
+    ],
+    &["account", "charge", "n_charged", "n_pipelined"],
+    &["closed", "rate"],
+    &["half_life", "origin"],
+    &["opened", "least", "most"],
+    &["is_saved", "at_micros", "n_failed", "is_held"],
+    &["table", "saved", "names", "has_begun", "since_micros", "step_micros", "parts"],
+    &["queues", "cluster"],
+    // Amounts by resource.
+    &["amounts", "present", "wide"],
+    &["first", "more"],
+    // cohort
+    &["first_micros", "records"],
+    &["has_preempted", "n_times", "until_micros"],
+    // pdb
+    &["fallen", "charges"],
+    &["uid", "pod", "sent_micros"],
 ];
+
+/// Fields that states of earlier versions do not have.
+const NEW_FIELDS: &[&str] = &["is_held", "is_unread"];
 
 /// Returns the states of the plugins that decide, by name of the plugin.
 ///
@@ -127,16 +114,12 @@ fn changed_value(value: Value, place: TextPlace, change: &TextChange<'_>) -> Val
             Value::Array(changed.collect())
         }
         Value::Map(entries) => {
-            let is_struct = entries.iter().all(|(key, _)| field_of(key).is_some());
-            let changed = entries.into_iter().map(|(key, value)| {
-                match field_of(&key).filter(|_| is_struct) {
-                    Some(field) => {
-                        (key, changed_value(value, TextPlace { field, ..place }, change))
-                    }
-                    None => {
-                        let key = changed_value(key, TextPlace { is_key: true, ..place }, change);
-                        (key, changed_value(value, place, change))
-                    }
+            let fields = fields_of(&entries);
+            let changed = entries.into_iter().map(|(key, value)| match field_of(fields, &key) {
+                Some(field) => (key, changed_value(value, TextPlace { field, ..place }, change)),
+                None => {
+                    let key = changed_value(key, TextPlace { is_key: true, ..place }, change);
+                    (key, changed_value(value, place, change))
                 }
             });
             Value::Map(changed.collect())
@@ -145,10 +128,20 @@ fn changed_value(value: Value, place: TextPlace, change: &TextChange<'_>) -> Val
     }
 }
 
+/// Returns the fields of the struct that these are the entries of. Returns no fields for a map.
+fn fields_of(entries: &[(Value, Value)]) -> &'static [&'static str] {
+    let has = |field: &str| entries.iter().any(|(key, _)| key.as_text() == Some(field));
+    let is_it = |fields: &&'static [&'static str]| {
+        entries.iter().all(|(key, _)| field_of(fields, key).is_some())
+            && fields.iter().all(|field| NEW_FIELDS.contains(field) || has(field))
+    };
+    STRUCTS.iter().copied().find(is_it).unwrap_or_default()
+}
+
 /// Returns the field that a key names. Returns `None` if the key is no field.
-fn field_of(key: &Value) -> Option<&'static str> {
+fn field_of(fields: &[&'static str], key: &Value) -> Option<&'static str> {
     let key = key.as_text()?;
-    FIELDS.iter().copied().find(|&field| field == key)
+    fields.iter().copied().find(|&field| field == key)
 }
 
 #[cfg(test)]
@@ -156,9 +149,10 @@ mod tests {
     use super::*;
 
     #[derive(Serialize)]
-    struct Account {
-        queue: &'static str,
-        weight: i64,
+    struct Charge {
+        uid: &'static str,
+        pod: &'static str,
+        sent_micros: i64,
     }
 
     fn bytes(state: &impl Serialize) -> Vec<u8> {
@@ -169,11 +163,11 @@ mod tests {
 
     #[test]
     fn ans_102_names_in_states_of_plugins_are_replaced() {
-        let account = |queue| Account { queue, weight: 3 };
-        let by_key = |key| BTreeMap::from([((key, "u"), account(key))]);
+        let charge = |pod| Charge { uid: "u", pod, sent_micros: 3 };
+        let by_key = |key| BTreeMap::from([((key, "u"), charge(key))]);
         let reported = vec![("research", "text")];
         let states = BTreeMap::from([
-            ("fairshare", bytes(&by_key("research"))),
+            ("pdb", bytes(&by_key("research"))),
             ("cohort", bytes(&(BTreeMap::from([("research", 7)]), reported, 1))),
             ("nodegroup", bytes(&["research"])),
         ]);
@@ -181,9 +175,23 @@ mod tests {
         let changed = changed_states(&states, &change).unwrap();
         let none: Vec<(&str, &str)> = Vec::new();
         let expected = BTreeMap::from([
-            ("fairshare".to_owned(), bytes(&by_key("a0000001"))),
+            ("pdb".to_owned(), bytes(&by_key("a0000001"))),
             ("cohort".to_owned(), bytes(&(BTreeMap::from([("a0000001", 7)]), none, 1))),
         ]);
         assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn ans_102_keys_with_the_words_of_fields_are_names() {
+        let rename = |_: TextPlace, text: &str| Some(format!("{text}!"));
+        let by_queue = |keys: [&'static str; 2]| BTreeMap::from(keys.map(|key| (key, 1)));
+        for (keys, expected) in [
+            (["pod", "uid"], ["pod!", "uid!"]),
+            (["closed", "rate"], ["closed", "rate"]),
+            (["closed", "jobs"], ["closed!", "jobs!"]),
+        ] {
+            let changed = changed_state("pdb", &bytes(&by_queue(keys)), &rename).unwrap();
+            assert_eq!(changed, bytes(&by_queue(expected)), "{keys:?}");
+        }
     }
 }

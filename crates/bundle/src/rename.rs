@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use ciborium::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use vc_engine::{Checkpoint, Effect, Engine, Evaluator, Nomination, RepeatedBatch};
@@ -56,7 +57,7 @@ impl Bundle {
         let mut files: BTreeMap<String, Vec<u8>> =
             confs.map(|(name, contents)| (name.clone(), contents.clone())).collect();
         files.insert(first.clone(), self.encoded(&first, &state)?);
-        let mut engines = EnginePair::new(self.checkpoint(None)?, state);
+        let mut engines = EnginePair::new(self.checkpoint(None)?, state, self.differs_hint());
         engines.check().map_err(|problem| file_error(&first, problem))?;
         for &cycle in &self.segments {
             let name = state_name(cycle);
@@ -81,6 +82,17 @@ impl Bundle {
             ..self.manifest.clone()
         };
         Ok(Self { manifest, files, segments: self.segments.clone() })
+    }
+
+    /// Returns what to do if the bundle is not decided as it was recorded.
+    fn differs_hint(&self) -> String {
+        let (theirs, own) = (&self.manifest.version, env!("CARGO_PKG_VERSION"));
+        if theirs == own {
+            return "`kubectl vc bundle FILE` without --anonymize writes it with names, and `vcsim \
+                    replay FILE` shows what differs"
+                .to_owned();
+        }
+        format!("use the kubectl-vc or vcsim of version {theirs}, which wrote it; this is {own}")
     }
 
     fn first_state_name(&self) -> String {
@@ -122,18 +134,29 @@ fn file_error(name: &str, problem: String) -> BundleError {
 struct EnginePair {
     named: Engine,
     renamed: Engine,
+    /// The hint of [`BundleError::Differs`].
+    differs_hint: String,
 }
 
+/// Why the state of a scheduler that shares its work has no copy without names.
+const DIVIDED: &str = "cluster.settings.division: this scheduler shares its work with others by \
+    hashes of names (MULTI_SCHEDULER_ENABLE), so it cannot be anonymized\n\
+    hint: share the bundle as it is, or a cycle of it with --to-scenario --anonymize";
+
 impl EnginePair {
-    fn new(named: Checkpoint, renamed: Checkpoint) -> Self {
+    fn new(named: Checkpoint, renamed: Checkpoint, differs_hint: String) -> Self {
         let [named, renamed] =
             [named, renamed].map(|state| Engine::restore(state, Evaluator::Fast));
-        Self { named, renamed }
+        Self { named, renamed, differs_hint }
     }
 
-    /// Checks that every row is found by its new name, and that sums are those of the rows.
+    /// Checks that every row is found by its new name, that sums are those of the rows, and that
+    /// the state has no hashes of names.
     fn check(&self) -> Result<(), String> {
-        // Without names, a state that breaks a rule with them breaks it too.
+        if self.named.cluster().settings.division.is_some() {
+            return Err(DIVIDED.to_owned());
+        }
+        // If the state with names breaks a rule of the tables, the renamed state may break it too.
         if self.named.cluster().check().is_err() {
             return Ok(());
         }
@@ -159,7 +182,8 @@ impl EnginePair {
                 let recorded = named.digest;
                 let expected = named.repeat(&mut self.named);
                 if expected.digest != recorded {
-                    return Err(BundleError::Differs { cycle: self.named.n_cycles() });
+                    let (cycle, hint) = (self.named.n_cycles(), self.differs_hint.clone());
+                    return Err(BundleError::Differs { cycle, hint });
                 }
                 let RepeatedBatch { digest, effects, .. } = batch.clone().repeat(&mut self.renamed);
                 self.compare(&expected.effects, &effects, rename)?;
@@ -184,30 +208,84 @@ impl EnginePair {
         renamed: &[Effect],
         rename: &Renaming<'_>,
     ) -> Result<(), BundleError> {
-        let mut expected = named.iter().filter_map(|effect| decision_line(effect, rename));
+        let mut expected = named.iter().filter_map(|effect| Decision::of(effect, rename));
         let same = |name: &str| name.to_owned();
-        let mut found = renamed.iter().filter_map(|effect| decision_line(effect, &same));
+        let mut found = renamed.iter().filter_map(|effect| Decision::of(effect, &same));
         loop {
-            match (expected.next(), found.next()) {
+            let (with, without) = match (expected.next(), found.next()) {
                 (None, None) => return Ok(()),
-                (with, without) if with == without => {}
-                (with, without) => {
-                    let nothing = || "nothing more".to_owned();
-                    return Err(BundleError::NamesDecide {
-                        cycle: self.renamed.n_cycles(),
-                        with: with.unwrap_or_else(nothing),
-                        without: without.unwrap_or_else(nothing),
-                    });
-                }
+                (with, without) if with == without => continue,
+                different => different,
+            };
+            let text = |decision: Option<Decision>| {
+                decision.map_or_else(|| "nothing more".to_owned(), |decision| decision.line)
+            };
+            let (with, mut without) = (text(with), text(without));
+            if with == without {
+                without.push_str(" with other contents");
             }
+            return Err(BundleError::NamesDecide { cycle: self.renamed.n_cycles(), with, without });
         }
     }
 }
 
-/// Returns a decision as one line: its kind, the object, the place. Returns `None` for a report.
-fn decision_line(effect: &Effect, rename: &Renaming<'_>) -> Option<String> {
-    let (kind, object, place) = decision(effect)?;
-    Some(format!("{kind} {} {}", rename(object), rename(place)).trim_end().to_owned())
+/// A decision that can be compared.
+#[derive(PartialEq)]
+struct Decision {
+    /// Its kind, the object and the place.
+    line: String,
+    /// What else is written.
+    contents: Value,
+}
+
+impl Decision {
+    /// Returns the decision with its names replaced. Returns `None` for a report.
+    fn of(effect: &Effect, rename: &Renaming<'_>) -> Option<Self> {
+        let (kind, object, place) = decision(effect)?;
+        let line = format!("{kind} {} {}", rename(object), rename(place)).trim_end().to_owned();
+        Some(Self { line, contents: contents(effect, rename) })
+    }
+}
+
+/// Returns what a decision writes besides its object and its place. Texts for people are left out.
+fn contents(effect: &Effect, rename: &Renaming<'_>) -> Value {
+    match effect {
+        // The keys are words of the engine and of the configuration, which stay.
+        Effect::Bind { annotations, node_lock, .. } => {
+            let (keys, values): (Vec<&str>, Vec<&str>) =
+                annotations.iter().map(|(key, value)| (&**key, &**value)).unzip();
+            let lock = node_lock.as_ref().map(|lock| (&*lock.annotation, lock.now_micros));
+            Value::Array(vec![plain_value(&(keys, lock)), renamed_value(&values, rename)])
+        }
+        Effect::PreBind { writes, .. } => {
+            renamed_value(&(&writes.bindings, &writes.provisions, &writes.devices), rename)
+        }
+        Effect::Evict { pod_group, for_pod, for_pod_group, .. } => {
+            renamed_value(&(pod_group, for_pod, for_pod_group), rename)
+        }
+        Effect::NodeShardStatus { nodes_in_use, nodes_to_remove, nodes_to_add, .. } => {
+            renamed_value(&(nodes_in_use, nodes_to_remove, nodes_to_add), rename)
+        }
+        Effect::UnreserveClaims { claims, .. } => renamed_value(claims, rename),
+        Effect::DeallocateClaim { allocation, consumer, .. } => {
+            renamed_value(&(allocation, consumer), rename)
+        }
+        Effect::SaveUsage { usage, .. } => renamed_value(usage, rename),
+        // Names of resources, and amounts.
+        Effect::QueueStatus { allocated, .. } => plain_value(allocated),
+        Effect::CreateQueue { reclaimable, .. } => plain_value(reclaimable),
+        Effect::QueueAnnotation { value, .. } => plain_value(value),
+        _ => Value::Null,
+    }
+}
+
+fn renamed_value(value: &impl Serialize, rename: &Renaming<'_>) -> Value {
+    let change = |_: TextPlace, text: &str| -> Option<String> { Some(rename(text)) };
+    plain_value(&WithTexts::new(value, &change))
+}
+
+fn plain_value(value: &impl Serialize) -> Value {
+    Value::serialized(value).unwrap_or_else(|error| Value::Text(error.to_string()))
 }
 
 fn decision(effect: &Effect) -> Option<(&'static str, &str, &str)> {

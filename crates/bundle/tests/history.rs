@@ -4,6 +4,8 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use vc_bundle::{
     Bundle, BundleError, BundleWriter, EncodedCheckpoint, History, HistoryCopy, RecordedInput,
     Replay, TextPlace, encode_checkpoint,
@@ -11,7 +13,7 @@ use vc_bundle::{
 use vc_engine::{
     BatchKind, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand, EngineOptions,
 };
-use vc_model::{ClusterEvent, NodeRecord};
+use vc_model::{ClusterEvent, Division, NodeRecord, Settings, fixture};
 
 const MINUTE: i64 = 60_000_000;
 
@@ -189,6 +191,102 @@ fn ans_102_a_renamed_bundle_decides_the_same_from_each_state() {
     for name in files(&renamed) {
         let contents = renamed.file(&name).unwrap();
         assert!(!contents.windows(6).any(|it| it == b"node-3"), "{name}");
+    }
+}
+
+/// The same bundle with `a` in place of `team`.
+fn without_team(named: &Bundle) -> Result<Bundle, BundleError> {
+    let rename = |name: &str| name.replace("team", "a");
+    let change = |place: TextPlace, text: &str| (!place.is_conf).then(|| rename(text));
+    named.renamed(&change, &rename)
+}
+
+/// A bundle of the state after some cycles with these objects.
+fn state_of(engine: &mut Engine, objects: &str) -> Bundle {
+    let mut events = fixture::events_of(objects);
+    for minute in 0..3 {
+        let now = CycleTime { unix_micros: fixture::START_MICROS + minute * MINUTE };
+        drop(engine.cycle(std::mem::take(&mut events), now));
+    }
+    bundle(&HistoryCopy::of_now(engine.n_cycles(), checkpoint(engine)), None).unwrap()
+}
+
+/// The states of the plugins of an engine, by name.
+fn plugin_states(engine: Engine) -> BTreeMap<String, Vec<u8>> {
+    let state = ciborium::Value::serialized(&engine.into_checkpoint(0).unwrap()).unwrap();
+    let mut fields = state.as_map().unwrap().iter();
+    let (_, states) = fields.find(|(key, _)| key.as_text() == Some("plugins")).unwrap();
+    states.deserialized().unwrap()
+}
+
+/// A state that a plugin cannot read is dropped, so the next state has none of it.
+#[test]
+fn ans_102_plugins_read_their_renamed_states() {
+    for plugin in ["cohort", "fairshare", "pdb", "rescheduling", "tdm"] {
+        let text = format!(
+            "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n  \
+             - name: {plugin}\n"
+        );
+        let config = vc_conf::parse("test.conf", &text, &vc_engine::KNOWN).unwrap().config;
+        let mut engine = Engine::new(EngineOptions::default(), &config).0;
+        let objects = "node n1 cpu=8 pods=99\nqueue team\n\
+            budget team app=x allowed=1 healthy=2\n\
+            job team/job queue=team min=2\n  task a cpu=1 x2 label.app=x";
+        let named = state_of(&mut engine, objects);
+        let before = plugin_states(engine);
+        let renamed = without_team(&named).unwrap();
+        let after = plugin_states(Replay::new(&renamed, None).unwrap().into_engine());
+        assert!(before.contains_key(plugin), "{plugin}");
+        assert!(after.contains_key(plugin), "{plugin} cannot read its state");
+        let has_name = |state: &[u8]| state.windows(4).any(|it| it == b"team");
+        assert!(plugin != "fairshare" || has_name(&before[plugin]), "{plugin} knows the queue");
+        assert!(!has_name(&after[plugin]), "{plugin}");
+    }
+}
+
+/// The id of a sub-job is a hash of its values if they are long.
+#[test]
+fn ans_102_sub_jobs_with_long_values_are_found_by_their_new_ids() {
+    let value = |end: u32| format!("team-{}{end}", "x".repeat(40));
+    let labels = format!("label.k={} label.l={} label.m={}", value(1), value(2), value(3));
+    let objects = format!("job j\n  policy p keys=k,l,m\n  task a cpu=1 {labels}");
+    let named = state_of(&mut engine(), &objects);
+    let renamed = without_team(&named).unwrap();
+    let replay = Replay::new(&renamed, None).unwrap();
+    assert_eq!(replay.engine().cluster().check(), Ok(()));
+}
+
+#[test]
+fn ans_102_a_divided_state_is_refused() {
+    let settings = Settings { division: Some(Division::new("team-0", 2)), ..Settings::default() };
+    let mut engine = Engine::new(EngineOptions::from(settings), &Config::default()).0;
+    let refused = without_team(&state_of(&mut engine, "node n1")).unwrap_err().to_string();
+    let expected = "state-3.cbor: cluster.settings.division: this scheduler shares its work";
+    assert!(refused.starts_with(expected) && refused.contains("\nhint: "), "{refused}");
+}
+
+#[test]
+fn ans_102_the_hint_names_the_version_that_decides_as_recorded() {
+    let mut history = History::new(usize::MAX);
+    let mut engine = engine();
+    let segment = history.begin(0, 0);
+    history.put_checkpoint(segment, checkpoint(&engine));
+    let mut input = cycle(&mut engine, 0);
+    if let RecordedInput::Batch { batch, .. } = &mut input {
+        batch.digest ^= 1;
+    }
+    history.record(&input, 1);
+    for (version, hint) in [
+        (env!("CARGO_PKG_VERSION"), "hint: `kubectl vc bundle FILE` without --anonymize writes"),
+        ("9.8.7", "hint: use the kubectl-vc or vcsim of version 9.8.7, which wrote it; this is"),
+    ] {
+        let mut writer = BundleWriter::new(&history.copy(), None).unwrap();
+        writer.set_process(version, Vec::new());
+        let mut bytes = Vec::new();
+        writer.write(&mut bytes).unwrap();
+        let refused = without_team(&Bundle::read(&*bytes).unwrap()).unwrap_err().to_string();
+        let begin = format!("cycle 1 is decided otherwise than it was\n{hint}");
+        assert!(refused.starts_with(&begin), "{refused}");
     }
 }
 

@@ -25,7 +25,8 @@ pub(crate) async fn save(
     let query = cycles.map_or_else(String::new, |cycles| format!("?cycles={cycles}"));
     let (name, mut contents) = client.file(&format!("bundles/now{query}")).await?;
     if anonymize {
-        // Before anything is written: names are never on the disk of whoever shares the file.
+        // Names are replaced in memory, so no file with names is written here. In contrast,
+        // `vcsim replay --to-bundle` begins with such a file.
         contents = anonymous_archive(&contents)?.into();
     }
     if file == Some(Path::new("-")) {

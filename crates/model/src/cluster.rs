@@ -408,7 +408,7 @@ impl Cluster {
         self.classes.rebuild_index();
         let jobs: Vec<JobId> = self.jobs.ids().collect();
         for id in jobs {
-            self.jobs[id].rebuild_sub_job_index();
+            self.rebuild_sub_jobs(id);
         }
     }
 

@@ -5,6 +5,11 @@
 //! - texts are replaced word by word as in a scenario, the same word everywhere;
 //! - a word that stays at one place stays at every place, so all words keep their order;
 //! - [`Bundle::renamed`] decides both bundles and compares them.
+//!
+//! Texts that differ only in characters between their words, such as `:` and `_`, may change their
+//! order. The comparison shows whether that changes a decision.
+
+mod settings;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -14,7 +19,7 @@ use vc_bundle::{Bundle, BundleError, Replay, TextPlace};
 use vc_engine::Effect;
 use vc_model::NodePattern;
 
-use crate::scenario::anonymous::{DOMAINS, NameMap, SETTINGS, WORDS, for_words};
+use crate::scenario::anonymous::{DOMAINS, NameMap, WORDS, for_words};
 
 /// Fields with a word of a list of the API, a time, or an id of this scheduler.
 const KEPT_FIELDS: &[&str] = &[
@@ -57,27 +62,24 @@ const AMOUNTS: &[&str] = &[
 const MORE_DOMAINS: &[&str] =
     &["csi.aws.com", "csi.openstack.org", "gke.io", "hami.io", "huawei.com"];
 
-/// Further annotations whose values are words of a list.
-const MORE_SETTINGS: &[&str] = &[
-    "huawei.com/vnpu-mode",
-    "ring-controller.atlas",
-    "volcano.sh/vgpu-mode",
-    "volcano.sh/vgpu-podgroup-policy",
-    "vnpu-",
-];
-
 /// Further words that the scheduler knows: of drivers, devices, images and fields, and those that
-/// its messages have most often.
+/// its messages and the annotations of its binds have most often.
 const MORE_WORDS: &[&str] = &[
+    "Ascend310P",
     "GPU",
     "NVIDIA",
     "UNSPECIFIED",
+    "UUID",
+    "allocating",
     "aws",
     "azure",
+    "c",
     "cinder",
+    "core",
     "csi",
     "disk",
     "disks",
+    "dvpp",
     "ebs",
     "gke",
     "group",
@@ -85,8 +87,10 @@ const MORE_WORDS: &[&str] = &[
     "job",
     "latest",
     "local",
+    "memory",
     "metadata",
     "name",
+    "ndvpp",
     "null",
     "of",
     "openstack",
@@ -102,14 +106,21 @@ const MORE_WORDS: &[&str] = &[
     "regions",
     "storage",
     "task",
+    "temp",
     "topology",
     "unbound",
     "unknown",
+    "vir01",
+    "vir02",
+    "vir04",
     "vol",
     "volume",
     "zone",
     "zones",
 ];
+
+/// Functions of CEL whose argument in quotes is no name, but an amount or a version.
+const AMOUNT_CALLS: &[&str] = &["quantity(", "isQuantity(", "semver(", "isSemver("];
 
 /// Pattern that selects no node.
 const NO_NODE: &str = "^$";
@@ -137,8 +148,8 @@ struct BundleWords {
     kept: BTreeSet<String>,
     /// Names of nodes.
     nodes: BTreeSet<String>,
-    /// True if the next text is the value of a setting.
-    is_setting: bool,
+    /// The key of the next text. `None` if no words of its value are known.
+    key: Option<String>,
 }
 
 /// Returns an archive of a bundle as an archive without names.
@@ -182,28 +193,48 @@ impl BundleWords {
     }
 
     fn note(&mut self, place: TextPlace, text: &str) {
-        let is_setting = std::mem::take(&mut self.is_setting) && !place.is_key;
-        self.is_setting = place.is_key && is_setting_key(text);
+        let key = self.key.take().filter(|_| !place.is_key);
+        if place.is_key {
+            self.note_key(text);
+        }
         let meaning = meaning(place);
         if meaning != TextMeaning::Unread {
             self.keep_known(text);
         }
         match meaning {
-            TextMeaning::Name if is_setting => {}
-            TextMeaning::Name => add_words(text, &mut self.names),
+            TextMeaning::Name => match key {
+                Some(key) => {
+                    let [mut kept, mut names] = settings::words_of_value(&key, text);
+                    self.kept.append(&mut kept);
+                    self.names.append(&mut names);
+                }
+                None => add_words(text, &mut self.names),
+            },
             TextMeaning::Word => add_words(text, &mut self.kept),
             TextMeaning::Message => add_words(text, &mut self.messages),
-            TextMeaning::Expression => {
-                for (index, part) in text.split(['"', '\'']).enumerate() {
-                    let is_quoted = index % 2 == 1;
-                    let into = if is_quoted { &mut self.names } else { &mut self.kept };
-                    add_words(part, into);
-                }
-            }
+            TextMeaning::Expression => self.note_expression(text),
             TextMeaning::Unread => {}
         }
         if matches!((place.owner, place.field), ("Node" | "NodeRecord", "name")) {
             self.nodes.insert(text.to_owned());
+        }
+    }
+
+    fn note_key(&mut self, key: &str) {
+        if settings::is_known_key(key) {
+            add_words(key, &mut self.kept);
+        }
+        self.key = settings::has_known_words(key).then(|| key.to_owned());
+    }
+
+    /// What is in quotes is a name, unless a function reads it as an amount or a version.
+    fn note_expression(&mut self, text: &str) {
+        let mut before = "";
+        for (index, part) in text.split(['"', '\'']).enumerate() {
+            let is_amount = AMOUNT_CALLS.iter().any(|call| before.trim_end().ends_with(call));
+            let is_name = index % 2 == 1 && !is_amount;
+            add_words(part, if is_name { &mut self.names } else { &mut self.kept });
+            before = part;
         }
     }
 
@@ -279,11 +310,6 @@ fn add_words(text: &str, into: &mut BTreeSet<String>) {
     });
 }
 
-/// True for a key whose value is a number, a duration, or a word of a list.
-fn is_setting_key(key: &str) -> bool {
-    SETTINGS.iter().chain(MORE_SETTINGS).any(|setting| key.starts_with(setting))
-}
-
 fn is_known(domain: &str) -> bool {
     let is_below = |known: &str| {
         domain.strip_suffix(known).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -297,8 +323,14 @@ fn meaning(place: TextPlace) -> TextMeaning {
         _ if is_conf || is_resource(place) || KEPT_FIELDS.contains(&field) => TextMeaning::Word,
         ("HyperNodeMember", "Pattern") | ("RecordedInput", "effect_lines") => TextMeaning::Unread,
         ("DeviceClass" | "ExactRequest", "selectors") => TextMeaning::Expression,
-        ("ReportThrottle", "sent") if !is_key => TextMeaning::Message,
-        (_, "example" | "known" | "message") => TextMeaning::Message,
+        ("ReportThrottle", "sent") | ("Checkpoint", "not_written") if !is_key => {
+            TextMeaning::Message
+        }
+        ("JobBudget" | "NodeGroupLimits", "Unreadable") => TextMeaning::Message,
+        (
+            _,
+            "error" | "example" | "field_problems" | "invalid" | "known" | "message" | "problem",
+        ) => TextMeaning::Message,
         _ => TextMeaning::Name,
     }
 }
@@ -361,18 +393,36 @@ mod tests {
             (value, "10m"),
             (key, "acme.com/team"),
             (value, "vision"),
+            (key, "kueue.x-k8s.io/queue-name"),
+            (value, "apollo"),
             (place("ExactRequest", "selectors", false), "device.driver == 'gpu.acme.com'"),
+            (place("DeviceClass", "selectors", false), "x.compareTo(quantity(\"40Gi\")) >= 0"),
             (place("PodCondition", "message", false), "3 nodes are full"),
+            (place("ClusterEvent", "error", false), "admission denied"),
+            (place("Checkpoint", "not_written", false), "webhook refused"),
+            (place("Checkpoint", "not_written", true), "uid"),
+            (place("JobBudget", "Unreadable", false), "half"),
+            (place("NodeGroupLimits", "Unreadable", false), "JSON"),
+            (place("HyperNodeRecord", "field_problems", false), "tier"),
             (place("PodCondition", "reason", false), "Unschedulable"),
             (place("ContainerRecord", "requests", false), "acme.com/npu"),
             (place("RecordedInput", "effect_lines", false), "bind ml/train to secret"),
         ]);
         for (word, is_name, is_kept) in [
-            ("m", false, false),
+            ("m", false, true),
+            ("sla", true, true),
+            ("apollo", true, false),
+            ("Gi", false, true),
             ("vision", true, false),
             ("driver", false, true),
             ("gpu", true, false),
             ("full", false, false),
+            ("denied", false, false),
+            ("webhook", false, false),
+            ("uid", true, false),
+            ("half", false, false),
+            ("JSON", false, false),
+            ("tier", false, false),
             ("Unschedulable", false, true),
             ("npu", false, true),
             ("secret", false, false),

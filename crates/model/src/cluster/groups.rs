@@ -43,6 +43,26 @@ impl Cluster {
             self.attach(task);
         }
     }
+
+    /// Makes the ids of sub-jobs anew, and their hash index, after texts of a stored state were
+    /// replaced. An id may be a hash of labels.
+    pub(super) fn rebuild_sub_jobs(&mut self, job: JobId) {
+        let row = &self.jobs[job];
+        let id = |sub_job: &SubJob| {
+            let task = *sub_job.tasks.first()?;
+            Some(sub_job_id(row, &self.class(task).labels))
+        };
+        let ids: Vec<Option<Arc<str>>> = row.sub_jobs.iter().map(id).collect();
+        let row = &mut self.jobs[job];
+        for (sub_job, id) in row.sub_jobs.iter_mut().zip(ids) {
+            if let Some(id) = id {
+                sub_job.id = id;
+            }
+        }
+        if let Some(rows) = &mut row.sub_job_rows {
+            rows.rebuild_index(&row.sub_jobs);
+        }
+    }
 }
 
 /// Sub-jobs of policies that have tasks, by id, and the free rows. Free rows are reused, so match
@@ -142,13 +162,6 @@ impl Job {
             && sub_job.tasks.is_empty()
         {
             rows.free(sub_job, index);
-        }
-    }
-
-    /// Builds the hash index of the sub-jobs anew, after texts of a stored state were replaced.
-    pub(super) fn rebuild_sub_job_index(&mut self) {
-        if let Some(rows) = &mut self.sub_job_rows {
-            rows.rebuild_index(&self.sub_jobs);
         }
     }
 

@@ -68,9 +68,9 @@ pub(crate) const DOMAINS: &[&str] = &["kubernetes.io", "k8s.io", "volcano.sh", "
 
 /// Beginnings of labels and annotations whose values are numbers, durations, or words of a list. A name
 /// in them is one that other objects have, too.
-pub(crate) const SETTINGS: &[&str] = &[
+const SETTINGS: &[&str] = &[
     "cohort.volcano.sh/",
-    "kueue.x-k8s.io/",
+    "kueue.x-k8s.io/max-exec-time-seconds",
     "reservation.volcano.sh/runtime",
     "scheduling.volcano.sh/queue-allocation-gate",
     "sla-waiting-time",
@@ -111,21 +111,24 @@ impl NameMap {
     /// Collects the names of the objects. The words of the plugins and arguments of a configuration stay.
     pub(super) fn of(objects: &[Value], conf_words: &BTreeSet<String>) -> Self {
         let objects = &without_patterns(objects)[..];
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut settings) = (BTreeSet::new(), BTreeSet::new());
         for object in objects {
             visit(object, &mut |text, kind| {
-                for_words(text, |word| {
-                    if kind == TextKind::Name {
-                        seen.insert(word.to_owned());
-                    }
-                });
+                if kind == TextKind::Name {
+                    seen.append(&mut words_of(text));
+                } else {
+                    let [mut kept, mut names] = setting_words(text);
+                    settings.append(&mut kept);
+                    seen.append(&mut names);
+                }
                 None
             });
         }
         let mut resources = BTreeSet::new();
         objects.iter().for_each(|object| resource_words(object, &mut resources));
         let is_kept = |word: &String| {
-            WORDS.contains(&&**word) || conf_words.contains(word) || resources.contains(word)
+            let is_in = |words: &BTreeSet<String>| words.contains(word);
+            WORDS.contains(&&**word) || is_in(conf_words) || is_in(&resources) || is_in(&settings)
         };
         Self { numbers: numbered(&seen, is_kept) }
     }
@@ -250,12 +253,29 @@ pub(crate) fn for_words(text: &str, mut each: impl FnMut(&str)) {
 }
 
 /// Returns the words of a text.
-pub(super) fn words_of(text: &str) -> BTreeSet<String> {
+pub(crate) fn words_of(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for_words(text, |word| {
         words.insert(word.to_owned());
     });
     words
+}
+
+/// True for a key whose value is a number, a duration, or a word of a list.
+pub(crate) fn is_setting_key(key: &str) -> bool {
+    SETTINGS.iter().any(|setting| key.starts_with(setting))
+}
+
+/// Returns the words of the value of a setting: those that stay, and names. The keys of an object
+/// in JSON are names: of groups of nodes, or of resources.
+pub(crate) fn setting_words(text: &str) -> [BTreeSet<String>; 2] {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(fields)) => {
+            let kept = fields.values().flat_map(|value| words_of(&value.to_string())).collect();
+            [kept, fields.keys().flat_map(|key| words_of(key)).collect()]
+        }
+        _ => [words_of(text), BTreeSet::new()],
+    }
 }
 
 /// Shows every name of an object to `each`. Returns the object with what `each` returned in place of the
@@ -302,7 +322,7 @@ fn visit_named(map: &Value, each: Each<'_>) -> Option<Value> {
     let mut changed = Map::new();
     let mut is_whole = true;
     for (key, value) in map.as_object().into_iter().flatten() {
-        let is_setting = SETTINGS.iter().any(|setting| key.starts_with(setting));
+        let is_setting = is_setting_key(key);
         let value = match value {
             Value::String(text) if is_setting => each(text, TextKind::Setting).map(Value::from),
             value => visit(value, each),
@@ -316,12 +336,12 @@ fn visit_named(map: &Value, each: Each<'_>) -> Option<Value> {
     is_whole.then_some(Value::Object(changed))
 }
 
-/// A key of labels or annotations, which stays if it is one of a well-known domain.
+/// A key of labels or annotations. It stays if it is one of a setting or of a well-known domain.
 fn visit_key(key: &Value, each: Each<'_>) -> Option<Value> {
     let text = key.as_str().unwrap_or_default();
     let domain = text.split_once('/').map_or("", |(domain, _)| domain);
     let is_known = |known: &str| domain == known || domain.ends_with(&format!(".{known}"));
-    if DOMAINS.iter().any(|known| is_known(known)) {
+    if is_setting_key(text) || DOMAINS.iter().any(|known| is_known(known)) {
         return Some(key.clone());
     }
     each(text, TextKind::Name).map(Value::from)
@@ -370,5 +390,30 @@ mod tests {
         assert_eq!(written[0]["metadata"]["labels"][team], "default0000005");
         assert_eq!(written[0]["metadata"]["labels"]["kubernetes.io/arch"], "a0000003");
         assert_eq!(written[1]["kind"], "Pod");
+    }
+
+    #[test]
+    fn ans_102_settings_stay_and_other_values_of_their_domains_do_not() {
+        let group = |name: &str, annotations: Value| {
+            let metadata = json!({"name": name, "annotations": annotations});
+            json!({"kind": "PodGroup", "metadata": metadata})
+        };
+        let limits = r#"{"apollo": {"cpu": "4", "memory": "8Gi"}}"#;
+        let settings = json!({"sla-waiting-time": "10m", "kueue.x-k8s.io/queue-name": "apollo-llm",
+            "kueue.x-k8s.io/max-exec-time-seconds": "60",
+            "volcano.sh/nodegroup-resource-limits": limits});
+        // Names with the words of settings.
+        let objects = [group("bert-m", settings), group("Gi", json!({}))];
+        let names = NameMap::of(&objects, &BTreeSet::new());
+        let written = names.objects(&objects);
+        let annotations = &written[0]["metadata"]["annotations"];
+        assert_eq!(annotations["sla-waiting-time"], "10m", "{annotations}");
+        assert_eq!(annotations["kueue.x-k8s.io/max-exec-time-seconds"], "60");
+        let limits = annotations["volcano.sh/nodegroup-resource-limits"].as_str().unwrap();
+        assert!(limits.ends_with(r#""8Gi"}}"#), "{limits}");
+        for name in ["apollo", "llm", "bert"] {
+            assert!(!written[0].to_string().contains(name), "{name} in {}", written[0]);
+        }
+        assert_eq!(written[1]["metadata"]["name"], "Gi");
     }
 }

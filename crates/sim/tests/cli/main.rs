@@ -3,6 +3,7 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used)]
 
+mod anonymous_devices;
 mod bad_input;
 mod common;
 mod fuzz;
