@@ -44,7 +44,8 @@ impl Bundle {
     /// a name alone. Flags and files for people are left out; the configuration stays as it is.
     ///
     /// # Errors
-    /// It cannot be read, or it is decided otherwise than it was, or with the other texts.
+    /// The bundle cannot be read, it is not decided as it was recorded, or its copy with the other
+    /// texts is decided otherwise.
     pub fn renamed(
         &self,
         change: &TextChange<'_>,

@@ -134,7 +134,7 @@ enum TextMeaning {
     Word,
     /// A text that this scheduler has written for people.
     Message,
-    /// An expression of CEL, with names in quotes.
+    /// A CEL expression. What is in quotes in it is a name.
     Expression,
     /// A text that is made anew.
     Unread,
@@ -169,7 +169,7 @@ pub fn anonymous_archive(contents: &[u8]) -> Result<Vec<u8>, String> {
 /// Returns the archive of a bundle without names.
 ///
 /// # Errors
-/// It cannot be read, or it is decided otherwise without names.
+/// The bundle cannot be read, or it is decided otherwise without names.
 pub fn anonymous_bundle(bundle: &Bundle) -> Result<Vec<u8>, BundleError> {
     let words = BundleWords::of(bundle)?;
     let names = words.numbers();

@@ -58,7 +58,7 @@ fn anonymous_inputs(test: &str, switch: &str, objects: &str) -> String {
     inputs
 }
 
-/// The pod has words of the annotation as its name.
+/// The name of the pod consists of words in the annotation.
 #[test]
 fn ans_102_a_node_with_vgpus_decides_the_same_without_names() {
     let gpus = format!("volcano.sh/node-vgpu-register: \"{GPUS}\"");
@@ -71,7 +71,7 @@ fn ans_102_a_node_with_vgpus_decides_the_same_without_names() {
     assert!(inputs.contains("NVIDIA-A10,true,hami-core:"), "{inputs}");
 }
 
-/// The pod has names of the fields of the annotation as its name.
+/// The name of the pod consists of names of fields in the annotation.
 #[test]
 fn ans_102_a_node_with_npus_decides_the_same_without_names() {
     let npus = format!("hami.io/node-register-Ascend310P: '{NPUS}'");
