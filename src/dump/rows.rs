@@ -142,8 +142,8 @@ fn allocated_hyper_node(cluster: &Cluster, tree: &HyperNodeTree, job: &Job) -> S
     });
     let allocated = job.tasks.iter().map(|&task| &cluster.tasks[task]);
     let nodes = allocated.filter(|task| task.status.is_allocated()).filter_map(|task| task.node);
-    let nodes: Vec<NodeId> = nodes.filter(|_| has_topology).collect();
-    tree.around(&nodes).map_or_else(String::new, |id| tree[id].name.to_string())
+    let around = tree.around(nodes.filter(|_| has_topology));
+    around.map_or_else(String::new, |id| tree[id].name.to_string())
 }
 
 /// As the annotations say it.

@@ -46,9 +46,8 @@ impl SessionView<'_> {
     /// tasks. `None` if no task is placed.
     pub fn allocated_hyper_node(self, job: JobId, sub_job: usize) -> Option<HyperNodeId> {
         let tasks = &self.cluster.jobs[job].sub_jobs[sub_job].tasks;
-        let node = |&task: &TaskId| placed(self, task);
-        let nodes: Vec<NodeId> = tasks.iter().filter_map(node).collect();
-        self.info.hyper_nodes.around(&nodes)
+        let nodes = tasks.iter().filter_map(|&task| placed(self, task));
+        self.info.hyper_nodes.around(nodes)
     }
 
     /// AllocatedHyperNode of a job: the nearest common ancestor of those of its sub-jobs.

@@ -254,7 +254,7 @@ fn exceeded(world: &World, place: usize, job: &JobOfStory) -> Option<String> {
         let placed: Vec<&Task> =
             tasks.iter().map(|&task| &cluster.tasks[task]).filter(stays).collect();
         let nodes: Vec<NodeId> = placed.iter().filter_map(|task| task.node).collect();
-        let (limit, tier) = (limit?, tree[tree.around(&nodes)?].tier);
+        let (limit, tier) = (limit?, tree[tree.around(nodes.iter().copied())?].tier);
         let is_new = placed.iter().any(|task| task.key.name.contains("-p"));
         let text = || format!("{name} is in tier {tier}, and {limit} is the highest allowed");
         (is_new && limit < tier).then(text)

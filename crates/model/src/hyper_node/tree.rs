@@ -2,6 +2,7 @@
 //! with a problem keeps what is sound about it: a member with another parent stays there, and a
 //! member that would close a cycle is left out. Specification: core.md 4.9, plugins-nodes.md 15.1.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -148,6 +149,8 @@ impl HyperNodeProblem {
 #[derive(Clone, Debug)]
 pub struct HyperNodeTree {
     rows: Vec<HyperNode>,
+    /// All, the lowest tier first, then by name.
+    by_tier: Vec<HyperNodeId>,
     /// Tiers by name. Of two tiers with one name, the higher one counts.
     tiers: BTreeMap<Arc<str>, i32>,
     /// By node: the HyperNode of the lowest tier that has it; of several the first by name. The
@@ -200,8 +203,10 @@ impl HyperNodeTree {
             }
         }
         let lowest_tier = rows.iter().map(|row| row.tier).min().unwrap_or(1);
+        let mut by_tier: Vec<HyperNodeId> = (0..rows.len()).map(HyperNodeId::new).collect();
+        by_tier.sort_by_key(|&id| (rows[id.index()].tier, id));
         let (smallest, problems) = (Vec::new(), Vec::new());
-        Self { rows, tiers, smallest, problems, lowest_tier, shares_nodes: false }
+        Self { rows, by_tier, tiers, smallest, problems, lowest_tier, shares_nodes: false }
     }
 
     /// Links parents and members. The HyperNode that was created first gets a member that two name,
@@ -332,11 +337,9 @@ impl HyperNodeTree {
     }
 
     fn find_smallest(&mut self) {
-        let mut order: Vec<HyperNodeId> = (1..self.rows.len()).map(HyperNodeId::new).collect();
-        order.sort_by_key(|&id| (self[id].tier, id));
         let n_nodes = self.rows[0].nodes.iter().map(|node| node.index() + 1).max();
         self.smallest = vec![Self::ROOT; n_nodes.unwrap_or(0)];
-        for id in order {
+        for &id in self.by_tier.iter().filter(|&&id| id != Self::ROOT) {
             for &node in self.rows[id.index()].nodes.iter() {
                 let smallest = &mut self.smallest[node.index()];
                 if *smallest == Self::ROOT {
@@ -405,13 +408,32 @@ impl HyperNodeTree {
 
     /// The HyperNode and all below it, parents before their members.
     pub fn below(&self, id: HyperNodeId) -> Vec<HyperNodeId> {
-        let mut found = vec![id];
-        let mut at = 0;
+        let mut found = Vec::new();
+        self.add_below(id, &mut found);
+        found
+    }
+
+    /// Appends the HyperNode and all below it, parents before their members.
+    pub fn add_below(&self, id: HyperNodeId, found: &mut Vec<HyperNodeId>) {
+        let mut at = found.len();
+        found.push(id);
         while let Some(&next) = found.get(at) {
-            found.extend(&self[next].children);
+            found.extend_from_slice(&self[next].children);
             at += 1;
         }
-        found
+    }
+
+    /// Returns the HyperNode and all below it whose tier is at most `limit`, the lowest tier first,
+    /// then by name.
+    pub fn below_by_tier(&self, id: HyperNodeId, limit: i32) -> Cow<'_, [HyperNodeId]> {
+        if id == Self::ROOT {
+            let n_allowed = self.by_tier.partition_point(|&id| self[id].tier <= limit);
+            return Cow::Borrowed(&self.by_tier[..n_allowed]);
+        }
+        let mut found = self.below(id);
+        found.retain(|&id| self[id].tier <= limit);
+        found.sort_unstable_by_key(|&id| (self[id].tier, id));
+        Cow::Owned(found)
     }
 
     /// The nearest common ancestor. A HyperNode is its own ancestor.
@@ -452,14 +474,14 @@ impl HyperNodeTree {
     }
 
     /// The smallest HyperNode that contains all these nodes. `None` if there are none.
-    pub fn around(&self, nodes: &[NodeId]) -> Option<HyperNodeId> {
-        let smallest = nodes.iter().map(|&node| self.smallest(node));
+    pub fn around(&self, nodes: impl Iterator<Item = NodeId> + Clone) -> Option<HyperNodeId> {
+        let smallest = nodes.clone().map(|node| self.smallest(node));
         let around = smallest.reduce(|l, r| self.lca(l, r))?;
         if !self.shares_nodes {
             return Some(around);
         }
         // A node may be in HyperNodes of different branches, so all are looked at.
-        let has_all = |&id: &HyperNodeId| nodes.iter().all(|&node| self.contains(id, node));
+        let has_all = |&id: &HyperNodeId| nodes.clone().all(|node| self.contains(id, node));
         let smallest = self.real().filter(has_all).min_by_key(|&id| (self[id].tier, id));
         Some(smallest.unwrap_or(around))
     }

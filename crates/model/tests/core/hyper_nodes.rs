@@ -90,7 +90,7 @@ fn what_contains_nodes() {
     let tree = cluster.hyper_node_tree();
     let around = |names: &[&str]| {
         let nodes: Vec<NodeId> = names.iter().map(|name| fixture::node(&cluster, name)).collect();
-        tree.around(&nodes).map(|id| tree[id].name.to_string())
+        tree.around(nodes.iter().copied()).map(|id| tree[id].name.to_string())
     };
     assert_eq!(around(&[]), None);
     assert_eq!(around(&["n1", "n2"]).as_deref(), Some("a"));
@@ -107,7 +107,7 @@ fn a_node_in_two_branches_is_reported_and_counts_in_both() {
     let tree = cluster.hyper_node_tree();
     assert_eq!(problems(&tree), ["node n2 is in b and in a, and neither contains the other"]);
     let both = ["n2", "n3"].map(|name| fixture::node(&cluster, name));
-    assert_eq!(tree.around(&both), Some(named(&tree, "b")));
+    assert_eq!(tree.around(both.iter().copied()), Some(named(&tree, "b")));
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! HyperNodeGradient: which HyperNodes a job or sub-job may use, in the order of tiers.
 //! Specification: plugins-nodes.md 15.7, actions.md 2.12, A18.
 
-use std::cmp::Reverse;
-
 use vc_framework::{Gradient, GradientProblem, GradientPurpose, GradientQuery, SessionView};
 use vc_model::{HyperNode, HyperNodeId, HyperNodeTree, JobId, TaskStatus};
 use vc_resource::{Dim, Resource};
@@ -16,7 +14,7 @@ use super::totals::Totals;
 pub(super) fn gradient(
     view: SessionView<'_>,
     query: GradientQuery<'_>,
-    totals: &[Totals],
+    totals: &Totals,
     max_evict: usize,
 ) -> Gradient {
     let GradientQuery { under, purpose, .. } = query;
@@ -28,25 +26,23 @@ pub(super) fn gradient(
         Ok(from) => from,
         Err(text) => return Gradient::none(GradientProblem { text, field: None }),
     };
-    let mut allowed = tree.below(from);
-    allowed.retain(|&id| tree[id].tier <= terms.limit);
-    let lacking = |id: HyperNodeId| terms.lacking(view, &totals[id.index()], purpose);
-    let mut found: Vec<HyperNodeId> = match purpose {
-        GradientPurpose::Allocate => {
-            allowed.iter().copied().filter(|&id| lacking(id).is_none()).collect()
-        }
+    let lacks_nothing = |id: HyperNodeId| terms.lacking(view, totals, id, purpose).is_none();
+    let allowed = tree.below_by_tier(from, terms.limit);
+    let allowed = allowed.iter().copied();
+    let found: Vec<HyperNodeId> = match purpose {
+        GradientPurpose::Allocate => allowed.filter(|&id| lacks_nothing(id)).collect(),
         GradientPurpose::Evict { may_suffice } => {
             // The last ones of the highest tiers. The others are not looked at.
-            allowed.sort_unstable_by_key(|&id| Reverse((tree[id].tier, id)));
-            let suffices = |id: &HyperNodeId| lacking(*id).is_none() && may_suffice(*id);
-            allowed.iter().copied().filter(suffices).take(max_evict).collect()
+            let suffices = |id: &HyperNodeId| lacks_nothing(*id) && may_suffice(*id);
+            let mut last: Vec<_> = allowed.rev().filter(suffices).take(max_evict).collect();
+            last.reverse();
+            last
         }
     };
     if found.is_empty() {
         let unmet = UnmetGradient { query, from, terms: &terms };
         return Gradient::none(unmet.problem(view, totals));
     }
-    found.sort_unstable_by_key(|&id| (tree[id].tier, id));
     let tiers = found.chunk_by(|&l, &r| tree[l].tier == tree[r].tier);
     let mut groups: Vec<Vec<HyperNodeId>> = tiers.map(<[HyperNodeId]>::to_vec).collect();
     if let GradientPurpose::Evict { .. } = purpose {
@@ -59,22 +55,22 @@ pub(super) fn gradient(
 pub(super) fn gradients(
     view: SessionView<'_>,
     (job, sub_job): (JobId, usize),
-    totals: &[Totals],
+    totals: &Totals,
     under: &[HyperNodeId],
 ) -> Vec<(usize, HyperNodeId)> {
     let tree = &*view.info.hyper_nodes;
     let under = under.iter().copied().enumerate();
     let Some(terms) = Terms::of(view, job, Some(sub_job)) else { return under.collect() };
     let qualifies = |id: HyperNodeId| {
-        let totals = &totals[id.index()];
         tree[id].tier <= terms.limit
-            && terms.lacking(view, totals, GradientPurpose::Allocate).is_none()
+            && terms.lacking(view, totals, id, GradientPurpose::Allocate).is_none()
     };
-    let mut found = Vec::new();
+    let (mut found, mut below) = (Vec::new(), Vec::new());
     for (place, under) in under {
         let Ok(from) = terms.search_root(tree, under) else { continue };
-        let below = tree.below(from).into_iter().filter(|&id| qualifies(id));
-        found.extend(below.map(|id| (place, id)));
+        below.clear();
+        tree.add_below(from, &mut below);
+        found.extend(below.iter().filter(|&&id| qualifies(id)).map(|&id| (place, id)));
     }
     found
 }
@@ -112,13 +108,16 @@ impl Terms {
         &self,
         view: SessionView<'_>,
         totals: &Totals,
+        id: HyperNodeId,
         purpose: GradientPurpose<'_>,
     ) -> Option<Dim> {
         let room = match purpose {
             _ if self.allocated.is_some() => return None,
-            GradientPurpose::Allocate if self.request.fits(&totals.idle) => return None,
-            GradientPurpose::Allocate => &totals.future_idle,
-            GradientPurpose::Evict { .. } => &totals.allocatable,
+            GradientPurpose::Allocate if self.request.fits(&totals.idle[id.index()]) => {
+                return None;
+            }
+            GradientPurpose::Allocate => &totals.future_idle[id.index()],
+            GradientPurpose::Evict { .. } => &totals.allocatable[id.index()],
         };
         self.request.first_lacking(room, &view.cluster.dims)
     }
@@ -167,12 +166,12 @@ struct UnmetGradient<'a> {
 impl UnmetGradient<'_> {
     /// Returns what the first allowed HyperNode with too little lacks. If no allowed HyperNode would
     /// have room with all its pods gone, the text says which field to change.
-    fn problem(&self, view: SessionView<'_>, totals: &[Totals]) -> GradientProblem {
+    fn problem(&self, view: SessionView<'_>, totals: &Totals) -> GradientProblem {
         let (tree, limit) = (&*view.info.hyper_nodes, self.terms.limit);
         let mut allowed = tree.below(self.from);
         allowed.retain(|&id| tree[id].tier <= limit);
         let lacking = |id: HyperNodeId| {
-            self.terms.lacking(view, &totals[id.index()], self.query.purpose).map(|dim| (id, dim))
+            self.terms.lacking(view, totals, id, self.query.purpose).map(|dim| (id, dim))
         };
         let closest = allowed.iter().find_map(|&id| lacking(id));
         let place = match self.from {
@@ -195,7 +194,7 @@ impl UnmetGradient<'_> {
             return GradientProblem { text, field: None };
         };
         let lacking_when_empty = |id: HyperNodeId| {
-            let allocatable = &totals[id.index()].allocatable;
+            let allocatable = &totals.allocatable[id.index()];
             self.terms.request.first_lacking(allocatable, &view.cluster.dims)
         };
         // A trial looks below one HyperNode; another one may hold all pods when it is empty.

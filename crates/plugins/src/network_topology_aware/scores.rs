@@ -25,12 +25,11 @@ impl NetworkTopologyAware {
             1 => request = row.total_request(),
             _ => tasks.iter().for_each(|&task| request.add(view.cluster.request(task))),
         }
-        let placed: Vec<NodeId> =
-            tasks.iter().filter_map(|&task| view.cluster.tasks[task].node).collect();
+        let placed = nodes_of(view, tasks);
         let mut totals = self.totals();
         let totals = totals.all(view);
         let score = |&id: &HyperNodeId| HyperNodeScore {
-            score: self.fullness(&totals[id.index()], &request) * BEST * self.weight,
+            score: self.fullness(totals, id, &request) * BEST * self.weight,
             share: share(view, &placed, tasks.len(), id),
         };
         candidates.iter().map(score).collect()
@@ -59,8 +58,7 @@ impl NetworkTopologyAware {
         by_hyper_node(tree, nodes, out, closeness);
         let best = out.iter().copied().fold(0.0, f64::max);
         let tasks = &view.cluster.jobs[job].sub_jobs[sub_job].tasks;
-        let placed: Vec<NodeId> =
-            tasks.iter().filter_map(|&task| view.cluster.tasks[task].node).collect();
+        let placed = nodes_of(view, tasks);
         let mut shares: BTreeMap<HyperNodeId, f64> = BTreeMap::new();
         for (score, &node) in out.iter_mut().zip(nodes).filter(|(score, _)| **score == best) {
             let id = tree.smallest(node);
@@ -86,7 +84,7 @@ impl NetworkTopologyAware {
         let totals = totals.all(view);
         let mut known: Vec<Option<f64>> = vec![None; tree.len()];
         let mut fullness = |id: HyperNodeId| {
-            *known[id.index()].get_or_insert_with(|| self.fullness(&totals[id.index()], request))
+            *known[id.index()].get_or_insert_with(|| self.fullness(totals, id, request))
         };
         let mut scores: Vec<Option<f64>> = vec![None; tree.len()];
         let mut score = |smallest: HyperNodeId| {
@@ -106,11 +104,12 @@ impl NetworkTopologyAware {
 
     /// Returns how full the HyperNode is with the request, as a weighted mean over the resources
     /// that are asked for. Returns 0 if it has too little of one.
-    fn fullness(&self, totals: &Totals, request: &Resource) -> f64 {
+    fn fullness(&self, totals: &Totals, id: HyperNodeId, request: &Resource) -> f64 {
+        let (all, used) = (&totals.allocatable[id.index()], &totals.used[id.index()]);
         let (mut sum, mut weights) = (0.0, 0.0);
         for &(dim, weight) in self.weights.iter().filter(|(dim, _)| !request.is_zero(*dim)) {
-            let used = request.to_f64(dim) + totals.used.to_f64(dim);
-            let allocatable = totals.allocatable.to_f64(dim);
+            let used = request.to_f64(dim) + used.to_f64(dim);
+            let allocatable = all.to_f64(dim);
             if allocatable < used {
                 return 0.0;
             }
@@ -134,6 +133,13 @@ fn by_hyper_node(
         let of_id = score(tree.smallest(alike[0]));
         out.by_ref().take(alike.len()).for_each(|of_node| *of_node = of_id);
     }
+}
+
+/// Returns the node of each task with a node.
+fn nodes_of(view: SessionView<'_>, tasks: &[TaskId]) -> Vec<NodeId> {
+    let mut nodes = Vec::with_capacity(tasks.len());
+    nodes.extend(tasks.iter().filter_map(|&task| view.cluster.tasks[task].node));
+    nodes
 }
 
 /// Returns the share of the tasks that have a node in the HyperNode. `placed` has the node of each

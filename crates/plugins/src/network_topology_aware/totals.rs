@@ -14,18 +14,18 @@ use vc_framework::SessionView;
 use vc_model::{ChangeReader, Cluster, HyperNodeId, HyperNodeTree, Id, NodeId};
 use vc_resource::Resource;
 
-/// What nodes have together.
+/// What one node adds to the totals.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Totals {
-    pub(super) allocatable: Resource,
-    pub(super) used: Resource,
-    pub(super) idle: Resource,
+struct OfNode {
+    allocatable: Resource,
+    used: Resource,
+    idle: Resource,
     /// Idle + Releasing - Pipelined.
-    pub(super) future_idle: Resource,
+    future_idle: Resource,
 }
 
-impl Totals {
-    fn of(cluster: &Cluster, node: NodeId) -> Self {
+impl OfNode {
+    fn new(cluster: &Cluster, node: NodeId) -> Self {
         let node = &cluster.nodes[node];
         Self {
             allocatable: node.allocatable.clone(),
@@ -34,19 +34,51 @@ impl Totals {
             future_idle: node.future_idle(),
         }
     }
+}
 
-    fn add(&mut self, other: &Self) {
-        self.allocatable.add(&other.allocatable);
-        self.used.add(&other.used);
-        self.idle.add(&other.idle);
-        self.future_idle.add(&other.future_idle);
+/// What the nodes of each HyperNode have together, by the index of the HyperNode. Lists apart, as
+/// mostly one of them is read for many HyperNodes.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) allocatable: Vec<Resource>,
+    pub(super) used: Vec<Resource>,
+    pub(super) idle: Vec<Resource>,
+    /// Idle + Releasing - Pipelined.
+    pub(super) future_idle: Vec<Resource>,
+}
+
+impl Totals {
+    fn zero(n_hyper_nodes: usize) -> Self {
+        let zero = vec![Resource::default(); n_hyper_nodes];
+        Self {
+            allocatable: zero.clone(),
+            used: zero.clone(),
+            idle: zero.clone(),
+            future_idle: zero,
+        }
     }
 
-    fn sub(&mut self, other: &Self) {
-        self.allocatable.sub(&other.allocatable);
-        self.used.sub(&other.used);
-        self.idle.sub(&other.idle);
-        self.future_idle.sub(&other.future_idle);
+    fn add(&mut self, id: HyperNodeId, new: &OfNode) {
+        self.allocatable[id.index()].add(&new.allocatable);
+        self.used[id.index()].add(&new.used);
+        self.idle[id.index()].add(&new.idle);
+        self.future_idle[id.index()].add(&new.future_idle);
+    }
+
+    fn sub(&mut self, id: HyperNodeId, old: &OfNode) {
+        self.allocatable[id.index()].sub(&old.allocatable);
+        self.used[id.index()].sub(&old.used);
+        self.idle[id.index()].sub(&old.idle);
+        self.future_idle[id.index()].sub(&old.future_idle);
+    }
+
+    /// Adds the totals of a HyperNode to those of its parent.
+    fn add_to_parent(&mut self, id: HyperNodeId, parent: HyperNodeId) {
+        let kinds = [&mut self.allocatable, &mut self.used, &mut self.idle, &mut self.future_idle];
+        for of_kind in kinds {
+            let of_member = of_kind[id.index()].clone();
+            of_kind[parent.index()].add(&of_member);
+        }
     }
 }
 
@@ -56,14 +88,13 @@ pub(super) struct HyperNodeTotals {
     tree: Option<Arc<HyperNodeTree>>,
     changed_nodes: ChangeReader<NodeId>,
     /// What each node has added to its HyperNodes, by node. `None` for one that is not in the tree.
-    of_nodes: Vec<Option<Totals>>,
-    /// By HyperNode.
-    totals: Vec<Totals>,
+    of_nodes: Vec<Option<OfNode>>,
+    totals: Totals,
 }
 
 impl HyperNodeTotals {
-    /// Returns the totals of all HyperNodes in the present state, by index.
-    pub(super) fn all(&mut self, view: SessionView<'_>) -> &[Totals] {
+    /// Returns the totals of all HyperNodes in the present state.
+    pub(super) fn all(&mut self, view: SessionView<'_>) -> &Totals {
         self.follow(view);
         &self.totals
     }
@@ -84,44 +115,34 @@ impl HyperNodeTotals {
         self.tree = Some(tree.clone());
         self.of_nodes.clear();
         self.of_nodes.resize_with(n_ids, || None);
-        self.totals = vec![Totals::default(); tree.len()];
+        self.totals = Totals::zero(tree.len());
         for &node in nodes.iter() {
-            let new = Totals::of(cluster, node);
+            let new = OfNode::new(cluster, node);
             match tree.shares_nodes() {
-                true => self.add_to_all(tree.containing(node), &new),
-                false => self.totals[tree.smallest(node).index()].add(&new),
+                true => tree.containing(node).into_iter().for_each(|id| self.totals.add(id, &new)),
+                false => self.totals.add(tree.smallest(node), &new),
             }
             self.of_nodes[node.index()] = Some(new);
         }
         if !tree.shares_nodes() {
-            self.add_to_parents(tree);
-        }
-    }
-
-    fn add_to_all(&mut self, ids: Vec<HyperNodeId>, new: &Totals) {
-        ids.into_iter().for_each(|id| self.totals[id.index()].add(new));
-    }
-
-    /// Adds the totals of each HyperNode to its parent, from the lowest ones up.
-    fn add_to_parents(&mut self, tree: &HyperNodeTree) {
-        for id in tree.below(HyperNodeTree::ROOT).into_iter().rev() {
-            if let Some(parent) = tree[id].parent {
-                let of_member = self.totals[id.index()].clone();
-                self.totals[parent.index()].add(&of_member);
+            // From the lowest ones up.
+            for id in tree.below(HyperNodeTree::ROOT).into_iter().rev() {
+                if let Some(parent) = tree[id].parent {
+                    self.totals.add_to_parent(id, parent);
+                }
             }
         }
     }
 
     fn read(&mut self, cluster: &Cluster, tree: &HyperNodeTree, node: NodeId) {
         let Some(Some(known)) = self.of_nodes.get_mut(node.index()) else { return };
-        let new = Totals::of(cluster, node);
+        let new = OfNode::new(cluster, node);
         if *known == new {
             return;
         }
         for id in tree.containing(node) {
-            let totals = &mut self.totals[id.index()];
-            totals.sub(known);
-            totals.add(&new);
+            self.totals.sub(id, known);
+            self.totals.add(id, &new);
         }
         *known = new;
     }
@@ -141,18 +162,20 @@ mod tests {
         "hypernode a node=n0 node=n1\nhypernode b node=n1 node=n2\nhypernode c tier=2 member=a\n",
     ];
 
-    fn plain(cluster: &Cluster, tree: &HyperNodeTree, id: HyperNodeId) -> Totals {
-        let mut totals = Totals::default();
-        tree[id].nodes.iter().for_each(|&node| totals.add(&Totals::of(cluster, node)));
-        totals
+    fn plain(cluster: &Cluster, tree: &HyperNodeTree, id: HyperNodeId) -> [Resource; 4] {
+        let mut sums: [Resource; 4] = Default::default();
+        for &node in tree[id].nodes.iter() {
+            let node = &cluster.nodes[node];
+            let of_node = [&node.allocatable, &node.used, &node.idle, &node.future_idle()];
+            sums.iter_mut().zip(of_node).for_each(|(sum, of_node)| sum.add(of_node));
+        }
+        sums
     }
 
-    fn amounts(totals: &Totals) -> Vec<Vec<(Dim, i64)>> {
-        let all = [&totals.allocatable, &totals.used, &totals.idle, &totals.future_idle];
-        let amounts = |of: &Resource| -> Vec<(Dim, i64)> {
+    fn amounts(totals: [&Resource; 4]) -> [Vec<(Dim, i64)>; 4] {
+        totals.map(|of| {
             of.dims().map(|dim| (dim, of.get(dim))).filter(|(_, amount)| *amount != 0).collect()
-        };
-        all.map(amounts).to_vec()
+        })
     }
 
     proptest! {
@@ -181,7 +204,10 @@ mod tests {
                 let tree = &info.hyper_nodes;
                 for id in tree.below(HyperNodeTree::ROOT) {
                     let wanted = plain(&cluster, tree, id);
-                    prop_assert_eq!(amounts(&totals.all(view)[id.index()]), amounts(&wanted));
+                    let all = totals.all(view);
+                    let kinds = [&all.allocatable, &all.used, &all.idle, &all.future_idle];
+                    let kept = kinds.map(|of_kind| &of_kind[id.index()]);
+                    prop_assert_eq!(amounts(kept), amounts(wanted.each_ref()));
                 }
             }
         }

@@ -50,7 +50,7 @@ pub(super) fn topologies(cluster: &Cluster) -> Vec<TopologyOutput> {
         let nodes: Vec<NodeId> =
             job.tasks.iter().filter_map(|&task| cluster.tasks[task].node).collect();
         let mut drawing = Drawing { cluster, tree: &tree, nodes: &nodes, rows: Vec::new() };
-        if let Some(top) = tree.around(&nodes) {
+        if let Some(top) = tree.around(nodes.iter().copied()) {
             drawing.add(top, 0);
         }
         let hyper_nodes = drawing.rows;
