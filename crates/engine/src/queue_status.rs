@@ -183,7 +183,7 @@ impl ReportedStatus {
 }
 
 /// Returns the amounts that the jobs of each queue hold, without descendants.
-pub(crate) fn own_sums(session: &SessionState<'_>) -> BTreeMap<QueueId, Resource> {
+fn own_sums(session: &SessionState<'_>) -> BTreeMap<QueueId, Resource> {
     sums_of(session, &session.info().queues)
 }
 
@@ -205,8 +205,24 @@ fn sums_of(session: &SessionState<'_>, queues: &[QueueId]) -> BTreeMap<QueueId, 
     own
 }
 
-/// Returns the ancestors of the queues that have jobs or had some. The map is empty if there is no
-/// root.
+/// Returns the amounts that the jobs of each queue and of all queues below it hold, as in
+/// `status.allocated`, without corrections of shared devices.
+pub(crate) fn sums_with_descendants(session: &SessionState<'_>) -> BTreeMap<QueueId, Resource> {
+    let own = own_sums(session);
+    let chain = |&queue: &QueueId| (queue, ancestors(session, queue).0);
+    let chains = match has_root(session) {
+        true => own.keys().map(chain).collect(),
+        false => BTreeMap::new(),
+    };
+    sums(&own, &chains)
+}
+
+fn has_root(session: &SessionState<'_>) -> bool {
+    session.queue(ROOT).is_some_and(|root| session.queues[root].present)
+}
+
+/// Returns the ancestors of the queues that have jobs or had some, and warns of problems with them. The map
+/// is empty if there is no root.
 fn chains(
     session: &mut Session<'_>,
     memory: &mut EngineMemory,
@@ -214,11 +230,18 @@ fn chains(
     own: &BTreeMap<QueueId, Resource>,
 ) -> BTreeMap<QueueId, Vec<QueueId>> {
     let mut chains = BTreeMap::new();
-    if session.queue(ROOT).is_some_and(|root| session.queues[root].present) {
-        // Visited by name, so that the order of warnings does not depend on arrival.
-        for &queue in queues {
-            if own.contains_key(&queue) || memory.statuses.own.contains_key(&queue) {
-                chains.insert(queue, ancestors(session, memory, queue));
+    if !has_root(session) {
+        return chains;
+    }
+    // Visited by name, so that the order of warnings does not depend on arrival.
+    for &queue in queues {
+        if own.contains_key(&queue) || memory.statuses.own.contains_key(&queue) {
+            let (chain, problem) = ancestors(session, queue);
+            chains.insert(queue, chain);
+            if let Some(OrphanQueue { name, problem }) = problem
+                && memory.orphan_queues.insert(name)
+            {
+                session.outcome.out.warnings.push(problem);
             }
         }
     }
@@ -238,18 +261,22 @@ fn sums(
     sums
 }
 
-/// Returns the ancestors of a queue up to root. A missing parent or a cycle ends the list, with one
-/// warning each.
-fn ancestors(session: &mut Session<'_>, memory: &mut EngineMemory, queue: QueueId) -> Vec<QueueId> {
+/// A queue without a way up to root.
+struct OrphanQueue {
+    name: Arc<str>,
+    problem: String,
+}
+
+/// Returns the ancestors of a queue up to root. A missing parent or a cycle ends the list.
+fn ancestors(session: &SessionState<'_>, queue: QueueId) -> (Vec<QueueId>, Option<OrphanQueue>) {
     let mut chain = Vec::new();
     let mut seen = BTreeSet::from([queue]);
     let mut at = queue;
     while &*session.queues[at].name != ROOT {
         let row = &session.queues[at];
-        let parent_name: Arc<str> =
-            if row.parent.is_empty() { ROOT.into() } else { row.parent.clone() };
-        let name = row.name.clone();
-        let parent = session.queue(&parent_name).filter(|&id| session.queues[id].present);
+        let name = &row.name;
+        let parent_name = if row.parent.is_empty() { ROOT } else { &*row.parent };
+        let parent = session.queue(parent_name).filter(|&id| session.queues[id].present);
         let problem = match parent {
             None => format!("queue {name}: parent queue {parent_name} does not exist"),
             Some(parent) if !seen.insert(parent) => {
@@ -261,12 +288,9 @@ fn ancestors(session: &mut Session<'_>, memory: &mut EngineMemory, queue: QueueI
                 continue;
             }
         };
-        if memory.orphan_queues.insert(name) {
-            session.outcome.out.warnings.push(problem);
-        }
-        break;
+        return (chain, Some(OrphanQueue { name: name.clone(), problem }));
     }
-    chain
+    (chain, None)
 }
 
 /// Returns names with quantities, then devices. cpu and memory are always listed, other resources

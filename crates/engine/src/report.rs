@@ -10,7 +10,7 @@ use vc_framework::{
 use vc_model::{Gates, JobId, ObjectKey, QueueId, TaskId, TaskStatus};
 use vc_resource::Resource;
 
-use crate::queue_status::own_sums;
+use crate::queue_status::sums_with_descendants;
 use crate::record::held;
 use crate::skipped::skipped;
 use crate::wait_cause::{outside_cause, outside_text, wait_cause};
@@ -34,7 +34,7 @@ pub(crate) fn report(session: &Session<'_>, explain: bool) -> Report {
         report.waiting = waiting(session);
         report.turns = turns(session);
         report.skipped = skipped(session).into_iter().map(|(_, skipped)| skipped).collect();
-        let mut held = own_sums(session);
+        let mut held = sums_with_descendants(session);
         let queues = session.info().queues.iter();
         let of_queue = |&queue| queue_use(session, queue, held.remove(&queue).unwrap_or_default());
         report.queues = queues.map(of_queue).collect();

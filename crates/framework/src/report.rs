@@ -73,7 +73,7 @@ pub struct SkippedCycle {
 pub struct QueueUse {
     /// Name.
     pub queue: Arc<str>,
-    /// Resource name and quantity text, by name.
+    /// What its jobs and those of all queues below it hold: resource name and quantity text, by name.
     pub allocated: Vec<(String, String)>,
     /// Deserved amounts in the same form. `None` if no plugin divides the cluster between queues.
     pub deserved: Option<Vec<(String, String)>>,

@@ -1,6 +1,7 @@
 //! `status.allocated` of queues (core.md 7.7), turns of many of them (actions.md 4.1), and what is said
 //! of jobs that nobody tried.
 
+use vc_engine::QueueUse;
 use vc_model::{ClusterEvent, QueueRecord};
 
 use crate::support::*;
@@ -33,6 +34,11 @@ fn core_88_amounts_of_a_queue_and_its_ancestors() {
          queue root cpu=3 memory=0 pods=2"
     );
     assert_eq!(cycle.report.warnings, ["queue lost: parent queue none does not exist"]);
+    // Answers show the same.
+    let cpu = |amounts: &[(String, String)]| amounts.iter().find(|it| it.0 == "cpu").cloned();
+    let shown = |it: &QueueUse| Some(format!("{} {}", it.queue, cpu(&it.allocated)?.1));
+    let shown: Vec<String> = cycle.report.queues.iter().filter_map(shown).collect();
+    assert_eq!(shown, ["a 2", "b 2", "default 0", "lost 1", "root 3"]);
     let cycle = world.cycle();
     assert_eq!(cycle.only(&["queue"]), "");
     assert!(cycle.report.warnings.is_empty(), "{:?}", cycle.report.warnings);
