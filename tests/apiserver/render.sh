@@ -69,7 +69,7 @@ everything --namespace elsewhere --set standalone=true,crds.install=true,namespa
     --set deviceConfig.enabled=true,deviceConfig.namespace=of-devices,deviceConfig.name=config-of-ours \
     --set 'networkPolicy.enabled=true,networkPolicy.metricsFrom[0].podSelector.matchLabels.may=read' \
     --set 'networkPolicy.egress[0].ports[0].port=6443' \
-    --set answers.enabled=true,answers.port=9092,answers.aggregated=true \
+    --set answers.enabled=true,answers.port=9092,answers.aggregated=true,answers.proxyFor=those-who-ask \
     --set 'networkPolicy.answersFrom[0].podSelector.matchLabels.may=ask' >"$rendered/values.yaml"
 # And without these, each line is gone.
 everything --set priorityClassName=,metrics.enabled=false,metrics.scrapeAnnotations=false \
@@ -170,6 +170,7 @@ failureThreshold: 46
 kind: NetworkPolicy
 may: read
 port: 6443
+name: "those-who-ask"
 LINES
 while read -r line; do effect "$line" values without; done <<'LINES'
 priorityClassName
