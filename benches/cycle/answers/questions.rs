@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use anyhow::Context;
 use vc_answers::{
     Change, Depth, ExpectedEnds, NewNodes, NodeSelection, QueueChange, Subject, WhatIf, add_start,
-    explain, explain_waiting, what_if,
+    explain, explain_waiting, place_in_line, what_if,
 };
 use vc_model::{
     ClusterEvent, LabelSelector, NodeRecord, PodAffinity, PodGroupPhase, PodRecord, PodSelector,
@@ -123,17 +124,17 @@ pub(crate) fn list() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// The place of one job among 10,000.
+/// The place of one job among 10,000; then, in the same state, of others from the whole line.
 pub(crate) fn line() -> anyhow::Result<Vec<Figure>> {
     let asked = refused()?;
     let (mut state, jobs) = (asked.state(), asked.waiting()?);
-    let mut ask = |subject| explain(&mut state, subject, Depth::Quick).line.is_some();
-    let (has_line, first) = millis(|| ask(jobs[5_000]));
-    anyhow::ensure!(has_line, "the job is in no line");
-    let again = p99_millis(|number| {
-        anyhow::ensure!(ask(jobs[number]), "the job is in no line");
-        Ok(())
-    })?;
+    let mut ask = |number: usize| {
+        let job = jobs[number].job.context("a job")?;
+        place_in_line(&mut state, job).context("the job is in no line")
+    };
+    let (place, first) = millis(|| ask(5_000));
+    anyhow::ensure!(place?.of_queue == 10_000, "not all jobs wait in one queue");
+    let again = p99_millis(|number| ask(number * 50))?;
     Ok(vec![
         Figure { what: "ms, first", value: first, goal: 2.0 },
         Figure { what: "p99 ms, again", value: again, goal: 0.1 },

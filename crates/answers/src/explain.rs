@@ -7,7 +7,8 @@ use std::sync::Arc;
 use vc_engine::{Engine, Fork, Report, SkippedCycle};
 use vc_framework::{Atom, Session, WaitCause, quantity};
 use vc_model::{
-    ClassId, Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, TaskId, TaskStatus,
+    ClassId, Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, QueueId, TaskId,
+    TaskStatus,
 };
 use vc_resource::Dim;
 
@@ -243,8 +244,26 @@ fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
     })
 }
 
+/// Returns the place of a job among the waiting jobs of its queue. Returns `None` if it is in no line.
+pub fn place_in_line(state: &mut AnswerState, job: JobId) -> Option<LinePlace> {
+    let AnswerState { fork, recorded, known } = state;
+    fork.with_session(|session| {
+        let record = recorded.in_session(session, &mut known.lines);
+        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
+        place_of(&mut asked, &record, job, Scope::Alone(Depth::Quick))
+    })
+}
+
+/// Returns the jobs that wait in a queue, the first one first.
+pub fn waiting_line(state: &mut AnswerState, queue: QueueId) -> Vec<JobId> {
+    let AnswerState { fork, recorded, known } = state;
+    fork.with_session(|session| {
+        recorded.in_session(session, &mut known.lines).lines.of_queue(queue).to_vec()
+    })
+}
+
 /// Explains these jobs as [`explain_waiting`] does.
-pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
+pub fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
     let AnswerState { fork, recorded, known } = state;
     let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
     fork.with_session(|session| {
@@ -324,10 +343,7 @@ fn explain_in(
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
     let changed = found.as_ref().map(|it| change_job(&mut trials, tables, (&it.sets, &it.present)));
     let (unblock, question) = changed.unzip();
-    let session = &*asked_session.session;
-    let turn = record.recorded.turns.get(&session.jobs[job].key).copied();
-    let line = record.lines.place_of(session, job, turn);
-    let line = line.map(|place| with_blocked(asked_session, record, (job, place), scope));
+    let line = place_of(asked_session, record, job, scope);
     let session = &*asked_session.session;
     let stage = judged.verdict.code.stage();
     let is_about_room = matches!(stage, "admission" | "share" | "order" | "nodes");
@@ -463,20 +479,24 @@ fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> H
     }
 }
 
-/// Adds how many of the jobs ahead could not start now either, unless there are too many.
-fn with_blocked(
+/// Returns the place of a job in its queue, with how many of the jobs ahead could not start now either,
+/// unless there are too many.
+fn place_of(
     asked_session: &mut AskedSession<'_, '_>,
     record: &CycleRecord<'_>,
-    (job, mut place): (JobId, LinePlace),
+    job: JobId,
     scope: Scope,
-) -> LinePlace {
+) -> Option<LinePlace> {
+    let session = &*asked_session.session;
+    let turn = record.recorded.turns.get(&session.jobs[job].key).copied();
+    let mut place = record.lines.place_of(session, job, turn)?;
     let ahead = record.lines.ahead_of(asked_session.session, job);
     if scope != Scope::List && ahead.len() <= MOST_TRIED_AHEAD {
         let is_blocked =
             |&&job: &&JobId| !asked_session.trials(record, job).run(&AtomSet::new()).succeeds();
         place.ahead.blocked = Some(ahead.iter().filter(is_blocked).count());
     }
-    place
+    Some(place)
 }
 
 /// Returns what the PodGroup says, if the verdict is that it waits no longer.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use vc_framework::rfc3339;
 use vc_model::ObjectKey;
 
 use crate::code::WaitCode;
@@ -201,9 +202,30 @@ pub struct LineNeighbour {
     pub job: ObjectKey,
     /// The plugin that decides which of the two comes first, or `created`, or `name`.
     pub decided_by: &'static str,
-    /// What is compared: of the job that was asked about, and of the neighbour. `None` if the
-    /// plugin has no texts for it.
-    pub values: Option<(String, String)>,
+    /// What is compared. `None` if the plugin has no texts for it.
+    pub values: Option<ComparedValues>,
+}
+
+/// What is compared of two jobs: of the one that was asked about, and of its neighbour.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ComparedValues {
+    /// Values of a plugin.
+    OfPlugin(String, String),
+    /// Times of creation, in microseconds since 1970.
+    Created(i64, i64),
+    /// Names.
+    Names(ObjectKey, ObjectKey),
+}
+
+impl ComparedValues {
+    /// Returns both as texts.
+    pub fn texts(&self) -> [String; 2] {
+        match self {
+            Self::OfPlugin(own, other) => [own.clone(), other.clone()],
+            Self::Created(own, other) => [rfc3339(*own), rfc3339(*other)],
+            Self::Names(own, other) => [own.to_string(), other.to_string()],
+        }
+    }
 }
 
 /// Sums over the jobs before a job.

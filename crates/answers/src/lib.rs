@@ -44,12 +44,15 @@ pub use closed::{ClosedFigures, OutsideStory, WaitTimes, closed_run};
 pub use code::WaitCode;
 pub use ends::{EndSource, ExpectedEnd, ExpectedEnds};
 pub use evict::EvictionAnswer;
-pub use explain::{AnswerState, Depth, explain, explain_not_ours, explain_waiting, try_lifted};
+pub use explain::{
+    AnswerState, Depth, explain, explain_jobs, explain_not_ours, explain_waiting, place_in_line,
+    try_lifted, waiting_line,
+};
 pub use explanation::{
-    AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, Explanation, GangNumbers,
-    JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode, NodeNumbers, PodClassNumbers,
-    QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers, ShortResource, Verdict,
-    time_text,
+    AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, ComparedValues, Explanation,
+    GangNumbers, JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode, NodeNumbers,
+    PodClassNumbers, QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers,
+    ShortResource, Verdict, time_text,
 };
 pub use gone::GoneSubject;
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use vc_framework::{JobDecider, Session, SessionState, rfc3339};
+use vc_framework::{JobDecider, Session, SessionState};
 use vc_model::{Column, Job, JobId, PodGroupPhase, QueueId, TaskStatus};
 use vc_resource::Resource;
 
 use crate::amounts::positive;
-use crate::explanation::{JobsAhead, LineNeighbour, LinePlace};
+use crate::explanation::{ComparedValues, JobsAhead, LineNeighbour, LinePlace};
 
 /// Places of a line from one sum to the next.
 const SUM_EVERY: usize = 16;
@@ -93,11 +93,15 @@ impl WaitingLines {
         self.by_queue.get(&queue)?.jobs.first().copied()
     }
 
+    /// Returns the jobs that wait in a queue, the first one first.
+    pub(crate) fn of_queue(&self, queue: QueueId) -> &[JobId] {
+        self.by_queue.get(&queue).map_or(&[], |line| &line.jobs)
+    }
+
     /// Returns the jobs before a job in its queue.
     pub(crate) fn ahead_of(&self, session: &Session<'_>, job: JobId) -> &[JobId] {
-        let line = self.by_queue.get(&session.jobs[job].queue);
         let place = self.places.get(job).copied().unwrap_or(0);
-        line.map_or(&[], |line| &line.jobs[..place])
+        self.of_queue(session.jobs[job].queue).get(..place).unwrap_or_default()
     }
 
     /// Returns the place of a job. Returns `None` if it is in no line. `turn` is that of the last
@@ -132,17 +136,19 @@ impl WaitingLines {
 
 fn neighbour(session: &SessionState<'_>, job: JobId, other: JobId) -> LineNeighbour {
     let (decided_by, values) = match session.plugins().job_decider(session.view(), job, other) {
-        JobDecider::Plugin(name, values) => (name, values),
+        JobDecider::Plugin(name, values) => {
+            (name, values.map(|(own, other)| ComparedValues::OfPlugin(own, other)))
+        }
         JobDecider::Created => {
             let created = |job: JobId| {
                 let group = session.jobs[job].pod_group.as_ref();
-                rfc3339(group.map_or(0, |group| group.created_micros))
+                group.map_or(0, |group| group.created_micros)
             };
-            ("created", Some((created(job), created(other))))
+            ("created", Some(ComparedValues::Created(created(job), created(other))))
         }
         JobDecider::Name => {
-            let name = |job: JobId| session.jobs[job].key.to_string();
-            ("name", Some((name(job), name(other))))
+            let name = |job: JobId| session.jobs[job].key.clone();
+            ("name", Some(ComparedValues::Names(name(job), name(other))))
         }
     };
     LineNeighbour { job: session.jobs[other].key.clone(), decided_by, values }

@@ -26,7 +26,7 @@ pub struct QueueJson {
     pub jobs: usize,
     /// Jobs of the queue itself that wait.
     pub waiting: usize,
-    /// What its jobs hold.
+    /// What its jobs and those of all queues below it hold.
     pub allocated: AmountsJson,
     /// What it deserves.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]

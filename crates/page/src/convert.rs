@@ -1,6 +1,8 @@
 //! Explanations as plain data become JSON types.
 
-use vc_answers::{AnswerTime, BlockingAtom, Explanation, LineNeighbour, Remedy, time_text};
+use vc_answers::{
+    AnswerTime, BlockingAtom, ComparedValues, Explanation, LineNeighbour, Remedy, time_text,
+};
 use vc_engine::QuotaAmounts;
 use vc_model::ObjectKey;
 
@@ -249,7 +251,7 @@ fn line(it: &Explanation, owner: OwnerOf<'_>) -> Option<LineJson> {
         job: job_name(&other.job, owner),
         hidden: false,
         decided_by: other.decided_by.to_owned(),
-        values: other.values.clone().map(|(own, other)| [own, other]),
+        values: other.values.as_ref().map(ComparedValues::texts),
     };
     Some(LineJson {
         in_queue: line.in_queue,

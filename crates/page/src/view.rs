@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use vc_answers::{
     AnswerState, Depth, Explanation, StartAnswer, Subject, SubjectError, SubjectKind, SubjectQuery,
-    Timeline, add_start, explain, explain_waiting, find_subject,
+    Timeline, add_start, explain, explain_jobs, explain_waiting, find_subject, waiting_line,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
-use vc_model::{Cluster, HyperNodeTree, ObjectKey, TaskId};
+use vc_model::{Cluster, HyperNodeTree, JobId, ObjectKey, TaskId};
 
 use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
 use crate::convert::{Owner, StateSource, job_name};
@@ -147,11 +147,10 @@ impl AnswerView {
             }
             Question::Line { queue, range } => {
                 let cluster = self.cluster();
-                if cluster.queue(queue).is_none_or(|id| !cluster.queues[id].present) {
-                    return Err(Problem::not_found(format!("no queue {queue}")));
-                }
-                let line = self.line(queue);
-                let list = ListJson::new("Line", as_of, range.of(&line).to_vec());
+                let found = cluster.queue(queue).filter(|&id| cluster.queues[id].present);
+                let id = found.ok_or_else(|| Problem::not_found(format!("no queue {queue}")))?;
+                let line = waiting_line(&mut self.state, id);
+                let list = ListJson::new("Line", as_of, self.part_of_line(range.of(&line)));
                 Document::Line(ListJson { total: line.len(), ..list })
             }
             Question::Nodes { range } => Document::Nodes(self.nodes(*range, as_of)),
@@ -239,10 +238,9 @@ impl AnswerView {
         ExplanationJson::new(it, &|key| self.owner(key), self.source)
     }
 
-    /// Returns the jobs that wait in a queue, the first one first.
-    fn line(&mut self, queue: &str) -> Vec<WaitingJobJson> {
-        let all = self.waiting();
-        let of_queue = all.iter().filter(|it| it.subject.queue.as_deref() == Some(queue));
+    /// Returns jobs that are neighbours in a line.
+    fn part_of_line(&mut self, jobs: &[JobId]) -> Vec<WaitingJobJson> {
+        let explained = explain_jobs(&mut self.state, jobs.to_vec());
         let row = |it: &Explanation| {
             Some(WaitingJobJson {
                 place: it.line.as_ref()?.in_queue,
@@ -254,9 +252,7 @@ impl AnswerView {
                 code: it.verdict.code.as_str().to_owned(),
             })
         };
-        let mut line: Vec<WaitingJobJson> = of_queue.filter_map(row).collect();
-        line.sort_by_key(|it| it.place);
-        line
+        explained.iter().filter_map(row).collect()
     }
 
     fn nodes(&self, range: PageRange, as_of: AsOfJson) -> ListJson<NodeJson> {

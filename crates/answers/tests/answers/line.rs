@@ -12,9 +12,8 @@ fn ans_37_place_and_neighbours() {
     assert_eq!((line.turn, line.before), (Some(1), None));
     let behind = line.behind.unwrap();
     assert_eq!((behind.job.to_string().as_str(), behind.decided_by), ("ml/sweep", "created"));
-    let values = behind.values.unwrap();
-    assert_eq!(values.0, "2026-01-01T00:00:00Z");
-    assert_eq!(values.1, "2026-01-01T00:40:00Z");
+    let values = behind.values.unwrap().texts();
+    assert_eq!(values, ["2026-01-01T00:00:00Z", "2026-01-01T00:40:00Z"]);
     assert_eq!((line.ahead.jobs, line.ahead.pods, line.ahead.blocked), (0, 0, Some(0)));
 }
 
@@ -35,7 +34,7 @@ fn ans_37_each_decider_with_its_values() {
         let before = line.before.unwrap();
         assert_eq!((before.decided_by, line.in_queue), (decided_by, 2), "{words}");
         if let Some((own, other)) = values {
-            assert_eq!(before.values, Some((own.to_owned(), other.to_owned())));
+            assert_eq!(before.values.unwrap().texts(), [own, other]);
         }
         assert_eq!((line.ahead.jobs, line.ahead.pods, line.ahead.blocked), (1, 3, Some(1)));
         assert_eq!(line.ahead.amounts, [("cpu".to_owned(), "9".to_owned())]);
