@@ -1,6 +1,7 @@
 //! The invariants of docs/spec/invariants.md, as far as the objects of the API server show them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -22,22 +23,65 @@ use vc_objects::input::{InputObject, Source};
 /// Returns the nodes that hold more than they have (I1), with a text each.
 pub(super) fn room(store: &Store) -> BTreeMap<String, String> {
     let mut faults = BTreeMap::new();
-    for (node, (cpu, pods)) in HeldRoom::of(store).0 {
+    for (node, held) in HeldRoom::of(store).0 {
         // Pods of a node that has gone are on their way.
         let Some(object) = store.get(&NODES, "", &node) else { continue };
-        let (cpus, places) = allocatable(&object);
-        if cpus < cpu || places < pods {
-            let text = format!(
-                "I1: node {node} has {cpus}m cpu and room for {places} pods, and holds {cpu}m and {pods}"
-            );
-            faults.insert(node, text);
+        let has = Room::of_node(&object);
+        if !held.is_within(&has) {
+            faults.insert(node.clone(), format!("I1: node {node} has {has}, and holds {held}"));
         }
     }
     faults
 }
 
-/// What the pods of each node hold: milli cpu, and places.
-pub(super) struct HeldRoom(BTreeMap<String, (i128, i128)>);
+/// An amount of each resource that nodes of stories have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    cpu_milli: i128,
+    memory_bytes: i128,
+    pods: i128,
+}
+
+impl Room {
+    /// Returns what a node has.
+    fn of_node(node: &Object) -> Self {
+        let has = |resource: &str| {
+            milli(node.value["status"]["allocatable"][resource].as_str().unwrap_or_default())
+        };
+        let (memory, pods) = (has("memory") / 1_000, has("pods") / 1_000);
+        Self { cpu_milli: has("cpu"), memory_bytes: memory, pods }
+    }
+
+    /// Returns what a pod takes.
+    fn of_pod(pod: &Value) -> Self {
+        let memory_bytes = requested_milli(pod, "memory") / 1_000;
+        Self { cpu_milli: cpu_milli(pod), memory_bytes, pods: 1 }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            cpu_milli: self.cpu_milli + other.cpu_milli,
+            memory_bytes: self.memory_bytes + other.memory_bytes,
+            pods: self.pods + other.pods,
+        }
+    }
+
+    fn is_within(&self, other: &Self) -> bool {
+        self.cpu_milli <= other.cpu_milli
+            && self.memory_bytes <= other.memory_bytes
+            && self.pods <= other.pods
+    }
+}
+
+impl fmt::Display for Room {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu_milli, memory_bytes, pods } = self;
+        write!(out, "{cpu_milli}m cpu, {memory_bytes} bytes of memory and {pods} pods")
+    }
+}
+
+/// What the pods of each node hold.
+pub(super) struct HeldRoom(BTreeMap<String, Room>);
 
 impl HeldRoom {
     pub(super) fn of(store: &Store) -> Self {
@@ -51,23 +95,14 @@ impl HeldRoom {
     /// Adds a pod on a node.
     pub(super) fn add(&mut self, node: &str, pod: &Value) {
         let sum = self.0.entry(node.to_owned()).or_default();
-        *sum = (sum.0 + cpu_milli(pod), sum.1 + 1);
+        *sum = sum.plus(Room::of_pod(pod));
     }
 
     /// True if there is room left on the node for the pod.
     pub(super) fn leaves_room(&self, node: &Object, pod: &Value) -> bool {
-        let (cpu, pods) = self.0.get(node.name()).copied().unwrap_or_default();
-        let (cpus, places) = allocatable(node);
-        cpu + cpu_milli(pod) <= cpus && pods < places
+        let held = self.0.get(node.name()).copied().unwrap_or_default();
+        held.plus(Room::of_pod(pod)).is_within(&Room::of_node(node))
     }
-}
-
-/// Returns what a node has: milli cpu, and places.
-fn allocatable(node: &Object) -> (i128, i128) {
-    let has = |resource: &str| {
-        milli(node.value["status"]["allocatable"][resource].as_str().unwrap_or_default())
-    };
-    (has("cpu"), has("pods") / 1_000)
 }
 
 /// Returns the milli cpu that pods of our scheduler hold.
@@ -85,9 +120,14 @@ fn is_held(pod: &Value) -> bool {
 }
 
 pub(super) fn cpu_milli(pod: &Value) -> i128 {
+    requested_milli(pod, "cpu")
+}
+
+/// Returns thousandths of what the containers of a pod ask for of a resource.
+fn requested_milli(pod: &Value, resource: &str) -> i128 {
     let containers = pod["spec"]["containers"].as_array().map(Vec::as_slice).unwrap_or_default();
     let of = |container: &Value| {
-        milli(container["resources"]["requests"]["cpu"].as_str().unwrap_or_default())
+        milli(container["resources"]["requests"][resource].as_str().unwrap_or_default())
     };
     containers.iter().map(of).sum()
 }
@@ -120,7 +160,7 @@ fn half_bound_with_text(store: &Store) -> BTreeMap<String, String> {
         let count =
             |is: fn(&Value) -> bool| members.iter().filter(|pod| is(&pod.value)).count() as u64;
         let (placed, waiting) = (count(is_placed), count(is_waiting));
-        let without_request = count(|pod| is_waiting(pod) && cpu_milli(pod) == 0);
+        let without_request = count(|pod| is_waiting(pod) && asks_for_nothing(pod));
         if 0 < placed && placed + without_request < min && min <= placed + waiting {
             let name = group.name();
             let text =
@@ -129,6 +169,12 @@ fn half_bound_with_text(store: &Store) -> BTreeMap<String, String> {
         }
     }
     faults
+}
+
+/// True if the pod asks for a place alone.
+fn asks_for_nothing(pod: &Value) -> bool {
+    let Room { cpu_milli, memory_bytes, .. } = Room::of_pod(pod);
+    (cpu_milli, memory_bytes) == (0, 0)
 }
 
 /// True if the pod has, or had, a node.
@@ -328,6 +374,22 @@ mod tests {
         place(&world, "j-1");
         assert_eq!(gangs(&world.store, &world.broken), [""; 0]);
         assert_eq!(room(&world.store), BTreeMap::new());
+    }
+
+    #[tokio::test]
+    async fn a_node_that_holds_more_than_it_has_is_found() {
+        let (_router, store) = in_process(1, |_| LOG_CAPACITY);
+        let mut world = World::new(store);
+        world.has_little_memory = true;
+        world.begin(&[NodeSize { cpus: 2, pods: 10 }]).unwrap();
+        let job = JobSpec { pods: 2, min: 1, memory_gib: 2, ..JobSpec::lone("j") };
+        world.apply(&OutsideEvent::Job(job)).unwrap();
+        place(&world, "j-0");
+        assert_eq!(room(&world.store), BTreeMap::new());
+        place(&world, "j-1");
+        let text = "I1: node n0 has 2000m cpu, 2147483648 bytes of memory and 10 pods, and holds 0m cpu, \
+                    4294967296 bytes of memory and 2 pods";
+        assert_eq!(room(&world.store), BTreeMap::from([("n0".to_owned(), text.to_owned())]));
     }
 
     #[test]

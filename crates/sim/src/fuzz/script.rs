@@ -29,6 +29,8 @@ pub struct Script {
     pub(super) keeps_usage: bool,
     /// There are HyperNodes, jobs have network topologies, and the configuration places by them.
     pub(super) has_networks: bool,
+    /// True if nodes have 1 GiB of memory per cpu, and pods ask for it.
+    pub(super) has_little_memory: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -58,6 +60,8 @@ pub(super) struct JobSpec {
     pub(super) pods: u64,
     pub(super) min: u64,
     pub(super) cpu_milli: u64,
+    /// Memory of each pod. 0: none is asked for.
+    pub(super) memory_gib: u64,
     /// Its pods end after so long. `None`: they run until they are deleted.
     pub(super) run_seconds: Option<u64>,
     pub(super) is_urgent: bool,
@@ -90,6 +94,8 @@ const ADMISSION_MILLIS: u64 = 40_000;
 const NETWORKS: (u64, u64) = (19, 12);
 /// Longest time from one change of HyperNodes to the next, in milliseconds.
 const NETWORK_MILLIS: u64 = 120_000;
+/// In one story in so many memory is short and pods ask for it: that whose seed leaves this remainder.
+const LITTLE_MEMORY: (u64, u64) = (23, 14);
 /// Longest time from one pod without a PodGroup to the next, in milliseconds.
 const LONE_POD_MILLIS: u64 = 20_000;
 
@@ -160,6 +166,10 @@ impl Script {
             let draw = |rng: &mut Rng, _| topology::drawn_change(rng);
             steps.extend(separate_events(seed, end, 1_000..=NETWORK_MILLIS, draw));
         }
+        let has_little_memory = is_chosen(LITTLE_MEMORY);
+        if has_little_memory {
+            give_memory(seed, &mut steps);
+        }
         if BUSY_MINUTES < minutes {
             steps.extend(deletions_of_jobs(seed, &steps));
         }
@@ -172,6 +182,7 @@ impl Script {
             strikes_starts,
             keeps_usage,
             has_networks,
+            has_little_memory,
             config,
             nodes,
             steps,
@@ -186,6 +197,17 @@ impl Script {
             false => self.config.to_owned(),
         };
         if self.has_networks { configs::with_networks(&text) } else { text }
+    }
+}
+
+/// Gives the pods of jobs random requests for memory. They are drawn from numbers of their own, so that the rest
+/// of the story stays the same.
+fn give_memory(seed: u64, steps: &mut [(u64, OutsideEvent)]) {
+    let mut rng = Rng::new(seed.rotate_left(48));
+    for (_, event) in steps {
+        if let OutsideEvent::Job(job) | OutsideEvent::LonePod { pod: job, .. } = event {
+            job.memory_gib = rng.of(&[0, 1, 1, 2, 4]);
+        }
     }
 }
 
@@ -280,7 +302,18 @@ impl JobSpec {
     pub(super) fn lone(name: &str) -> Self {
         let name = name.to_owned();
         let (queue, run_seconds, is_urgent, topology) = ("default", None, false, None);
-        Self { name, queue, pods: 1, min: 1, cpu_milli: 0, run_seconds, is_urgent, topology }
+        let (cpu_milli, memory_gib) = (0, 0);
+        Self {
+            name,
+            queue,
+            pods: 1,
+            min: 1,
+            cpu_milli,
+            memory_gib,
+            run_seconds,
+            is_urgent,
+            topology,
+        }
     }
 
     pub(super) fn drawn(rng: &mut Rng, number: usize) -> Self {
@@ -291,6 +324,7 @@ impl JobSpec {
             pods: min + rng.of(&[0, 0, 1, 2]),
             min,
             cpu_milli: rng.of(&[0, 500, 1_000, 2_000, 3_500]),
+            memory_gib: 0,
             run_seconds: rng.happens(800).then(|| rng.between(1, 60)),
             is_urgent: rng.happens(150),
             topology: None,
@@ -302,11 +336,15 @@ impl fmt::Display for JobSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "job {} in queue {}: {} pods of {}m cpu, {} needed{}{}{}",
+            "job {} in queue {}: {} pods of {}m cpu{}, {} needed{}{}{}",
             self.name,
             self.queue,
             self.pods,
             self.cpu_milli,
+            match self.memory_gib {
+                0 => String::new(),
+                gib => format!(" and {gib} GiB"),
+            },
             self.min,
             self.run_seconds.map(|time| format!(", each for {time} s")).unwrap_or_default(),
             if self.is_urgent { ", urgent" } else { "" },

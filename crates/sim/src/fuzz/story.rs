@@ -173,6 +173,7 @@ impl Story {
     }
 
     async fn play(mut self, script: &Script) -> StoryEnd {
+        self.world.has_little_memory = script.has_little_memory;
         let begun = self.world.begin(&script.nodes).and_then(|()| match script.has_networks {
             true => topology::create(&self.world.store),
             false => Ok(()),

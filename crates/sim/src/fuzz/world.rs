@@ -30,6 +30,8 @@ pub(super) struct World {
     pub(super) broken: BTreeSet<String>,
     /// `None`: whoever creates a job creates its pods with it.
     pub(super) controllers: Option<Controllers>,
+    /// True if nodes have 1 GiB of memory per cpu, in place of plenty.
+    pub(super) has_little_memory: bool,
     backup: Option<Backup>,
     n_nodes: u64,
     n_replaced: u64,
@@ -38,7 +40,8 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(store: Arc<Store>) -> Self {
         let (broken, controllers, backup) = (BTreeSet::new(), None, None);
-        Self { store, broken, controllers, backup, n_nodes: 0, n_replaced: 0 }
+        let has_little_memory = false;
+        Self { store, broken, controllers, has_little_memory, backup, n_nodes: 0, n_replaced: 0 }
     }
 
     /// Creates what a story begins with.
@@ -189,6 +192,10 @@ impl World {
         }
         if self.controllers.is_some() {
             spec["minResources"] = json!({ "cpu": format!("{}m", job.min * job.cpu_milli) });
+            if 0 < job.memory_gib {
+                let memory = format!("{}Gi", job.min * job.memory_gib);
+                spec["minResources"]["memory"] = memory.into();
+            }
         }
         let group = json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
@@ -237,8 +244,10 @@ impl World {
     fn add_node(&mut self, size: NodeSize) -> Result<(), Refused> {
         let name = format!("n{}", self.n_nodes);
         self.n_nodes += 1;
+        let memory_gib = if self.has_little_memory { size.cpus } else { 64 };
         let amounts = json!({
-            "cpu": size.cpus.to_string(), "memory": "64Gi", "pods": size.pods.to_string(),
+            "cpu": size.cpus.to_string(), "memory": format!("{memory_gib}Gi"),
+            "pods": size.pods.to_string(),
         });
         let ready = json!({ "type": "Ready", "status": "True" });
         let node = json!({
@@ -457,10 +466,13 @@ pub(super) fn pod(job: &JobSpec, at: u64) -> Value {
     if let Some(seconds) = job.run_seconds {
         annotations[RUN_SECONDS] = seconds.to_string().into();
     }
-    let requests = match job.cpu_milli {
-        0 => json!({}),
-        milli => json!({ "cpu": format!("{milli}m") }),
-    };
+    let mut requests = json!({});
+    if 0 < job.cpu_milli {
+        requests["cpu"] = format!("{}m", job.cpu_milli).into();
+    }
+    if 0 < job.memory_gib {
+        requests["memory"] = format!("{}Gi", job.memory_gib).into();
+    }
     let mut spec = json!({
         "schedulerName": "volcano",
         "terminationGracePeriodSeconds": 3,
