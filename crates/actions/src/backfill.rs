@@ -5,12 +5,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use vc_framework::{Action, Filter, NodeSearch, Op, Session, SessionState, klog, sort_stably};
+use vc_framework::{
+    Action, Filter, NodeSearch, Op, Session, SessionState, WaitCause, klog, sort_stably,
+};
 use vc_model::{
     Code, Counts, Finding, FitErrors, Gates, JobId, NodeId, Reason, TaskId, TaskStatus,
 };
 
 use crate::job_queue::JobQueue;
+use crate::topology;
 
 /// Why a best-effort member of a job with a network topology fits nowhere.
 const TOO_FAR: &str =
@@ -140,12 +143,21 @@ fn collect(session: &mut Session<'_>) -> Vec<Vec<TaskId>> {
     in_order
 }
 
-fn takes_part(session: &SessionState<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
+fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, str>> {
     if session.jobs[job].is_pending() {
         return Err("job status is pending".into());
     }
-    let valid = session.plugins().job_valid(session.view(), job);
-    valid.map_err(|invalid| format!("{}: {}", invalid.reason, invalid.message).into())
+    if let Err(invalid) = session.plugins().job_valid(session.view(), job) {
+        return Err(format!("{}: {}", invalid.reason, invalid.message).into());
+    }
+    // As in allocate (4.2, row 4).
+    if may_hold_best_effort(&session.jobs[job].counts)
+        && let Some(text) = topology::message(session, job)
+    {
+        session.note_job_fit(job, WaitCause::Topology, text.as_str());
+        return Err(text.into());
+    }
+    Ok(())
 }
 
 fn waiting_best_effort(session: &SessionState<'_>, job: JobId) -> Vec<TaskId> {

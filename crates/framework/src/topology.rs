@@ -29,6 +29,15 @@ impl SessionView<'_> {
         limit(&self.info.hyper_nodes, topology, soft)
     }
 
+    /// True if a network topology is set for the sub-job, whether or not it limits the tier.
+    pub fn has_topology(self, job: JobId, sub_job: usize) -> bool {
+        let row = &self.cluster.jobs[job];
+        match row.sub_jobs[sub_job].policy {
+            Some(policy) => row.policies()[policy].network_topology.is_some(),
+            None => row.pod_group.as_ref().is_some_and(|group| group.network_topology.is_some()),
+        }
+    }
+
     /// True if the job, or one of its sub-jobs, must stay in a HyperNode.
     pub fn is_in_hyper_nodes(self, job: JobId) -> bool {
         let Some(group) = &self.cluster.jobs[job].pod_group else { return false };
@@ -45,15 +54,28 @@ impl SessionView<'_> {
     /// AllocatedHyperNode of a sub-job: the smallest HyperNode with the nodes of all its placed
     /// tasks. `None` if no task is placed.
     pub fn allocated_hyper_node(self, job: JobId, sub_job: usize) -> Option<HyperNodeId> {
-        let tasks = &self.cluster.jobs[job].sub_jobs[sub_job].tasks;
-        let nodes = tasks.iter().filter_map(|&task| placed(self, task));
-        self.info.hyper_nodes.around(nodes)
+        self.around_tasks(job, sub_job, None)
     }
 
     /// AllocatedHyperNode of a job: the nearest common ancestor of those of its sub-jobs.
     pub fn allocated_hyper_node_of_job(self, job: JobId) -> Option<HyperNodeId> {
+        self.common_ancestor(job, |sub_job| self.allocated_hyper_node(job, sub_job))
+    }
+
+    /// The smallest HyperNode with the nodes of all placed tasks of a sub-job, and with this one.
+    fn around_tasks(self, job: JobId, sub_job: usize, node: Option<NodeId>) -> Option<HyperNodeId> {
+        let tasks = &self.cluster.jobs[job].sub_jobs[sub_job].tasks;
+        let nodes = tasks.iter().filter_map(|&task| placed(self, task));
+        self.info.hyper_nodes.around(nodes.chain(node))
+    }
+
+    fn common_ancestor(
+        self,
+        job: JobId,
+        of_sub_job: impl Fn(usize) -> Option<HyperNodeId>,
+    ) -> Option<HyperNodeId> {
         let n_sub_jobs = self.cluster.jobs[job].sub_jobs.len();
-        let of_sub_jobs = (0..n_sub_jobs).filter_map(|index| self.allocated_hyper_node(job, index));
+        let of_sub_jobs = (0..n_sub_jobs).filter_map(of_sub_job);
         of_sub_jobs.reduce(|l, r| self.info.hyper_nodes.lca(l, r))
     }
 
@@ -83,26 +105,25 @@ impl SessionView<'_> {
         else {
             return true;
         };
-        let tree = &self.info.hyper_nodes;
-        let is_within = |limit: Option<i32>, allocated: Option<HyperNodeId>| {
-            let Some(limit) = limit else { return true };
-            let own = tree.smallest(node);
-            let common = allocated.map_or(own, |allocated| tree.lca(own, allocated));
-            tree[common].tier <= limit
+        let with_node = |sub_job: usize| {
+            let node = (sub_job == row.sub_job).then_some(node);
+            self.around_tasks(job, sub_job, node)
         };
-        is_within(self.highest_tier(job), self.allocated_hyper_node_of_job(job))
-            && is_within(
-                self.highest_tier_of_sub_job(job, row.sub_job),
-                self.allocated_hyper_node(job, row.sub_job),
-            )
+        let is_within = |limit: Option<i32>, around: Option<HyperNodeId>| {
+            let tier = around.map(|id| self.info.hyper_nodes[id].tier);
+            limit.zip(tier).is_none_or(|(limit, tier)| tier <= limit)
+        };
+        is_within(self.highest_tier(job), self.common_ancestor(job, with_node))
+            && is_within(self.highest_tier_of_sub_job(job, row.sub_job), with_node(row.sub_job))
     }
 }
 
-/// The node of a task that is placed: one that runs, or for which a statement has a place.
+/// The node of a task that is placed: one that runs, or for which a statement has a place. A node that has gone is in
+/// no HyperNode, and its pods are about to go, too.
 fn placed(view: SessionView<'_>, task: TaskId) -> Option<NodeId> {
     let row = &view.cluster.tasks[task];
     let is_placed = row.status.is_allocated() || row.status == TaskStatus::Pipelined;
-    row.node.filter(|_| is_placed)
+    row.node.filter(|&node| is_placed && view.cluster.nodes[node].present)
 }
 
 /// The highest allowed tier. `None` without a limit: a name that no tier has sets none.

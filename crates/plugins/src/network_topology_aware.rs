@@ -170,14 +170,14 @@ impl NetworkTopologyAware {
         let Some(job) = row.job.filter(|&job| view.has_job(job)) else { return Preference::None };
         // Without HyperNodes all nodes are equal.
         let is_flat = view.info.hyper_nodes.is_empty();
-        match view.highest_tier_of_sub_job(job, row.sub_job) {
+        match view.has_topology(job, row.sub_job) {
             _ if is_flat => Preference::None,
-            Some(_) => match view.allocated_hyper_node(job, row.sub_job) {
+            true => match view.allocated_hyper_node(job, row.sub_job) {
                 Some(allocated) => Preference::NearTheOthers { of: (job, row.sub_job), allocated },
                 None => Preference::None,
             },
-            None if self.scores_normal_pods => Preference::OutsideOfHyperNodes,
-            None => Preference::None,
+            false if self.scores_normal_pods => Preference::OutsideOfHyperNodes,
+            false => Preference::None,
         }
     }
 }

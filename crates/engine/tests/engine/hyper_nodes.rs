@@ -165,6 +165,57 @@ fn a_pod_without_a_topology_stays_outside_of_hyper_nodes() {
     assert_eq!(world.cycle().decisions(), "bind j-p n5");
 }
 
+#[test]
+fn best_effort_members_wait_for_hyper_nodes_too() {
+    let mut world = World::new(&config(), &format!("{NODES}job j min=1 topology=hard\n task b"));
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let cycle = world.cycle();
+    assert_eq!(cycle.decisions(), "");
+    assert!(cycle.all().contains("network topology: no HyperNode exists"), "{}", cycle.all());
+    told(&mut world, RACKS);
+    assert_eq!(world.cycle().report.n_binds, 1);
+}
+
+#[test]
+fn a_topology_without_a_limit_keeps_pods_close_all_the_same() {
+    let job = "job j min=2 topology=hard:name=unknown\n task p cpu=1 @n3 running\n task q cpu=1";
+    let bound = world(job).cycle().decisions();
+    assert!(["bind j-q n3", "bind j-q n4"].contains(&bound.as_str()), "{bound}");
+}
+
+#[test]
+fn a_pod_on_a_node_that_has_gone_does_not_count() {
+    let mut world = world(
+        "job j min=2 topology=hard
+          task r cpu=1 @n1 running
+          task s cpu=1 @n2 running
+          task q cpu=1",
+    );
+    world.send(ClusterEvent::NodeDeleted { name: "n2".into() });
+    assert_eq!(world.cycle().decisions(), "bind j-q n1");
+}
+
+#[test]
+fn a_best_effort_member_may_use_each_branch_of_a_node() {
+    let nodes = "node n1 cpu=4\nnode n2 cpu=4\nnode n3 cpu=4 pods=1\n";
+    let job = "job j min=1 topology=hard\n task r cpu=1 @n3 running\n task b";
+    let mut world = World::new(&config(), &format!("{nodes}{job}"));
+    told(&mut world, "hypernode a node=n1 node=n2\nhypernode b node=n2 node=n3");
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    assert_eq!(world.cycle().decisions(), "bind j-b n2");
+}
+
+#[test]
+fn members_of_the_tier_of_their_parent_have_totals_too() {
+    let mut world = world(
+        "job b min=1\n task r cpu=1 @n1 running
+        job j min=2 topology=hard\n task p cpu=4 x2",
+    );
+    told(&mut world, "hypernode zone tier=1 member=rack-a member=rack-b");
+    let bound = world.cycle().decisions();
+    assert!(bound.contains("n3") && bound.contains("n4"), "{bound}");
+}
+
 /// A job of a story, and the highest tiers in which it and its sub-groups may be.
 #[derive(Clone, Debug)]
 struct JobOfStory {

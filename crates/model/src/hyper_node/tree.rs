@@ -149,7 +149,7 @@ impl HyperNodeProblem {
 #[derive(Clone, Debug)]
 pub struct HyperNodeTree {
     rows: Vec<HyperNode>,
-    /// All, the lowest tier first, then by name.
+    /// All HyperNodes and the root, by tier, then by place.
     by_tier: Vec<HyperNodeId>,
     /// Tiers by name. Of two tiers with one name, the higher one counts.
     tiers: BTreeMap<Arc<str>, i32>,
@@ -158,8 +158,9 @@ pub struct HyperNodeTree {
     smallest: Vec<HyperNodeId>,
     problems: Vec<HyperNodeProblem>,
     lowest_tier: i32,
-    /// True if a node is in HyperNodes of which neither contains the other.
-    shares_nodes: bool,
+    /// True if the HyperNodes that contain a node are the smallest one and all above it. False if a node is in
+    /// HyperNodes of which neither contains the other, or if a member is not of a lower tier than its parent.
+    is_nested: bool,
 }
 
 impl Default for HyperNodeTree {
@@ -206,7 +207,7 @@ impl HyperNodeTree {
         let mut by_tier: Vec<HyperNodeId> = (0..rows.len()).map(HyperNodeId::new).collect();
         by_tier.sort_by_key(|&id| (rows[id.index()].tier, id));
         let (smallest, problems) = (Vec::new(), Vec::new());
-        Self { rows, by_tier, tiers, smallest, problems, lowest_tier, shares_nodes: false }
+        Self { rows, by_tier, tiers, smallest, problems, lowest_tier, is_nested: true }
     }
 
     /// Links parents and members. The HyperNode that was created first gets a member that two name,
@@ -299,6 +300,7 @@ impl HyperNodeTree {
         self.rows[child.index()].parent = Some(parent);
         self.rows[parent.index()].children.push(child);
         let (tier, member_tier) = (self[parent].tier, self[child].tier);
+        self.is_nested &= member_tier < tier;
         (tier <= member_tier).then_some(HyperNodeProblem::Tiers { name, tier, member, member_tier })
     }
 
@@ -360,7 +362,7 @@ impl HyperNodeTree {
                 if contains || !known.insert((id, other)) {
                     continue;
                 }
-                self.shares_nodes = true;
+                self.is_nested = false;
                 let named = nodes.iter().find(|it| it.id == node).map(|it| it.name.clone());
                 self.problems.push(HyperNodeProblem::SharedNode {
                     name: self[id].name.clone(),
@@ -394,6 +396,13 @@ impl HyperNodeTree {
     /// Number of HyperNodes, the root among them. Indices of HyperNodes are smaller.
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// The tiers that HyperNodes or the root have, the lowest one first.
+    pub fn existing_tiers(&self) -> Vec<i32> {
+        let mut tiers: Vec<i32> = self.by_tier.iter().map(|&id| self[id].tier).collect();
+        tiers.dedup();
+        tiers
     }
 
     /// All HyperNodes but the root, by name.
@@ -458,14 +467,14 @@ impl HyperNodeTree {
         self.smallest.get(node.index()).copied().unwrap_or(Self::ROOT)
     }
 
-    /// True if HyperNodes share a node although neither contains the other.
-    pub fn shares_nodes(&self) -> bool {
-        self.shares_nodes
+    /// True if the HyperNodes that contain a node are the smallest one and all above it.
+    pub fn is_nested(&self) -> bool {
+        self.is_nested
     }
 
     /// All HyperNodes that contain the node, the root among them.
     pub fn containing(&self, node: NodeId) -> Vec<HyperNodeId> {
-        if !self.shares_nodes {
+        if self.is_nested {
             return self.ancestors(self.smallest(node)).collect();
         }
         let mut all: Vec<HyperNodeId> = self.real().filter(|&id| self.contains(id, node)).collect();
@@ -477,7 +486,7 @@ impl HyperNodeTree {
     pub fn around(&self, nodes: impl Iterator<Item = NodeId> + Clone) -> Option<HyperNodeId> {
         let smallest = nodes.clone().map(|node| self.smallest(node));
         let around = smallest.reduce(|l, r| self.lca(l, r))?;
-        if !self.shares_nodes {
+        if self.is_nested {
             return Some(around);
         }
         // A node may be in HyperNodes of different branches, so all are looked at.

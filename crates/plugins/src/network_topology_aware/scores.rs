@@ -2,6 +2,7 @@
 //! 15.5, 15.6.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use vc_framework::{HyperNodeScore, SessionView};
 use vc_model::{HyperNodeId, HyperNodeTree, JobId, NodeId, TaskId};
@@ -9,6 +10,9 @@ use vc_resource::Resource;
 
 use super::totals::Totals;
 use super::{BEST, NetworkTopologyAware};
+
+/// Tiers without a HyperNode between two that have some, beyond which their weights are not added one by one.
+const LONG_GAP: i64 = 64;
 
 impl NetworkTopologyAware {
     /// Scores HyperNodes higher the fuller they become with all tasks of the sub-job.
@@ -78,8 +82,8 @@ impl NetworkTopologyAware {
     ) {
         let tree = &*view.info.hyper_nodes;
         let request = view.cluster.request(task);
-        let (lowest, highest) = tree.tiers();
-        let weight = |tier: i32| self.fading.powi(tier - 1);
+        let (lowest, _) = tree.tiers();
+        let tiers = tree.existing_tiers();
         let mut totals = self.totals();
         let totals = totals.all(view);
         let mut known: Vec<Option<f64>> = vec![None; tree.len()];
@@ -90,16 +94,46 @@ impl NetworkTopologyAware {
         let mut score = |smallest: HyperNodeId| {
             let above: Vec<HyperNodeId> = tree.ancestors(smallest).collect();
             let (mut sum, mut weights) = (0.0, 0.0);
-            for tier in lowest..=highest {
+            let mut next = lowest;
+            for &tier in &tiers {
+                // No HyperNode has the tiers between two that exist.
+                for of_gap in self.weights_of_gap(next..tier) {
+                    sum += of_gap;
+                    weights += of_gap;
+                }
                 let of_tier = above.iter().find(|&&id| tree[id].tier == tier);
-                sum += weight(tier) * of_tier.map_or(1.0, |&id| fullness(id));
-                weights += weight(tier);
+                sum += self.weight_of(tier) * of_tier.map_or(1.0, |&id| fullness(id));
+                weights += self.weight_of(tier);
+                next = tier.saturating_add(1);
             }
-            if 0.0 < weights { sum / weights } else { 0.0 }
+            let score = sum / weights;
+            if score.is_finite() { score } else { 0.0 }
         };
         by_hyper_node(tree, nodes, out, |smallest| {
             *scores[smallest.index()].get_or_insert_with(|| score(smallest))
         });
+    }
+
+    /// Returns the weight of a tier. With a fading of 0 tier 1 alone counts, also where there is a tier 0.
+    fn weight_of(&self, tier: i32) -> f64 {
+        match self.fading == 0.0 {
+            true => f64::from(u8::from(tier == 1)),
+            false => self.fading.powi(tier.saturating_sub(1)),
+        }
+    }
+
+    /// Returns weights whose sum is that of these tiers: one by one, or of a long gap all in one.
+    fn weights_of_gap(&self, tiers: Range<i32>) -> Vec<f64> {
+        let n_tiers = i64::from(tiers.end) - i64::from(tiers.start);
+        if n_tiers <= LONG_GAP {
+            return tiers.map(|tier| self.weight_of(tier)).collect();
+        }
+        let first = self.weight_of(tiers.start);
+        vec![match self.fading {
+            0.0 => f64::from(u8::from(tiers.contains(&1))),
+            1.0 => n_tiers as f64,
+            fading => first * (1.0 - fading.powf(n_tiers as f64)) / (1.0 - fading),
+        }]
     }
 
     /// Returns how full the HyperNode is with the request, as a weighted mean over the resources

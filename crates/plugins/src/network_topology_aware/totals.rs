@@ -16,7 +16,7 @@ use vc_resource::Resource;
 
 /// What one node adds to the totals.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct OfNode {
+struct NodeAmounts {
     allocatable: Resource,
     used: Resource,
     idle: Resource,
@@ -24,7 +24,7 @@ struct OfNode {
     future_idle: Resource,
 }
 
-impl OfNode {
+impl NodeAmounts {
     fn new(cluster: &Cluster, node: NodeId) -> Self {
         let node = &cluster.nodes[node];
         Self {
@@ -36,8 +36,8 @@ impl OfNode {
     }
 }
 
-/// What the nodes of each HyperNode have together, by the index of the HyperNode. Lists apart, as
-/// mostly one of them is read for many HyperNodes.
+/// What the nodes of each HyperNode have together. There is a list for each kind of amount, by the
+/// index of the HyperNode, because most callers read one kind of many HyperNodes.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) allocatable: Vec<Resource>,
@@ -58,14 +58,14 @@ impl Totals {
         }
     }
 
-    fn add(&mut self, id: HyperNodeId, new: &OfNode) {
+    fn add(&mut self, id: HyperNodeId, new: &NodeAmounts) {
         self.allocatable[id.index()].add(&new.allocatable);
         self.used[id.index()].add(&new.used);
         self.idle[id.index()].add(&new.idle);
         self.future_idle[id.index()].add(&new.future_idle);
     }
 
-    fn sub(&mut self, id: HyperNodeId, old: &OfNode) {
+    fn sub(&mut self, id: HyperNodeId, old: &NodeAmounts) {
         self.allocatable[id.index()].sub(&old.allocatable);
         self.used[id.index()].sub(&old.used);
         self.idle[id.index()].sub(&old.idle);
@@ -88,7 +88,7 @@ pub(super) struct HyperNodeTotals {
     tree: Option<Arc<HyperNodeTree>>,
     changed_nodes: ChangeReader<NodeId>,
     /// What each node has added to its HyperNodes, by node. `None` for one that is not in the tree.
-    of_nodes: Vec<Option<OfNode>>,
+    of_nodes: Vec<Option<NodeAmounts>>,
     totals: Totals,
 }
 
@@ -117,14 +117,14 @@ impl HyperNodeTotals {
         self.of_nodes.resize_with(n_ids, || None);
         self.totals = Totals::zero(tree.len());
         for &node in nodes.iter() {
-            let new = OfNode::new(cluster, node);
-            match tree.shares_nodes() {
-                true => tree.containing(node).into_iter().for_each(|id| self.totals.add(id, &new)),
-                false => self.totals.add(tree.smallest(node), &new),
+            let new = NodeAmounts::new(cluster, node);
+            match tree.is_nested() {
+                true => self.totals.add(tree.smallest(node), &new),
+                false => tree.containing(node).into_iter().for_each(|id| self.totals.add(id, &new)),
             }
             self.of_nodes[node.index()] = Some(new);
         }
-        if !tree.shares_nodes() {
+        if tree.is_nested() {
             // From the lowest ones up.
             for id in tree.below(HyperNodeTree::ROOT).into_iter().rev() {
                 if let Some(parent) = tree[id].parent {
@@ -136,7 +136,7 @@ impl HyperNodeTotals {
 
     fn read(&mut self, cluster: &Cluster, tree: &HyperNodeTree, node: NodeId) {
         let Some(Some(known)) = self.of_nodes.get_mut(node.index()) else { return };
-        let new = OfNode::new(cluster, node);
+        let new = NodeAmounts::new(cluster, node);
         if *known == new {
             return;
         }
@@ -157,9 +157,10 @@ mod tests {
 
     use super::*;
 
-    const TREES: [&str; 2] = [
+    const TREES: [&str; 3] = [
         "hypernode a node=n0 node=n1\nhypernode b node=n2\nhypernode c tier=2 member=a member=b\n",
         "hypernode a node=n0 node=n1\nhypernode b node=n1 node=n2\nhypernode c tier=2 member=a\n",
+        "hypernode all member=b member=c\nhypernode b node=n0\nhypernode c tier=2 node=n1 node=n2\n",
     ];
 
     fn plain(cluster: &Cluster, tree: &HyperNodeTree, id: HyperNodeId) -> [Resource; 4] {
@@ -181,7 +182,7 @@ mod tests {
     proptest! {
         #[test]
         fn totals_are_sums_of_nodes(
-            tree in 0_usize..2,
+            tree in 0_usize..3,
             steps in prop::collection::vec((0_usize..4, 0_usize..4, 0_u8..4), 1..30),
         ) {
             let nodes = "node n0 cpu=9\nnode n1 cpu=8 memory=4Gi\nnode n2 cpu=7\nnode n3 cpu=6\n";

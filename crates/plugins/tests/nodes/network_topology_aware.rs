@@ -187,6 +187,18 @@ fn nodes_130_weights_of_resources() {
 }
 
 #[test]
+fn nodes_130_tiers_that_are_far_apart() {
+    let text = "node n1 cpu=4\nnode n2 cpu=4\njob j\n task p cpu=1
+        hypernode a tier=0 node=n1\nhypernode b tier=1000000000 member=a";
+    for (fading, outside) in [(0.0, 100.0), (0.8, 100.0), (1.0, 100.0), (2.0, 0.0)] {
+        let arguments = [("hypernode.binpack.normal-pod.fading", json!(fading))];
+        let scores = World::new(&arguments, text).scores("j/p", &["n1", "n2"]);
+        assert!(scores[0].is_finite() && scores[0] <= scores[1], "{fading}: {scores:?}");
+        near(&scores[1..], &[outside]);
+    }
+}
+
+#[test]
 fn nodes_131_hyper_nodes_by_how_full_they_become() {
     let text = format!("{TREE}{SIZES}job j min=2 topology=hard:3\n task a cpu=4 memory=4Gi x2");
     let world = World::new(&[], &text);
