@@ -189,6 +189,12 @@ aggregate-to-edit
 aggregate-to-admin
 LINES
 effect "@sha256:0000" without values
+# Without a group nobody reaches the answers through the API server.
+bindings() { "$helm" template x deploy/chart --set "answers.enabled=true,answers.proxyFor=$1" | grep -c -- "-answers-proxy$" || true; }
+if [ "$(bindings somebody)" != 3 ] || [ "$(bindings "")" != 1 ]; then
+    echo "render.sh: an empty answers.proxyFor is to leave the Role x-vc-scheduler-answers-proxy without a binding" >&2
+    exit 1
+fi
 # A pod of `helm test` is not one of the scheduler's: the Service must not send requests to it.
 if sed -n '/scheduled.yaml/,$p' "$rendered/values.yaml" | grep -q "name: part-of-ours$"; then
     echo "render.sh: the pod of helm test has the labels of the scheduler's pods" >&2
