@@ -76,7 +76,7 @@ impl Room {
 impl fmt::Display for Room {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cpu_milli, memory_bytes, pods } = self;
-        write!(out, "{cpu_milli}m cpu, {memory_bytes} bytes of memory and {pods} pods")
+        write!(out, "{cpu_milli}m cpu, {memory_bytes} bytes of memory and {pods} places of pods")
     }
 }
 
@@ -171,7 +171,7 @@ fn half_bound_with_text(store: &Store) -> BTreeMap<String, String> {
     faults
 }
 
-/// True if the pod asks for a place alone.
+/// True if the containers of the pod ask for no cpu and no memory.
 fn asks_for_nothing(pod: &Value) -> bool {
     let Room { cpu_milli, memory_bytes, .. } = Room::of_pod(pod);
     (cpu_milli, memory_bytes) == (0, 0)
@@ -387,8 +387,8 @@ mod tests {
         place(&world, "j-0");
         assert_eq!(room(&world.store), BTreeMap::new());
         place(&world, "j-1");
-        let text = "I1: node n0 has 2000m cpu, 2147483648 bytes of memory and 10 pods, and holds 0m cpu, \
-                    4294967296 bytes of memory and 2 pods";
+        let text = "I1: node n0 has 2000m cpu, 2147483648 bytes of memory and 10 places of pods, and holds \
+                    0m cpu, 4294967296 bytes of memory and 2 places of pods";
         assert_eq!(room(&world.store), BTreeMap::from([("n0".to_owned(), text.to_owned())]));
     }
 

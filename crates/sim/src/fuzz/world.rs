@@ -346,8 +346,8 @@ impl World {
         let Some(pod) = self.pick(&PODS, nth) else { return Ok(()) };
         self.delete_by_force(&pod)?;
         let mut value = anew(&pod.value, pod.name());
-        let requests = json!({ "cpu": format!("{cpu_milli}m") });
-        value["spec"]["containers"][0]["resources"]["requests"] = requests;
+        let requests = &mut value["spec"]["containers"][0]["resources"]["requests"];
+        requests["cpu"] = format!("{cpu_milli}m").into();
         self.store.create(&PODS, &value).map(drop)
     }
 

@@ -112,10 +112,12 @@ pub struct PodGroupOutput {
 pub struct QueueUseOutput {
     pub queue: String,
     pub state: String,
+    /// What its jobs and those of all queues below it hold.
     pub allocated: BTreeMap<String, String>,
     /// `None`: no plugin divides the cluster between queues.
     pub deserved: Option<BTreeMap<String, String>>,
-    /// The largest of allocated / deserved over the resources.
+    /// The largest of allocated / deserved over the resources. With `proportion`, which divides between queues
+    /// without a tree, both are of the jobs of the queue itself.
     pub share: Option<f64>,
 }
 

@@ -112,7 +112,7 @@ impl WhyAnswer {
     pub fn text(&self) -> String {
         match &self.asked {
             Asked::One(one) => why_text(one),
-            Asked::All(all) => why_list_text(&all.items),
+            Asked::All(all) => why_list_text(all),
         }
     }
 
