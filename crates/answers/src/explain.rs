@@ -244,7 +244,8 @@ fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
     })
 }
 
-/// Returns the place of a job among the waiting jobs of its queue. Returns `None` if it is in no line.
+/// Returns the place of a job among the waiting jobs of its queue, as its explanation has it. Returns `None` if it is
+/// in no line.
 pub fn place_in_line(state: &mut AnswerState, job: JobId) -> Option<LinePlace> {
     let AnswerState { fork, recorded, known } = state;
     fork.with_session(|session| {

@@ -49,6 +49,11 @@ pub(crate) async fn ask(
         let result: WhatIfResultJson = show(output, &text, what_if_text)?;
         return Ok(Answer::unplaced(!result.unplaced.is_empty()));
     }
+    let namespace = match &arguments.verb {
+        // The namespace of the context limits lists of jobs alone.
+        Verb::Timeline { .. } => arguments.namespace.as_deref(),
+        _ => namespace,
+    };
     let path = path(&arguments.verb, namespace)?;
     if arguments.is_watch() {
         let show = |text: &str| show_answer(arguments, text).map(drop);
@@ -69,8 +74,11 @@ async fn check_way(
     namespace: Option<&str>,
     attempt: &Attempt<'_>,
 ) -> Result<(), AskFailure> {
-    let jobs = Verb::Why { name: None, exit_code: false, watch: false };
-    match client.get(&format!("{}?limit=1", path(&jobs, namespace)?)).await {
+    let jobs = match namespace {
+        Some(namespace) => format!("namespaces/{}/explanations", part(namespace)),
+        None => "explanations".to_owned(),
+    };
+    match client.get(&format!("{jobs}?limit=1")).await {
         Ok(_) => Ok(()),
         Err(error) => {
             let failure = AskFailure::from(error);
@@ -93,8 +101,8 @@ pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, S
         Verb::Why { name: None, .. } => {
             let list: ExplanationListJson =
                 show(output, text, |list: &ExplanationListJson| match is_wide {
-                    true => why_list_wide_text(&list.items),
-                    false => why_list_text(&list.items),
+                    true => why_list_wide_text(list),
+                    false => why_list_text(list),
                 })?;
             Ok(Answer::waits(list.items.iter().any(ExplanationJson::waits)))
         }
@@ -123,6 +131,9 @@ fn shown<T: serde::de::DeserializeOwned>(
     show(output, text, for_people).map(|_: T| Answer::default())
 }
 
+/// The longest part of a list that is answered at once (answers.md 11).
+const LONGEST: &str = "limit=5000";
+
 /// Returns the path of a question, below that of the version.
 pub(crate) fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, String> {
     Ok(match (verb, namespace) {
@@ -139,19 +150,21 @@ pub(crate) fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, Strin
             return Err("a job is in one namespace\nhint: give -n NAMESPACE, not -A".to_owned());
         }
         (Verb::Why { name: None, .. }, Some(namespace)) => {
-            format!("namespaces/{}/explanations", part(namespace))
+            format!("namespaces/{}/explanations?{LONGEST}", part(namespace))
         }
-        (Verb::Why { name: None, .. }, None) => "explanations".to_owned(),
+        (Verb::Why { name: None, .. }, None) => format!("explanations?{LONGEST}"),
         (Verb::Queues { name: None }, _) => "queues".to_owned(),
         (Verb::Queues { name: Some(name) }, _) => format!("queues/{}", part(name)),
-        (Verb::Line { queue }, _) => format!("queues/{}/line", part(queue)),
-        (Verb::Nodes { name: None }, _) => "nodes".to_owned(),
+        (Verb::Line { queue }, _) => format!("queues/{}/line?{LONGEST}", part(queue)),
+        (Verb::Nodes { name: None }, _) => format!("nodes?{LONGEST}"),
         (Verb::Nodes { name: Some(name) }, _) => format!("nodes/{}", part(name)),
-        (Verb::Hypernodes, _) => "hypernodes".to_owned(),
+        (Verb::Hypernodes, _) => format!("hypernodes?{LONGEST}"),
         (Verb::Top { .. }, _) => "summary".to_owned(),
-        (Verb::Timeline { since, queue }, _) => {
+        (Verb::Timeline { since, queue }, namespace) => {
             let queue = queue.as_ref().map(|name| format!("&queue={}", part(name)));
-            format!("timeline?from={}{}", part(since), queue.unwrap_or_default())
+            let namespace = namespace.map(|name| format!("&namespace={}", part(name)));
+            let (queue, namespace) = (queue.unwrap_or_default(), namespace.unwrap_or_default());
+            format!("timeline?from={}{queue}{namespace}", part(since))
         }
         (Verb::Cycles { last }, _) => format!("cycles?last={last}"),
         (Verb::WhatIf(_), _) => "whatifs".to_owned(),
@@ -187,15 +200,19 @@ mod tests {
                 Some("ml"),
                 "namespaces/ml/explanations/a%2F..%2Fb?kind=pod&when=true",
             ),
-            (why(None), Some("ml"), "namespaces/ml/explanations"),
-            (why(None), None, "explanations"),
-            (Verb::Line { queue: "a b?".to_owned() }, Some("ml"), "queues/a%20b%3F/line"),
+            (why(None), Some("ml"), "namespaces/ml/explanations?limit=5000"),
+            (why(None), None, "explanations?limit=5000"),
+            (
+                Verb::Line { queue: "a b?".to_owned() },
+                Some("ml"),
+                "queues/a%20b%3F/line?limit=5000",
+            ),
             (Verb::Top { watch: false }, None, "summary"),
-            (Verb::Hypernodes, None, "hypernodes"),
+            (Verb::Hypernodes, None, "hypernodes?limit=5000"),
             (
                 Verb::Timeline { since: "2h".to_owned(), queue: Some("a&b".to_owned()) },
-                None,
-                "timeline?from=2h&queue=a%26b",
+                Some("ml"),
+                "timeline?from=2h&queue=a%26b&namespace=ml",
             ),
             (Verb::Cycles { last: 7 }, None, "cycles?last=7"),
         ];

@@ -37,7 +37,8 @@ pub struct QueueJson {
     /// What it may hold at most.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub capability: AmountsJson,
-    /// Largest part of a deserved amount that it holds.
+    /// Largest part of a deserved amount that it holds. With `proportion`, which divides between queues without a
+    /// tree, both are of the jobs of the queue itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub share: Option<f64>,
     /// Quota by resource, if a plugin gives one.

@@ -81,7 +81,7 @@ pub fn line_text(list: &ListJson<WaitingJobJson>) -> String {
         ]);
     }
     let text = if list.items.is_empty() { "nothing waits\n".to_owned() } else { table.text() };
-    text + &as_of_text(&list.as_of)
+    text + &rest_of(list) + &as_of_text(&list.as_of)
 }
 
 /// Returns the HyperNodes as a tree, one line each.

@@ -74,7 +74,7 @@ pub struct TimelineSampleJson {
     pub waiting: u32,
     /// Jobs that held nodes.
     pub running: u32,
-    /// What jobs held.
+    /// What jobs held; of one queue, those of the queue itself.
     pub allocated: AmountsJson,
 }
 

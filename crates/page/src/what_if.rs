@@ -117,7 +117,7 @@ pub struct StillWaitingJson {
 pub struct QueueDifferenceJson {
     /// Name.
     pub queue: String,
-    /// Resources of which it holds another amount: without the changes, and with them.
+    /// Resources of which it and the queues below it hold another amount: without the changes, and with them.
     pub allocated: BTreeMap<String, [String; 2]>,
     /// Its share without and with the changes, if they differ. An unknown share is `null`.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use vc_answers::RefusedNodes;
 use vc_text::escape;
 
+use crate::cluster_text::rest_of;
+use crate::document::ExplanationListJson;
 use crate::explanation::{
     AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, GangJson, LineJson, NeighbourJson,
     NodeGroupJson, NodeNumbersJson, RemedyJson,
@@ -66,13 +68,13 @@ pub(crate) fn as_of_text(it: &AsOfJson) -> String {
     format!("as of {}, cycle {}, {from}\n", escape(&it.time), it.cycle)
 }
 
-/// One line for each job.
-pub fn why_list_text(all: &[ExplanationJson]) -> String {
-    if all.is_empty() {
+/// One line for each job, and one that says so if there are more.
+pub fn why_list_text(list: &ExplanationListJson) -> String {
+    if list.items.is_empty() {
         return "nothing waits\n".to_owned();
     }
     let mut table = Table::new(["JOB", "QUEUE", "PLACE", "WAITS", "CODE", "WHY"]);
-    for it in all {
+    for it in &list.items {
         let dash = || "-".to_owned();
         let queue = it.subject.queue.clone().unwrap_or_else(dash);
         let waits = it.subject.waiting_seconds.map_or_else(dash, duration);
@@ -81,7 +83,7 @@ pub fn why_list_text(all: &[ExplanationJson]) -> String {
         let (code, text) = (it.verdict.code.clone(), it.verdict.text.clone());
         table.row([it.job_name(), queue, place.unwrap_or_else(dash), waits, code, text]);
     }
-    table.text()
+    table.text() + &rest_of(list)
 }
 
 fn head(it: &ExplanationJson) -> String {

@@ -3,7 +3,8 @@
 
 use crate::cluster::{HyperNodeJson, ListJson, NodeJson, QueueJson};
 use crate::cluster_text::{indented_queue, rest_of};
-use crate::explanation::{AmountsJson, ExplanationJson, GangJson};
+use crate::document::ExplanationListJson;
+use crate::explanation::{AmountsJson, GangJson};
 use crate::table::Table;
 use crate::why_text::{as_of_text, duration};
 
@@ -76,15 +77,15 @@ pub fn hyper_nodes_wide_text(list: &ListJson<HyperNodeJson>) -> String {
 }
 
 /// Returns the jobs that wait, one line each, with their pods and all codes.
-pub fn why_list_wide_text(all: &[ExplanationJson]) -> String {
-    if all.is_empty() {
+pub fn why_list_wide_text(list: &ExplanationListJson) -> String {
+    if list.items.is_empty() {
         return "nothing waits\n".to_owned();
     }
     let mut table = Table::new([
         "JOB", "QUEUE", "PRIORITY", "PLACE", "WAITING", "NEEDED", "READY", "WAITS", "CODE", "ALSO",
         "WHY",
     ]);
-    for it in all {
+    for it in &list.items {
         let gang = |number: fn(&GangJson) -> u32| {
             it.gang.as_ref().map_or_else(|| "-".to_owned(), |gang| number(gang).to_string())
         };
@@ -104,7 +105,7 @@ pub fn why_list_wide_text(all: &[ExplanationJson]) -> String {
             it.verdict.text.clone(),
         ]);
     }
-    table.text()
+    table.text() + &rest_of(list)
 }
 
 /// Returns amounts as `4 cpu, 8Gi memory`.

@@ -258,7 +258,12 @@ fn delete_one(
             }
             run.apply(ClusterEvent::PriorityClassDeleted { name: name.clone() });
         }
-        LiveObject::Budget(key) => run.apply(ClusterEvent::BudgetDeleted { key: key.clone() }),
+        LiveObject::Budget(key) => {
+            if cluster.budgets.get(key).is_none() {
+                return Err(format!("no PodDisruptionBudget {key}"));
+            }
+            run.apply(ClusterEvent::BudgetDeleted { key: key.clone() });
+        }
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ pub struct WaitingJob {
 pub struct QueueDifference {
     /// Name.
     pub queue: Arc<str>,
-    /// Resources of which it holds another amount: without the changes, and with them.
+    /// Resources of which it and the queues below it hold another amount: without the changes, and with them.
     pub allocated: Vec<(String, [String; 2])>,
     /// Its share without and with the changes, if they differ. An unknown share is `None`.
     pub share: Option<[Option<f64>; 2]>,
@@ -134,6 +134,9 @@ pub(super) fn difference(
     let spared = limited(gone(without, with), "spared", &mut truncated);
     let waiting = waiting(with, without, notes, &mut truncated);
     let unplaced = notes.pods.iter().filter(|pod| !has_node(with.cluster(), pod));
+    let unplaced = limited(unplaced.cloned().collect(), "unplaced", &mut truncated);
+    let queues = queues(&without.report().queues, &with.report().queues);
+    let queues = limited(queues, "queues", &mut truncated);
     WhatIfResult {
         as_of,
         is_complete: !notes.is_incomplete,
@@ -145,8 +148,8 @@ pub(super) fn difference(
         evicted,
         spared,
         waiting,
-        queues: queues(&without.report().queues, &with.report().queues),
-        unplaced_applied: unplaced.cloned().collect(),
+        queues,
+        unplaced_applied: unplaced,
         warnings: notes.warnings.iter().cloned().collect(),
         truncated,
     }

@@ -12,7 +12,7 @@ fn text(question: &Question) -> String {
     let (engine, mut view, timeline) = view(CLUSTER);
     match view.answer(&engine, &timeline, question).unwrap() {
         Document::Explanation(one) => why_text(&one),
-        Document::Explanations(list) => why_list_text(&list.items),
+        Document::Explanations(list) => why_list_text(&list),
         Document::Queues(list) => queues_text(&list),
         Document::Line(list) => line_text(&list),
         Document::Nodes(list) => nodes_text(&list),
@@ -64,7 +64,7 @@ fn ans_86_wide_lists_have_all_resources() {
     let (engine, mut view, timeline) = view(CLUSTER);
     let mut wide = |question: &Question| -> Vec<String> {
         let text = match view.answer(&engine, &timeline, question).unwrap() {
-            Document::Explanations(list) => why_list_wide_text(&list.items),
+            Document::Explanations(list) => why_list_wide_text(&list),
             Document::Queues(list) => queues_wide_text(&list),
             Document::Nodes(list) => nodes_wide_text(&list),
             other => panic!("no wide text for {other:?}"),
