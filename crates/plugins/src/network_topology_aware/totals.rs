@@ -16,7 +16,7 @@ use vc_resource::Resource;
 
 /// What one node adds to the totals.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct NodeAmounts {
+struct AmountsOfNode {
     allocatable: Resource,
     used: Resource,
     idle: Resource,
@@ -24,7 +24,7 @@ struct NodeAmounts {
     future_idle: Resource,
 }
 
-impl NodeAmounts {
+impl AmountsOfNode {
     fn new(cluster: &Cluster, node: NodeId) -> Self {
         let node = &cluster.nodes[node];
         Self {
@@ -58,14 +58,14 @@ impl Totals {
         }
     }
 
-    fn add(&mut self, id: HyperNodeId, new: &NodeAmounts) {
+    fn add(&mut self, id: HyperNodeId, new: &AmountsOfNode) {
         self.allocatable[id.index()].add(&new.allocatable);
         self.used[id.index()].add(&new.used);
         self.idle[id.index()].add(&new.idle);
         self.future_idle[id.index()].add(&new.future_idle);
     }
 
-    fn sub(&mut self, id: HyperNodeId, old: &NodeAmounts) {
+    fn sub(&mut self, id: HyperNodeId, old: &AmountsOfNode) {
         self.allocatable[id.index()].sub(&old.allocatable);
         self.used[id.index()].sub(&old.used);
         self.idle[id.index()].sub(&old.idle);
@@ -88,7 +88,7 @@ pub(super) struct HyperNodeTotals {
     tree: Option<Arc<HyperNodeTree>>,
     changed_nodes: ChangeReader<NodeId>,
     /// What each node has added to its HyperNodes, by node. `None` for one that is not in the tree.
-    of_nodes: Vec<Option<NodeAmounts>>,
+    of_nodes: Vec<Option<AmountsOfNode>>,
     totals: Totals,
 }
 
@@ -117,7 +117,7 @@ impl HyperNodeTotals {
         self.of_nodes.resize_with(n_ids, || None);
         self.totals = Totals::zero(tree.len());
         for &node in nodes.iter() {
-            let new = NodeAmounts::new(cluster, node);
+            let new = AmountsOfNode::new(cluster, node);
             match tree.is_nested() {
                 true => self.totals.add(tree.smallest(node), &new),
                 false => tree.containing(node).into_iter().for_each(|id| self.totals.add(id, &new)),
@@ -136,7 +136,7 @@ impl HyperNodeTotals {
 
     fn read(&mut self, cluster: &Cluster, tree: &HyperNodeTree, node: NodeId) {
         let Some(Some(known)) = self.of_nodes.get_mut(node.index()) else { return };
-        let new = NodeAmounts::new(cluster, node);
+        let new = AmountsOfNode::new(cluster, node);
         if *known == new {
             return;
         }
