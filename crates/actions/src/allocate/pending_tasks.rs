@@ -120,7 +120,9 @@ fn takes_part(session: &mut Session<'_>, job: JobId) -> Result<(), Cow<'static, 
         return Err(format!("{}: {}", invalid.reason, invalid.message).into());
     }
     // A job with a network topology is not placed as if it had none (4.2, row 4).
-    if let Some(text) = topology::message(session, job) {
+    if has_open_tasks(session, job)
+        && let Some(text) = topology::message(session, job)
+    {
         session.note_job_fit(job, WaitCause::Topology, text.as_str());
         return Err(text.into());
     }

@@ -176,6 +176,17 @@ fn best_effort_members_wait_for_hyper_nodes_too() {
     assert_eq!(world.cycle().report.n_binds, 1);
 }
 
+/// Whoever has no pod to place is told of nothing that keeps pods from a place, by either evaluator.
+#[test]
+fn a_job_without_a_pod_to_place_is_not_told_of_hyper_nodes() {
+    let conf = conf("allocate, backfill", "gang | predicates nodeorder");
+    let job = "job j min=0 topology=hard policy.g=2x1:hard\n task t label.g=0 @n1 running\n";
+    let mut world = World::new(&conf, &format!("{NODES}{job}"));
+    world.send(ClusterEvent::HyperNodesListed { is_complete: true });
+    let said = [world.cycle().all(), world.cycle().all()].concat();
+    assert!(said.contains("pod group is not ready") && !said.contains("topology"), "{said}");
+}
+
 #[test]
 fn a_topology_without_a_limit_keeps_pods_close_all_the_same() {
     let job = "job j min=2 topology=hard:name=unknown\n task p cpu=1 @n3 running\n task q cpu=1";
