@@ -50,7 +50,7 @@ pub(crate) async fn ask(
         return Ok(Answer::unplaced(!result.unplaced.is_empty()));
     }
     let namespace = match &arguments.verb {
-        // The namespace of the context limits lists of jobs alone.
+        // Without -n the timeline is of all namespaces; that of the context limits lists of jobs.
         Verb::Timeline { .. } => arguments.namespace.as_deref(),
         _ => namespace,
     };
@@ -131,7 +131,7 @@ fn shown<T: serde::de::DeserializeOwned>(
     show(output, text, for_people).map(|_: T| Answer::default())
 }
 
-/// The longest part of a list that is answered at once (answers.md 11).
+/// The query for as many rows of a list as one answer may have (answers.md 11).
 const LONGEST: &str = "limit=5000";
 
 /// Returns the path of a question, below that of the version.

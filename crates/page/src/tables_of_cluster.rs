@@ -76,7 +76,7 @@ fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> Que
         waiting,
         allocated: used.map(|it| map(&it.allocated)).unwrap_or_default(),
         deserved: match used.and_then(|it| it.deserved.as_ref()) {
-            // Queues whose jobs ask for nothing, and those above them, deserve nothing of their own.
+            // A queue whose own jobs ask for nothing deserves 0 cpu and memory, which counts as not set.
             Some(deserved) => deserved.iter().filter(is_set).cloned().collect(),
             None => own(&row.deserved),
         },
