@@ -110,6 +110,7 @@ impl Gang {
         PodGroupRecord {
             owner_name: None,
             controller_uid: None,
+            controller_kind: None,
             key: ObjectKey::new(NAMESPACE, &self.name()),
             uid: uid(1, self.number),
             resource_version: "1".into(),

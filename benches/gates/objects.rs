@@ -76,6 +76,7 @@ pub(crate) fn gang(number: i64, n_pods: i64, cpu_milli: i64) -> Vec<ClusterEvent
     let group = PodGroupRecord {
         owner_name: None,
         controller_uid: None,
+        controller_kind: None,
         key: ObjectKey::new("bench", &name),
         uid: format!("uid-{name}").into(),
         resource_version: "1".into(),

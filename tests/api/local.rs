@@ -113,6 +113,8 @@ async fn ans_91_a_settled_cluster_is_answered_alike_with_and_without_its_schedul
     // What is of the moment is all that differs of these.
     let summary = ask(&["top"], &process).await.stdout;
     assert!(String::from_utf8_lossy(&summary).contains("\"source\": \"daemon\""));
+    let summary = ask(&["top"], &local).await.stdout;
+    assert!(String::from_utf8_lossy(&summary).contains("\"source\": \"local\""));
     scheduler.signal("-TERM").await;
     assert!(scheduler.ended().await.success());
     server.stop().await;

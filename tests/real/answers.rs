@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use vc_kube::{AnswersAccess, AnswersClient};
+use vc_kube::{AnswersAccess, AnswersClient, ConnectionFlags};
 
 use crate::api::until;
 use crate::cluster::{Cluster, read_manifests};
@@ -43,7 +43,7 @@ impl Reader {
         let access = AnswersAccess {
             kubeconfig: Some(kubeconfig),
             server: Some(address(cluster).await),
-            is_insecure: true,
+            flags: ConnectionFlags { is_insecure: true, ..ConnectionFlags::default() },
             ..AnswersAccess::default()
         };
         Self(AnswersClient::new(&access).await.unwrap())

@@ -1,9 +1,10 @@
-//! A copy of the cluster in which questions about one state add empty nodes and end jobs, one after the other. Its
-//! sessions read only the rows that have changed since the last one. Specification: answers.md 5, 10 (ANS-66).
+//! A copy of the cluster in which questions about one state add empty nodes, end jobs and change queues, one after
+//! the other. Its sessions read only the rows that have changed since the last one. Specification: answers.md 5, 10
+//! (ANS-66).
 //!
 //! Exact because:
-//! - after each trial the copy is as it was: nodes are removed, pods get status and node back, and debug builds
-//!   compare all sums with the rows;
+//! - after each trial the copy is as it was: nodes are removed, pods get status and node back, queues their object,
+//!   and debug builds compare all sums with the rows;
 //! - if a pod has ended that had volumes or devices reserved, the next trial has a copy of its own;
 //! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, which makes a copy for the trials
 //!   of each question.
@@ -11,7 +12,9 @@
 use std::sync::Arc;
 
 use vc_engine::Fork;
-use vc_model::{Cluster, ClusterEvent, JobId, NodeId, NodeRecord, TaskId, TaskStatus};
+use vc_model::{
+    Cluster, ClusterEvent, JobId, NodeId, NodeRecord, QueueId, QueueRecord, TaskId, TaskStatus,
+};
 
 use crate::ended_jobs::pods_to_end;
 use crate::trials::{AtomSet, JobTrials};
@@ -80,6 +83,19 @@ impl ChangedCopy {
             true => self.restore(),
             false => *self = Self::new(fork),
         }
+        is_placed
+    }
+
+    /// True if the job gets its places while a queue has this object. The queue is then as it was before.
+    pub(crate) fn is_placed_with_queue(
+        &mut self,
+        (queue, record): (QueueId, QueueRecord),
+        question: &ClusterQuestion,
+    ) -> bool {
+        let before = self.copy.cluster().queue_record(queue);
+        self.copy.apply(ClusterEvent::QueueApplied(Box::new(record)));
+        let is_placed = self.is_placed(question);
+        self.copy.apply(ClusterEvent::QueueApplied(Box::new(before)));
         is_placed
     }
 

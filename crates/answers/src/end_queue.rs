@@ -1,9 +1,9 @@
 //! Expected ends of the pods of a supposed run, in their order. Specification: answers.md 7 (ANS-37).
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use vc_model::{Cluster, TaskId};
+use vc_model::{Cluster, Task, TaskId, TaskStatus};
 
 use crate::ends::{EndSource, ExpectedEnds};
 
@@ -26,15 +26,21 @@ pub(crate) struct EndQueue {
     added: HashMap<TaskId, Option<i64>>,
 }
 
-/// When a pod ends, the pod, and true if its end is learned.
-type PodEnd = (i64, TaskId, bool);
+/// When a pod ends, the pod, and what says so.
+type PodEnd = (i64, TaskId, EndSource);
 
 impl EndQueue {
-    /// Reads all rows.
-    pub(crate) fn new(cluster: &Cluster, ends: &ExpectedEnds, now_micros: i64) -> Self {
+    /// Reads all rows. `leaving` are pods that terminate and are waited for, with their ends.
+    pub(crate) fn new(
+        cluster: &Cluster,
+        ends: &ExpectedEnds,
+        leaving: &BTreeMap<TaskId, i64>,
+        now_micros: i64,
+    ) -> Self {
         let tasks = cluster.tasks.iter().filter(|(_, row)| row.node.is_some());
-        let end = |(task, _)| Some(Reverse(end_of(cluster, ends, task, now_micros)?));
-        let in_order: Vec<Reverse<PodEnd>> = tasks.filter_map(end).collect();
+        let running = tasks.filter_map(|(task, _)| end_of(cluster, ends, task, now_micros));
+        let leaving = leaving.iter().map(|(&task, &end)| (end, task, EndSource::Terminating));
+        let in_order: Vec<Reverse<PodEnd>> = running.chain(leaving).map(Reverse).collect();
         Self { in_order: in_order.into(), added: HashMap::new() }
     }
 
@@ -53,9 +59,8 @@ impl EndQueue {
 
     /// Returns the time of the next end. Returns `None` if no pod is expected to end.
     pub(crate) fn next_micros(&mut self, cluster: &Cluster) -> Option<i64> {
-        while let Some(&Reverse((at_micros, task, _))) = self.in_order.peek() {
-            let row = cluster.tasks.get(task);
-            let is_held = row.is_some_and(|row| row.node.is_some() && row.status.is_allocated());
+        while let Some(&Reverse((at_micros, task, source))) = self.in_order.peek() {
+            let is_held = cluster.tasks.get(task).is_some_and(|row| is_held(row, source));
             if is_held && self.added.get(&task).is_none_or(|end| *end == Some(at_micros)) {
                 return Some(at_micros);
             }
@@ -70,19 +75,28 @@ impl EndQueue {
         let at_micros = self.next_micros(cluster)?;
         let mut ending = EndingPods { at_micros, tasks: Vec::new(), has_learned: false };
         while self.next_micros(cluster) == Some(at_micros) {
-            let Some(Reverse((_, task, is_learned))) = self.in_order.pop() else { break };
+            let Some(Reverse((_, task, source))) = self.in_order.pop() else { break };
             self.added.entry(task).and_modify(|end| *end = None);
-            ending.has_learned |= is_learned;
+            ending.has_learned |= matches!(source, EndSource::Learned(_));
             ending.tasks.push(task);
         }
         Some(ending)
     }
 }
 
-/// Returns the end of a pod. Returns `None` if it is not expected, or if the pod terminates already: it is gone
-/// with the next cycle.
+/// True if the pod still holds its node as it did when its end was expected.
+fn is_held(row: &Task, source: EndSource) -> bool {
+    let is_expected = match source {
+        EndSource::Terminating => row.status == TaskStatus::Releasing,
+        _ => row.status.is_allocated(),
+    };
+    row.node.is_some() && is_expected
+}
+
+/// Returns the end of a pod. Returns `None` if it is not expected, or if the pod terminates already: then it is
+/// among the leaving ones, or gone with the next cycle.
 fn end_of(cluster: &Cluster, ends: &ExpectedEnds, task: TaskId, now_micros: i64) -> Option<PodEnd> {
     let end = ends.end_of(cluster, task, now_micros);
     let end = end.filter(|end| end.source != EndSource::Terminating)?;
-    Some((end.at_micros, task, matches!(end.source, EndSource::Learned(_))))
+    Some((end.at_micros, task, end.source))
 }

@@ -9,6 +9,9 @@ use crate::learned_runs::{ENOUGH_RUNS, LearnedRuns, RunQuantile};
 
 /// Time that a pod gets to end after its deadline has passed, in microseconds.
 const AFTER_DEADLINE_MICROS: i64 = 60_000_000;
+/// Time that a pod gets to end whose deletion the watch has not shown yet, in microseconds: the default of
+/// `spec.terminationGracePeriodSeconds`.
+const DEFAULT_GRACE_MICROS: i64 = 30_000_000;
 /// Doublings of a run that has lasted longer than stated.
 const MOST_DOUBLINGS: u32 = 10;
 
@@ -21,7 +24,7 @@ pub enum EndSource {
     Stated,
     /// Earlier pods of its kind: so many.
     Learned(usize),
-    /// The pod terminates already.
+    /// The pod terminates already: `metadata.deletionTimestamp`, at which its grace period ends.
     Terminating,
 }
 
@@ -73,7 +76,8 @@ impl ExpectedEnds {
         let row = &cluster.tasks[task];
         row.node?;
         if row.status == TaskStatus::Releasing {
-            return Some(ExpectedEnd { at_micros: now_micros, source: EndSource::Terminating });
+            let at_micros = end_of_grace(row, now_micros);
+            return Some(ExpectedEnd { at_micros, source: EndSource::Terminating });
         }
         if !row.status.is_allocated() {
             return None;
@@ -101,6 +105,14 @@ impl ExpectedEnds {
     }
 }
 
+/// Returns when the grace period of a pod that terminates ends. The kubelet enforces it as it does a
+/// deadline, so that one that has passed is put off in the same way.
+fn end_of_grace(row: &Task, now_micros: i64) -> i64 {
+    let deletion = row.stated_run.as_ref().and_then(|stated| stated.deletion_micros);
+    let unknown = now_micros.saturating_add(DEFAULT_GRACE_MICROS);
+    deletion.map_or(unknown, |end| hard_end(end, 0, now_micros))
+}
+
 /// Returns what a pod and its PodGroup state of its run.
 fn stated_run(cluster: &Cluster, row: &Task, task: TaskId) -> Option<i64> {
     let own = row.stated_run.as_deref().copied().unwrap_or_default();
@@ -118,6 +130,7 @@ fn soft_end(start: i64, run: i64, now_micros: i64) -> Option<i64> {
     later.next()
 }
 
+/// Returns the end that the kubelet enforces. One that has passed is expected a little later than now.
 fn hard_end(start: i64, run: i64, now_micros: i64) -> i64 {
     let end = start.saturating_add(run);
     if now_micros < end { end } else { now_micros.saturating_add(AFTER_DEADLINE_MICROS) }

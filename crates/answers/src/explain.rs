@@ -5,27 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vc_engine::{Engine, Fork, Report, SkippedCycle};
-use vc_framework::{Atom, Session, WaitCause, quantity};
+use vc_framework::{Atom, Session, WaitCause};
 use vc_model::{
-    ClassId, Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, QueueId, TaskId,
-    TaskStatus,
+    Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, QueueId, TaskId, TaskStatus,
 };
-use vc_resource::Dim;
 
-use crate::amounts::{count, positive};
+use crate::amounts::count;
 use crate::blocking::{FoundSets, find_sets};
 use crate::changed_copy::ChangedCopy;
 use crate::code::WaitCode;
 use crate::ends::ExpectedEnds;
 use crate::evict::{EvictionAnswer, eviction_answer};
 use crate::explanation::{
-    AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, PodClassNumbers,
-    RoleNumbers, Verdict,
+    AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, RoleNumbers,
+    Verdict,
 };
 use crate::known_answers::KnownAnswers;
 use crate::known_trials::KnownTrials;
 use crate::line::{WaitingLines, waits};
 use crate::obstacles::find_present;
+use crate::pod_classes::pod_classes;
 use crate::state_tables::StateTables;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
@@ -351,7 +350,7 @@ fn explain_in(
     let evict = found.as_ref().filter(|_| is_about_room);
     let evict = evict.map(|_| record.recorded.eviction_answer(session, tables, job));
     let waiting = waiting_members(session, job);
-    let Judgement { verdict, quota, nodes, short, placed } = judged;
+    let Judgement { verdict, quota, nodes, short, classes, placed } = judged;
     let explanation = Explanation {
         as_of: record.recorded.as_of,
         last_condition: last_condition(session, job, verdict.code),
@@ -361,6 +360,7 @@ fn explain_in(
         verdict,
         nodes,
         short,
+        classes,
         quota,
         blocking: found.map(|found| found.blocking),
         unblock: unblock.unwrap_or_default(),
@@ -380,6 +380,7 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         gang: None,
         nodes: None,
         short: Arc::default(),
+        classes: Vec::new(),
         quota: Vec::new(),
         blocking: None,
         unblock: Vec::new(),
@@ -537,44 +538,5 @@ fn gang_numbers(
         waiting: number(waiting.len()),
         roles: row.task_min_available.iter().map(role).collect(),
         pods: pod_classes(session, waiting, placed),
-    }
-}
-
-/// Returns the waiting members by what they ask for, in task order.
-fn pod_classes(
-    session: &Session<'_>,
-    waiting: &[TaskId],
-    placed: &[TaskId],
-) -> Vec<PodClassNumbers> {
-    let mut rows: Vec<PodClassNumbers> = Vec::new();
-    let mut places: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
-    // The class of the last task, and its row. Most neighbours are of one class.
-    let mut last: Option<(ClassId, usize)> = None;
-    for &task in waiting {
-        let class = session.tasks[task].class;
-        let known = last.filter(|(of_last, _)| *of_last == class).map(|(_, place)| place);
-        let place = known.unwrap_or_else(|| {
-            let request = asked_amounts(session, task);
-            *places.entry(request).or_insert_with_key(|request| {
-                rows.push(PodClassNumbers { request: request.clone(), count: 0, placed: 0 });
-                rows.len() - 1
-            })
-        });
-        last = Some((class, place));
-        rows[place].count += 1;
-        rows[place].placed += u32::from(placed.contains(&task));
-    }
-    rows
-}
-
-/// Returns what a pod asks for. A best-effort pod asks for a slot alone.
-fn asked_amounts(session: &Session<'_>, task: TaskId) -> Vec<(String, String)> {
-    let amounts = positive(session.request(task), &session.dims);
-    match amounts.is_empty() {
-        true => {
-            let slot = quantity(1, Dim::PODS, &session.dims);
-            vec![(session.dims.name(Dim::PODS).to_owned(), slot)]
-        }
-        false => amounts,
     }
 }

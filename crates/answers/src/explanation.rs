@@ -98,6 +98,19 @@ pub struct PodClassNumbers {
     pub placed: u32,
 }
 
+/// Waiting members of one class that find no place, beside the class that the numbers are about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailingClass {
+    /// What each of them asks for: resource names and quantities, in report order.
+    pub request: Vec<(String, String)>,
+    /// Number of members.
+    pub count: u32,
+    /// Why they find no place.
+    pub code: WaitCode,
+    /// The same in one line, without the numbers of a queue.
+    pub text: String,
+}
+
 /// The nodes as the first waiting pod that finds no place sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeNumbers {
@@ -392,6 +405,9 @@ pub struct Explanation {
     pub nodes: Option<Arc<NodeNumbers>>,
     /// The resources that it asks for, in report order.
     pub short: Arc<[ShortResource]>,
+    /// Up to eight further classes of its members that find no place. The first one, which `nodes` and `short` are
+    /// about, is not among them.
+    pub classes: Vec<FailingClass>,
     /// Limits that it would exceed.
     pub quota: Vec<QuotaRow>,
     /// What keeps it from its place. `None` in a quick explanation, and if nothing does.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use vc_model::ObjectKey;
+use vc_model::{GroupController, ObjectKey};
 
 use crate::pod_spans::PodSpan;
-use crate::subject::{MOST_NAMES, SubjectError, SubjectKind, SubjectQuery, is_of_controller};
+use crate::subject::{MOST_NAMES, SubjectError, SubjectKind, SubjectQuery};
 use crate::timeline::{EvictionEntry, JobSpan, Timeline};
 
 /// What became of a job or pod that is gone.
@@ -37,33 +37,38 @@ impl Timeline {
             return Ok(Some(GoneSubject::Job(span)));
         }
         match query.kind {
-            SubjectKind::Group => Ok(None),
+            SubjectKind::Group | SubjectKind::Controller(_) => Ok(None),
             SubjectKind::Any | SubjectKind::Pod => Ok(self.gone_pod(&key)),
         }
     }
 
-    /// Returns the last time in which the PodGroup of this name held nodes, else that of the
-    /// PodGroup of a controller.
+    /// Returns the last time in which the PodGroup of this name held nodes, or the PodGroup of a
+    /// controller. Where a kind of controllers is asked for, these come first.
     fn gone_job(
         &self,
         key: &ObjectKey,
         query: SubjectQuery<'_>,
     ) -> Result<Option<&JobSpan>, SubjectError> {
-        if let Some(span) = self.ended_groups().rev().find(|span| span.key == *key) {
+        let group = || self.ended_groups().rev().find(|span| span.key == *key);
+        let is_first = matches!(query.kind, SubjectKind::Any | SubjectKind::Group);
+        if let Some(span) = group().filter(|_| is_first) {
             return Ok(Some(span));
         }
-        let is_owned = |span: &&JobSpan| {
-            let uid = span.controller_uid.as_deref();
-            uid.is_some_and(|uid| is_of_controller(&span.key, uid, query))
-        };
-        // The last time of each PodGroup stays.
-        let owned: BTreeMap<&ObjectKey, &JobSpan> =
-            self.ended_groups().filter(is_owned).map(|span| (&span.key, span)).collect();
+        let owned = self.gone_jobs_of_controller(query);
         if 1 < owned.len() {
             let names = owned.keys().map(|key| key.to_string());
             return Err(SubjectError::Several(names.take(MOST_NAMES).collect()));
         }
-        Ok(owned.into_values().next())
+        let owned = owned.into_values().next();
+        Ok(owned.or_else(|| group().filter(|_| query.kind.means_group())))
+    }
+
+    /// Returns the last time of each PodGroup that controllers have owned which a user means.
+    fn gone_jobs_of_controller(&self, query: SubjectQuery<'_>) -> BTreeMap<&ObjectKey, &JobSpan> {
+        let spans = self.ended_groups().filter(|span| *span.key.namespace == *query.namespace);
+        let owned: Vec<(&JobSpan, GroupController<'_>)> =
+            spans.filter_map(|span| Some((span, span.controller()?))).collect();
+        query.choose_owned(&owned).into_iter().map(|span| (&span.key, span)).collect()
     }
 
     fn ended_groups(&self) -> impl DoubleEndedIterator<Item = &JobSpan> {

@@ -92,7 +92,8 @@ fn n_bytes(it: &Explanation) -> usize {
     });
     let evict = it.evict.as_ref().map_or(0, |evict| evict.actions.len() + evict.compared.len() + 1);
     let awaited = it.start.as_ref().map_or(0, |start| start.waits_for.len());
-    let rows = gang + nodes + it.short.len() + it.quota.len() + blocking + evict + awaited;
+    let limits = it.short.len() + it.classes.len() + it.quota.len();
+    let rows = gang + nodes + limits + blocking + evict + awaited;
     let awaited_nodes = it.start.iter().flat_map(|start| &start.waits_for);
     let awaited_nodes: usize = awaited_nodes.map(|job| job.nodes.len()).sum();
     let names: usize = it.unblock.iter().map(n_names).sum::<usize>() + awaited_nodes;

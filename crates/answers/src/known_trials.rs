@@ -21,6 +21,7 @@ use vc_framework::{Atom, GangShape, JobChange, RefusalKey, RefusingAtoms, Sessio
 use vc_model::{ByteLruCache, Gates, JobId, NodeId, ObjectKey, QueueId, TaskId};
 
 use crate::new_nodes::NodeShape;
+use crate::remedy_change::RaisedQuota;
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, asks_admission, waiting_members};
 use crate::verdict::{Judgement, RefusedTask};
 
@@ -95,6 +96,8 @@ pub(crate) enum SupposedChange {
     AddedNodes(NodeId, usize),
     /// These jobs end.
     EndedJobs(Vec<JobId>),
+    /// This queue has other fields.
+    RaisedQuota(QueueId, RaisedQuota),
 }
 
 impl KnownTrials {

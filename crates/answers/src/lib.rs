@@ -25,9 +25,12 @@ mod line;
 mod new_nodes;
 mod nodes;
 mod obstacles;
+mod pod_classes;
 mod pod_spans;
 mod predictions;
+mod queue_minutes;
 mod quota;
+mod raised_quota;
 mod remedy_change;
 mod shortage;
 mod state_tables;
@@ -50,15 +53,15 @@ pub use explain::{
 };
 pub use explanation::{
     AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, ComparedValues, Explanation,
-    GangNumbers, JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode, NodeNumbers,
-    PodClassNumbers, QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible, RoleNumbers,
-    ShortResource, Verdict, time_text,
+    FailingClass, GangNumbers, JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode,
+    NodeNumbers, PodClassNumbers, QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible,
+    RoleNumbers, ShortResource, Verdict, time_text,
 };
 pub use gone::GoneSubject;
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};
 pub use pod_spans::PodSpan;
 pub use predictions::PredictionOutcome;
-pub use remedy_change::RemedyChange;
+pub use remedy_change::{RaisedQuota, RemedyChange};
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
 pub use timeline::{
     CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, TimelineSample, TimelineStep,

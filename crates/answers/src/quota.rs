@@ -55,6 +55,19 @@ pub(crate) fn share_text(refusal: &ShareRefusal, queue: &Arc<str>, dims: &Dims) 
     }
 }
 
+/// Returns what is short in the rows of one limit, without its numbers:
+/// `capacity: queue research has no room: 4 cpu short`. Returns `None` if there is no row.
+pub(crate) fn short_text(rows: &[QuotaRow]) -> Option<String> {
+    let first = rows.first()?;
+    let owner = match &first.queue {
+        Some(name) => format!("queue {name}"),
+        None => "the cluster".to_owned(),
+    };
+    let texts = rows.iter().map(|row| format!("{} {} short", row.short, row.resource));
+    let texts: Vec<String> = texts.collect();
+    Some(format!("{}: {owner} has no room: {}", first.plugin, texts.join(", ")))
+}
+
 /// Returns why the job is not admitted. A plugin without numbers has its message, if there is one.
 pub(crate) fn admission_text(
     by: &'static str,

@@ -4,10 +4,34 @@
 use std::sync::Arc;
 
 use vc_framework::effect_text;
-use vc_model::{ObjectKey, ResourceList, TaintEffect, Toleration, TolerationOperator};
+use vc_model::{Labels, ObjectKey, ResourceList, TaintEffect, Toleration, TolerationOperator};
 use vc_resource::Quantity;
 
 use crate::what_if::{Change, NewNodes, NodeSelection, PodChange, PodGroupChange, QueueChange};
+
+/// Fields of a queue that are raised.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RaisedQuota {
+    /// `capability`: resource names and amounts. Empty: it stays.
+    pub capability: Vec<(String, String)>,
+    /// `weight`. `None`: it stays.
+    pub weight: Option<i32>,
+    /// `guarantee.resource`: resource names and amounts. Empty: it stays.
+    pub guarantee: Vec<(String, String)>,
+}
+
+impl RaisedQuota {
+    /// Returns the change of the queue.
+    pub(crate) fn as_change(&self) -> QueueChange {
+        let given = |amounts: &[(String, String)]| (!amounts.is_empty()).then(|| list(amounts));
+        QueueChange {
+            capability: given(&self.capability),
+            weight: self.weight,
+            guarantee: given(&self.guarantee),
+            ..QueueChange::default()
+        }
+    }
+}
 
 /// A remedy as a change of a what-if.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +42,13 @@ pub enum RemedyChange {
         job: ObjectKey,
         /// Key, value and effect of each taint.
         taints: Vec<(Arc<str>, Arc<str>, TaintEffect)>,
+    },
+    /// The pods of a PodGroup have this node selector.
+    NodeSelector {
+        /// The PodGroup.
+        job: ObjectKey,
+        /// All labels that it asks for.
+        labels: Labels,
     },
     /// Each pod of a PodGroup asks for this amount.
     Request {
@@ -42,12 +73,12 @@ pub enum RemedyChange {
         /// Name of the PriorityClass.
         class: Arc<str>,
     },
-    /// A queue may hold these amounts.
-    Capability {
+    /// A queue may hold more.
+    Quota {
         /// The queue.
         queue: Arc<str>,
-        /// Resource names and amounts.
-        amounts: Vec<(String, String)>,
+        /// The fields with their new values.
+        raised: RaisedQuota,
     },
     /// There are more nodes like one.
     AddNodes {
@@ -83,6 +114,11 @@ impl RemedyChange {
                 let change = PodChange { tolerations, ..PodChange::default() };
                 Change::SetPods(job.clone(), Box::new(change))
             }
+            Self::NodeSelector { job, labels } => {
+                let node_selector = Some(labels.clone());
+                let change = PodChange { node_selector, ..PodChange::default() };
+                Change::SetPods(job.clone(), Box::new(change))
+            }
             Self::Request { job, resource, amount } => {
                 let requests = Some(list(&[(resource.clone(), amount.clone())]));
                 let change = PodChange { requests, ..PodChange::default() };
@@ -98,10 +134,8 @@ impl RemedyChange {
                 let change = PodGroupChange { priority_class_name, ..PodGroupChange::default() };
                 Change::SetJob(job.clone(), change)
             }
-            Self::Capability { queue, amounts } => {
-                let capability = Some(list(amounts));
-                let change = QueueChange { capability, ..QueueChange::default() };
-                Change::SetQueue(queue.clone(), Box::new(change))
+            Self::Quota { queue, raised } => {
+                Change::SetQueue(queue.clone(), Box::new(raised.as_change()))
             }
             Self::AddNodes { like, count } => {
                 Change::AddNodes { nodes: NewNodes::Like(like.clone()), count: *count as u64 }

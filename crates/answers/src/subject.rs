@@ -4,15 +4,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_model::{Cluster, JobId, ObjectKey, TaskId};
+use vc_model::{
+    Cluster, ControllerName, GroupController, Job, JobId, ObjectKey, SelectorKind, TaskId,
+    TaskStatus,
+};
 
 /// Names in a message about an ambiguous name.
 pub(crate) const MOST_NAMES: usize = 8;
 /// Largest edit distance of a name that is proposed.
 const MOST_EDITS: usize = 2;
 
+/// Kinds with the other names that kubectl has for them.
+const KINDS: &[(&str, &[&str])] = &[
+    ("pod", &["po", "pods"]),
+    ("podgroup", &["pg", "podgroups"]),
+    ("job", &["jobs", "vcjob", "vcjobs", "vj"]),
+    ("deployment", &["deploy", "deployments"]),
+    ("replicaset", &["replicasets", "rs"]),
+    ("statefulset", &["statefulsets", "sts"]),
+    ("daemonset", &["daemonsets", "ds"]),
+    ("replicationcontroller", &["rc", "replicationcontrollers"]),
+];
+
 /// A job, or a pod that has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
     /// The job. `None`: the pod names no PodGroup.
     pub job: Option<JobId>,
@@ -30,19 +45,79 @@ pub struct SubjectQuery<'a> {
     /// Uid of the controller. `None` if it is not known.
     pub controller_uid: Option<&'a str>,
     /// What the name may stand for.
-    pub kind: SubjectKind,
+    pub kind: SubjectKind<'a>,
 }
 
 /// What a name may stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SubjectKind {
+pub enum SubjectKind<'a> {
     /// Anything that is found.
     #[default]
     Any,
     /// A PodGroup, or a controller that has one.
     Group,
+    /// A controller of this kind, such as `deployment`. Upper and lower case are alike.
+    Controller(&'a str),
     /// A pod.
     Pod,
+}
+
+impl<'a> SubjectKind<'a> {
+    /// Returns what kubectl means by a kind: its name, its plural or its short name, in any case and
+    /// with or without `.<group>` behind it. `None` means any kind.
+    pub fn of(kind: Option<&'a str>) -> Self {
+        let Some(kind) = kind else { return Self::Any };
+        let kind = kind.split('.').next().unwrap_or(kind);
+        let known = KINDS.iter().find(|(long, others)| {
+            long.eq_ignore_ascii_case(kind)
+                || others.iter().any(|other| other.eq_ignore_ascii_case(kind))
+        });
+        match known.map(|(long, _)| *long) {
+            Some("pod") => Self::Pod,
+            Some("podgroup") => Self::Group,
+            Some(long) => Self::Controller(long),
+            None => Self::Controller(kind),
+        }
+    }
+
+    fn controller(self) -> Option<&'a str> {
+        match self {
+            Self::Controller(kind) => Some(kind),
+            Self::Any | Self::Group | Self::Pod => None,
+        }
+    }
+
+    /// True if the name may be that of a PodGroup without a controller. Users call it a job, too.
+    pub(crate) fn means_group(self) -> bool {
+        match self {
+            Self::Any | Self::Group => true,
+            Self::Controller(kind) => kind.eq_ignore_ascii_case("job"),
+            Self::Pod => false,
+        }
+    }
+}
+
+impl SubjectQuery<'_> {
+    /// True if the user means this controller by kind and name. A plural kind means the same.
+    fn means(self, controller: ControllerName<'_>) -> bool {
+        let kind = self.kind.controller();
+        let singular = kind.and_then(|kind| kind.strip_suffix(['s', 'S']));
+        controller.is_meant_by(kind, self.name)
+            || singular.is_some_and(|kind| controller.is_meant_by(Some(kind), self.name))
+    }
+
+    /// Returns what the controller with the uid that is asked for owns. If it owns nothing, returns
+    /// what controllers of the name own.
+    pub(crate) fn choose_owned<T: Copy>(self, owned: &[(T, GroupController<'_>)]) -> Vec<T> {
+        let has_uid =
+            |controller: &GroupController<'_>| self.controller_uid == Some(controller.uid);
+        let is_uid_known = owned.iter().any(|(_, controller)| has_uid(controller));
+        let is_meant = |controller: &GroupController<'_>| match is_uid_known {
+            true => has_uid(controller),
+            false => controller.name.is_some_and(|name| self.means(name)),
+        };
+        owned.iter().filter(|(_, controller)| is_meant(controller)).map(|(it, _)| *it).collect()
+    }
 }
 
 /// Why no subject was found.
@@ -50,34 +125,43 @@ pub enum SubjectKind {
 pub enum SubjectError {
     /// Nothing has this name. Names that are close follow, sorted.
     Unknown(Vec<String>),
-    /// Several jobs have it: their PodGroups, sorted.
+    /// Several jobs have it: their PodGroups, or pods without one, sorted.
     Several(Vec<String>),
 }
 
 /// Finds the job or pod that a user names: a PodGroup of the name, the PodGroup of a controller, a
-/// pod. The first of these that exists is taken.
+/// pod. The first of these that exists is taken. Where a kind of controllers is given, they come
+/// before a PodGroup of the name, and pods are not looked for.
 ///
 /// # Errors
 /// Nothing has the name, or several PodGroups belong to controllers of the name.
 pub fn find_subject(cluster: &Cluster, query: SubjectQuery<'_>) -> Result<Subject, SubjectError> {
     let key = ObjectKey::new(query.namespace, query.name);
-    let of_job = |job| Subject { job: Some(job), pod: None };
+    let group = || cluster.job(&key).filter(|&job| is_known(cluster, job));
+    let is_first = matches!(query.kind, SubjectKind::Any | SubjectKind::Group);
+    if let Some(job) = group().filter(|_| is_first) {
+        return Ok(of_job(job));
+    }
     if query.kind != SubjectKind::Pod {
-        if let Some(job) = cluster.job(&key).filter(|&job| is_known(cluster, job)) {
-            return Ok(of_job(job));
-        }
-        let jobs = jobs_of_controller(cluster, query);
-        match jobs[..] {
+        let found = subjects_of_controller(cluster, query);
+        match found[..] {
             [] => {}
-            [job] => return Ok(of_job(job)),
-            [..] => return Err(SubjectError::Several(names(cluster, &jobs))),
+            [one] => return Ok(one),
+            [..] => return Err(SubjectError::Several(names(cluster, &found))),
         }
     }
-    let pod = cluster.task_named(&key).filter(|_| query.kind != SubjectKind::Group);
-    match pod {
+    if let Some(job) = group().filter(|_| query.kind.means_group()) {
+        return Ok(of_job(job));
+    }
+    let may_be_pod = matches!(query.kind, SubjectKind::Any | SubjectKind::Pod);
+    match cluster.task_named(&key).filter(|_| may_be_pod) {
         Some(task) => Ok(Subject { job: cluster.tasks[task].job, pod: Some(task) }),
         None => Err(SubjectError::Unknown(close_names(cluster, query))),
     }
+}
+
+fn of_job(job: JobId) -> Subject {
+    Subject { job: Some(job), pod: None }
 }
 
 /// True if the job has a PodGroup or pods: others are rows without an object.
@@ -86,49 +170,103 @@ fn is_known(cluster: &Cluster, job: JobId) -> bool {
     !row.bare && (row.pod_group.is_some() || !row.tasks.is_empty())
 }
 
-/// Returns the jobs whose PodGroup a controller of this name owns: `<name>-<uid>` as Volcano Jobs
-/// have, or `podgroup-<uid>` of the uid given.
-fn jobs_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<JobId> {
-    let is_owned = |job: &JobId| {
-        let row = &cluster.jobs[*job];
-        let Some(group) = row.pod_group.as_ref().filter(|_| is_known(cluster, *job)) else {
-            return false;
-        };
-        let uid = group.controller_uid.as_deref();
-        uid.is_some_and(|uid| is_of_controller(&row.key, uid, query))
+/// Returns what belongs to the controllers that a user means: the jobs whose PodGroups they own. If
+/// there are none, the jobs of their pods, and their pods that wait without a PodGroup.
+fn subjects_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<Subject> {
+    let jobs = jobs_of_controller(cluster, query);
+    if !jobs.is_empty() {
+        return jobs.into_iter().map(of_job).collect();
+    }
+    let subject = |task: TaskId| {
+        let row = &cluster.tasks[task];
+        match row.job {
+            Some(job) => Some(of_job(job)),
+            // Pods of other schedulers have nodes.
+            None => (row.status == TaskStatus::Pending)
+                .then_some(Subject { job: None, pod: Some(task) }),
+        }
     };
-    cluster.jobs_by_key().filter(is_owned).collect()
+    let subjects = pods_of_controller(cluster, query).into_iter().filter_map(subject);
+    let subjects: BTreeSet<Subject> = subjects.collect();
+    subjects.into_iter().collect()
 }
 
-/// True if a PodGroup whose controller has this uid is that of the controller that a user names.
-pub(crate) fn is_of_controller(group: &ObjectKey, uid: &str, query: SubjectQuery<'_>) -> bool {
-    let of_job = group.name.strip_prefix(query.name).and_then(|rest| rest.strip_prefix('-'));
-    let by_name = of_job == Some(uid);
-    let by_uid = query.controller_uid == Some(uid);
-    &*group.namespace == query.namespace && (by_name || by_uid)
+/// Returns the controller of the PodGroup of a job. Returns `None` if it has none, or there is no
+/// PodGroup.
+fn controller_of(job: &Job) -> Option<GroupController<'_>> {
+    job.pod_group.as_ref()?.controller(&job.key)
 }
 
-fn names(cluster: &Cluster, jobs: &[JobId]) -> Vec<String> {
-    let names = jobs.iter().map(|&job| cluster.jobs[job].key.to_string());
-    names.take(MOST_NAMES).collect()
+/// Returns the jobs of the namespace whose PodGroups are owned by the controller with the uid that is
+/// asked for, else by controllers of the name, by key.
+pub(crate) fn jobs_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<JobId> {
+    let owned: Vec<(JobId, GroupController<'_>)> = cluster
+        .jobs_by_key()
+        .filter(|&job| *cluster.jobs[job].key.namespace == *query.namespace)
+        .filter(|&job| is_known(cluster, job))
+        .filter_map(|job| Some((job, controller_of(&cluster.jobs[job])?)))
+        .collect();
+    query.choose_owned(&owned)
 }
 
-/// Returns names of the namespace that differ little from the one that was asked for.
+/// Returns the pods of the namespace that belong to controllers of the name. Of pods only
+/// ReplicaSets, StatefulSets and ReplicationControllers are known.
+pub(crate) fn pods_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<TaskId> {
+    let tasks = cluster.tasks.iter().filter(|(_, task)| {
+        let class = &cluster.classes[task.class];
+        let controller = class.controller.as_ref().and_then(|(kind, name)| {
+            let kind = match kind {
+                SelectorKind::ReplicationController => "ReplicationController",
+                SelectorKind::ReplicaSet => "ReplicaSet",
+                SelectorKind::StatefulSet => "StatefulSet",
+                SelectorKind::Service => return None,
+            };
+            Some(ControllerName { kind, name })
+        });
+        *task.key.namespace == *query.namespace && controller.is_some_and(|it| query.means(it))
+    });
+    tasks.map(|(task, _)| task).collect()
+}
+
+fn names(cluster: &Cluster, subjects: &[Subject]) -> Vec<String> {
+    let pod = |task: TaskId| cluster.tasks[task].key.to_string();
+    let name = |subject: &Subject| match (subject.job, subject.pod) {
+        (Some(job), _) => {
+            let row = &cluster.jobs[job];
+            let bare = row.tasks.first().filter(|_| row.bare);
+            bare.map_or_else(|| row.key.to_string(), |&task| pod(task))
+        }
+        (None, task) => task.map(pod).unwrap_or_default(),
+    };
+    let mut names: Vec<String> = subjects.iter().map(name).collect();
+    names.sort();
+    names.truncate(MOST_NAMES);
+    names
+}
+
+/// Returns names of the namespace that differ little from the one that was asked for. Where a kind of
+/// controllers was asked for they have their own kinds in front.
 fn close_names(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<String> {
+    let has_kinds = query.kind.controller().is_some();
     let mut found: BTreeSet<(usize, Arc<str>)> = BTreeSet::new();
-    let mut consider = |key: &ObjectKey, name: &str| {
+    let mut consider = |key: &ObjectKey, kind: &str, name: &str| {
         let distance = edit_distance(query.name, name);
         if &*key.namespace == query.namespace && distance <= MOST_EDITS {
-            found.insert((distance, name.into()));
+            let text: Arc<str> = match has_kinds {
+                true => format!("{}/{name}", kind.to_lowercase()).into(),
+                false => name.into(),
+            };
+            found.insert((distance, text));
         }
     };
     for job in cluster.jobs_by_key().filter(|&job| is_known(cluster, job)) {
         let row = &cluster.jobs[job];
-        let uid = row.pod_group.as_ref().and_then(|group| group.controller_uid.as_deref());
-        let owner = uid.and_then(|uid| row.key.name.strip_suffix(uid)?.strip_suffix('-'));
-        consider(&row.key, owner.unwrap_or(&row.key.name));
+        match controller_of(row).and_then(|controller| controller.name) {
+            Some(ControllerName { kind, name }) => consider(&row.key, kind, name),
+            None => consider(&row.key, "podgroup", &row.key.name),
+        }
     }
-    cluster.tasks.iter().for_each(|(_, task)| consider(&task.key, &task.key.name));
+    cluster.tasks.iter().for_each(|(_, task)| consider(&task.key, "pod", &task.key.name));
     let nearest = found.iter().next().map(|(distance, _)| *distance);
     let names = found.into_iter().filter(|(distance, _)| Some(*distance) == nearest);
     names.map(|(_, name)| name.to_string()).take(MOST_NAMES).collect()

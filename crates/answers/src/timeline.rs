@@ -5,13 +5,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use vc_engine::{Certificate, Effect, Report};
-use vc_model::{Cluster, ClusterEvent, Job, JobId, ObjectKey, TaskStatus};
+use vc_model::{
+    Cluster, ClusterEvent, GroupController, Job, JobId, ObjectKey, PodGroup, TaskStatus,
+};
 use vc_resource::Resource;
 
 use crate::ends::ExpectedEnds;
 use crate::learned_runs::{LearnedRuns, RunQuantile};
 use crate::pod_spans::{HOLDING, PodSpan, PodSpans, holds_node};
 use crate::predictions::{PredictionOutcome, Predictions};
+use crate::queue_minutes::{LastQueueAmounts, QueueMinute};
 use crate::what_if::run::{granted_by, group_of};
 use crate::when::StartAnswer;
 
@@ -70,6 +73,9 @@ pub struct JobSpan {
     pub is_bare: bool,
     /// Uid of the controller of the PodGroup. `None` if it has none.
     pub controller_uid: Option<Arc<str>>,
+    /// Kind and name of that controller. `None` if the name of the PodGroup tells them, or if they
+    /// are not known.
+    pub controller_name: Option<Box<(Arc<str>, Arc<str>)>>,
     /// Name of its queue.
     pub queue: Arc<str>,
     /// Most pods that held a node at once.
@@ -80,6 +86,14 @@ pub struct JobSpan {
     pub end_micros: Option<i64>,
     /// True if its last pods were deleted, false if one of them has ended by itself.
     pub is_deleted: bool,
+}
+
+impl JobSpan {
+    /// Returns the controller of the PodGroup. Returns `None` if it has none.
+    pub fn controller(&self) -> Option<GroupController<'_>> {
+        let stated = self.controller_name.as_deref().map(|(kind, name)| (&**kind, &**name));
+        Some(GroupController::new(&self.key, self.controller_uid.as_deref()?, stated.unzip()))
+    }
 }
 
 /// A pod that was evicted.
@@ -101,16 +115,6 @@ pub struct EvictionEntry {
     pub plugins: Vec<&'static str>,
 }
 
-/// A queue at the beginning of a minute.
-#[derive(Clone, Debug, PartialEq)]
-struct QueueMinute {
-    at_micros: i64,
-    queue: Arc<str>,
-    waiting: u32,
-    running: u32,
-    allocated: Resource,
-}
-
 /// Sums over queues at the beginning of a minute.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimelineSample {
@@ -122,6 +126,8 @@ pub struct TimelineSample {
     pub running: u32,
     /// What jobs held, in the dimensions of the cluster.
     pub allocated: Resource,
+    /// What the queues of these jobs deserved, in the same dimensions.
+    pub deserved: Resource,
 }
 
 /// Which part of a timeline is wanted.
@@ -160,6 +166,7 @@ pub struct Timeline {
     ended: VecDeque<JobSpan>,
     evictions: VecDeque<EvictionEntry>,
     minutes: VecDeque<QueueMinute>,
+    last_amounts: LastQueueAmounts,
     minute: i64,
     second: i64,
     /// True if events came since the rows of jobs were read.
@@ -234,9 +241,12 @@ impl Timeline {
         self.note_effects(step);
         self.note_cycle(step);
         let minute = step.now_micros.div_euclid(MINUTE_MICROS);
-        if minute != self.minute && step.report.is_some() {
+        if let Some(report) = step.report.filter(|_| minute != self.minute) {
             self.minute = minute;
-            self.note_queues(step);
+            for entry in self.last_amounts.entries(step.cluster, report, step.now_micros) {
+                let entry = (entry, MOST_QUEUE_MINUTES);
+                push(&mut self.minutes, entry, |it| it.at_micros, &mut self.since_micros);
+            }
         }
     }
 
@@ -329,6 +339,7 @@ impl Timeline {
                 key: group_of(cluster, job).unwrap_or_else(|| pod_of(row)),
                 is_bare: row.bare,
                 controller_uid: group.and_then(|group| group.controller_uid.clone()),
+                controller_name: group.and_then(|group| stated_controller(&row.key, group)),
                 queue: queue_name(cluster, job),
                 pods: 0,
                 start_micros: starts.chain([step.now_micros]).min().unwrap_or(step.now_micros),
@@ -356,29 +367,6 @@ impl Timeline {
             let span = JobSpan { end_micros: Some(step.now_micros), is_deleted, ..span };
             let at = |it: &JobSpan| it.end_micros.unwrap_or(it.start_micros);
             push(&mut self.ended, (span, MOST_JOBS), at, &mut self.since_micros);
-        }
-    }
-
-    fn note_queues(&mut self, step: &TimelineStep<'_>) {
-        let cluster = step.cluster;
-        let mut by_queue: BTreeMap<Arc<str>, QueueMinute> = BTreeMap::new();
-        for job in cluster.jobs_by_key() {
-            let row = &cluster.jobs[job];
-            let queue = queue_name(cluster, job);
-            let minute = by_queue.entry(queue.clone()).or_insert_with(|| QueueMinute {
-                at_micros: step.now_micros,
-                queue,
-                waiting: 0,
-                running: 0,
-                allocated: Resource::default(),
-            });
-            minute.waiting += u32::from(0 < row.counts.of(TaskStatus::Pending));
-            minute.running += u32::from(0 < row.counts.allocated());
-            minute.allocated.add(&row.allocated);
-        }
-        for minute in by_queue.into_values() {
-            let entry = (minute, MOST_QUEUE_MINUTES);
-            push(&mut self.minutes, entry, |it| it.at_micros, &mut self.since_micros);
         }
     }
 
@@ -458,6 +446,7 @@ impl Timeline {
             sample.waiting += minute.waiting;
             sample.running += minute.running;
             sample.allocated.add(&minute.allocated);
+            sample.deserved.add(&minute.deserved);
         }
         samples.into_values().collect()
     }
@@ -474,6 +463,14 @@ fn has_ended_pod(cluster: &Cluster, job: &ObjectKey) -> bool {
         let row = &cluster.tasks[task];
         row.status.is_terminated() && !row.deleting
     })
+}
+
+/// Returns kind and name of the controller of a PodGroup, if the PodGroup states them and its own name
+/// does not tell them.
+fn stated_controller(key: &ObjectKey, group: &PodGroup) -> Option<Box<(Arc<str>, Arc<str>)>> {
+    let told = GroupController::new(key, group.controller_uid.as_deref()?, (None, None));
+    let stated = group.controller_kind.clone().zip(group.owner_name.clone())?;
+    (group.controller(key) != Some(told)).then(|| Box::new(stated))
 }
 
 /// Returns the pod of a job that has no PodGroup of its own.

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use vc_actions::needed;
 use vc_engine::Fork;
-use vc_framework::{Atom, JobChange, LimitOwner, QueueLimit, Session};
-use vc_model::{JobId, ObjectKey, TaskId};
+use vc_framework::{Atom, JobChange, QueueLimit, Session};
+use vc_model::{JobId, Labels, NodeSelectorTerm, ObjectKey, TaskId};
 use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
-use crate::changed_copy::{ChangedCopy, is_placed};
+use crate::changed_copy::ChangedCopy;
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_failures::first_of_classes;
 use crate::known_trials::{ChangesToTry, KnownTrials, ShapeNumber};
 use crate::new_nodes::{add_nodes, mark_same_counts, shapes};
+use crate::raised_quota::{LackingQuota, raise_quota};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -33,19 +34,12 @@ pub(crate) struct ClusterQuestion {
     /// The shape by which trials are kept. `None` if none is kept.
     pub(crate) shape: Option<ShapeNumber>,
     pub(crate) n_needed: usize,
-    /// Limits of queues that would have to be raised, with the amounts that would suffice.
-    raised: Vec<RaisedLimit>,
+    /// What its queue lacks. `None` if nothing of a queue would have to be raised, or that would not do.
+    pub(crate) lacking: Option<LackingQuota>,
     /// Members that find no place as it is.
     pub(crate) n_missing: usize,
     /// Nodes to add and jobs to end.
     pub(crate) changes: ChangesToTry,
-}
-
-/// A capability of a queue that would suffice.
-struct RaisedLimit {
-    queue: Arc<str>,
-    dim: Dim,
-    amount: i64,
 }
 
 /// Tries changes of the job itself. Returns the remedies, and what is to be asked of changed
@@ -65,20 +59,29 @@ pub(crate) fn change_job(
     let (job, held) = (trials.job(), trials.held().clone());
     let first_waiting = || waiting_members(trials.session(), job).first().copied();
     let task = base.failed.or_else(first_waiting);
-    let (needed, limit) = trials.with_lifted(&AtomSet::new(), |session| {
+    let (needed, limits) = trials.with_lifted(&AtomSet::new(), |session| {
         let needed = needed(session, job);
-        let limit = limit_of(session, job, (&base, &needed));
-        (needed, limit)
+        let limits = limits_of(session, job, (&base, &needed));
+        (needed, limits)
     });
     let shape = trials.shape_of_copies(&base);
     let n_needed = needed.len().max(1);
     let changes = match task {
-        Some(task) => changes_to_try(trials, tables, (task, shape), (n_needed, limit.as_ref())),
+        Some(task) => changes_to_try(trials, tables, (task, shape), (n_needed, limits.first())),
         None => ChangesToTry::default(),
     };
-    let raised = raised_limits(limit.as_ref());
+    let lacking = LackingQuota::of(trials.session().view().cluster, &limits);
+    let lacking = lacking.filter(|_| is_placed_without_limits(trials, present));
     let n_missing = needed.len().saturating_sub(base.placed.len());
-    (remedies, ClusterQuestion { job, held, shape, n_needed, n_missing, raised, changes })
+    (remedies, ClusterQuestion { job, held, shape, n_needed, n_missing, lacking, changes })
+}
+
+/// True if the job gets its places once no plugin refuses it for its queue. Otherwise no limit of a queue needs to be
+/// raised in a copy.
+fn is_placed_without_limits(trials: &mut JobTrials<'_, '_>, present: &AtomSet) -> bool {
+    let is_limit = |atom: &&Atom| matches!(atom, Atom::Admission(_) | Atom::Share(_));
+    let limits: AtomSet = present.iter().filter(is_limit).cloned().collect();
+    trials.try_succeeds(&limits).unwrap_or(false)
 }
 
 /// Returns the changes of the cluster that are worth a trial, because `task` finds no node without them. They are
@@ -127,9 +130,9 @@ pub(crate) fn change_cluster(
     question: &ClusterQuestion,
     mut remedies: Vec<Remedy>,
 ) -> Vec<Remedy> {
-    remedies.extend(raise_quota(fork, question));
-    if !question.changes.is_empty() {
+    if !question.changes.is_empty() || question.lacking.is_some() {
         let copy = changed.get_or_insert_with(|| ChangedCopy::new(fork));
+        remedies.extend(raise_quota(copy, question, known));
         remedies.extend(add_nodes(copy, question, known));
         remedies.extend(end_jobs((fork, copy), question, known));
     }
@@ -170,6 +173,10 @@ fn lift_change(trials: &JobTrials<'_, '_>, atom: &Atom) -> Option<RemedyChange> 
             let taints = vec![(key.clone(), value.clone(), *effect)];
             Some(RemedyChange::Tolerate { job: group_key(trials)?, taints })
         }
+        Atom::Label(key) => {
+            let labels = selector_without(trials, key)?;
+            Some(RemedyChange::NodeSelector { job: group_key(trials)?, labels })
+        }
         Atom::Cordon => {
             let session = trials.session();
             let nodes = session.info().nodes.iter().map(|&node| &session.nodes[node]);
@@ -179,6 +186,28 @@ fn lift_change(trials: &JobTrials<'_, '_>, atom: &Atom) -> Option<RemedyChange> 
         }
         _ => None,
     }
+}
+
+/// Returns the node selector of all waiting pods without this label. Returns `None` if their selectors differ in other
+/// labels, as a what-if sets one for all. It also is `None` if a required node affinity names the label, which no what-if
+/// changes.
+fn selector_without(trials: &JobTrials<'_, '_>, key: &str) -> Option<Labels> {
+    let session = trials.session();
+    let waiting = waiting_members(session, trials.job());
+    let names_label = |term: &NodeSelectorTerm| {
+        term.match_expressions.iter().chain(&term.match_fields).any(|rule| &*rule.key == key)
+    };
+    let without = |task: &TaskId| {
+        let class = session.class(*task);
+        let required = class.node_affinity.required.as_deref();
+        let is_required = required.unwrap_or_default().iter().any(names_label);
+        let mut labels = class.node_selector.clone().unwrap_or_default();
+        labels.remove(key);
+        (!is_required).then_some(labels)
+    };
+    let mut selectors = waiting.iter().map(without);
+    let first = selectors.next()??;
+    selectors.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
 /// Returns the PodGroup of the job. Returns `None` if it has none of its own.
@@ -316,60 +345,23 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
     })
 }
 
-/// Returns the limit that keeps the job from its places, with amounts.
-fn limit_of(
+/// Returns the limits that keep the job from its places, with amounts, in the order in which it meets them: that of
+/// admission, then that of the needed members together.
+fn limits_of(
     session: &Session<'_>,
     job: JobId,
     (base, needed): (&TrialAnswer, &[TaskId]),
-) -> Option<QueueLimit> {
+) -> Vec<QueueLimit> {
     let (plugins, view) = (session.plugins(), session.view());
+    let of_members = || plugins.queue_limit(view, session.jobs[job].queue, needed);
     match &base.end {
-        TrialEnd::NotAdmitted(by, _) => plugins.admission_limit_of(view, job, by),
-        TrialEnd::Unplaced => plugins.queue_limit(view, session.jobs[job].queue, needed),
-        _ => None,
+        TrialEnd::NotAdmitted(by, _) => match plugins.admission_limit_of(view, job, by) {
+            Some(first) => std::iter::once(first).chain(of_members()).collect(),
+            None => Vec::new(),
+        },
+        TrialEnd::NoTurn | TrialEnd::Unplaced => of_members().into_iter().collect(),
+        _ => Vec::new(),
     }
-}
-
-/// Returns the capabilities that the job would exceed, as they would suffice. Empty if another
-/// limit is exceeded, too.
-fn raised_limits(limit: Option<&QueueLimit>) -> Vec<RaisedLimit> {
-    let Some(QueueLimit { owner: LimitOwner::Queue(queue), amounts }) = limit else {
-        return Vec::new();
-    };
-    if amounts.iter().any(|it| it.set_by != "spec.capability") {
-        return Vec::new();
-    }
-    let raised = amounts.iter().map(|it| {
-        let amount = it.used.saturating_add(it.asked);
-        RaisedLimit { queue: queue.clone(), dim: it.dim, amount }
-    });
-    raised.collect()
-}
-
-fn raise_quota(fork: &mut Fork, question: &ClusterQuestion) -> Option<Remedy> {
-    let queue = &question.raised.first()?.queue;
-    let mut copy = shared_copy(fork);
-    let id = copy.cluster().queue(queue)?;
-    for raised in &question.raised {
-        copy.cluster_mut().queues[id].capability.set(raised.dim, raised.amount);
-    }
-    is_placed(&mut copy, question).then(|| {
-        let dims = &fork.cluster().dims;
-        let amount = |it: &RaisedLimit| {
-            (dims.name(it.dim).to_owned(), quantity_of(it.amount.into(), it.dim, dims))
-        };
-        let amounts: Vec<(String, String)> = question.raised.iter().map(amount).collect();
-        let texts = amounts.iter().map(|(name, amount)| format!("{amount} {name}"));
-        let texts: Vec<String> = texts.collect();
-        Remedy {
-            kind: RemedyKind::RaiseQuota,
-            who: Responsible::Admin,
-            text: format!("raise spec.capability of Queue {queue} to {}", texts.join(", ")),
-            nodes: Vec::new(),
-            at_micros: None,
-            change: Some(RemedyChange::Capability { queue: queue.clone(), amounts }),
-        }
-    })
 }
 
 /// Returns a copy that shares the tables with this one until either side writes to them.

@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_actions::needed;
-use vc_framework::{Atom, SessionState, ShareRefusal};
-use vc_model::{Gates, JobId, Pause, TaskId, TaskStatus};
+use vc_actions::{first_tasks, needed};
+use vc_framework::{Atom, Session, SessionState, ShareRefusal};
+use vc_model::{Gates, JobId, NodeId, Pause, TaskId, TaskStatus};
 
 use crate::amounts::count;
 use crate::code::WaitCode;
-use crate::explanation::{NodeNumbers, QuotaRow, ShortResource, Verdict};
+use crate::explanation::{FailingClass, NodeNumbers, QuotaRow, ShortResource, Verdict};
 use crate::nodes::NodeRefusals;
+use crate::pod_classes::asked_amounts;
 use crate::quota;
 use crate::shortage::Shortages;
 use crate::trials::{AtomSet, JobTrials, TrialAnswer, TrialEnd, waiting_members};
@@ -20,6 +21,8 @@ use crate::trials::{AtomSet, JobTrials, TrialAnswer, TrialEnd, waiting_members};
 const MOST_PLUGINS: usize = 64;
 /// Nodes that a text names.
 const NODES_IN_TEXT: usize = 3;
+/// Classes of members that are listed beside the first one.
+const MOST_CLASSES: usize = 8;
 
 /// What was found out about a job.
 #[derive(Clone)]
@@ -28,6 +31,8 @@ pub(crate) struct Judgement {
     pub(crate) quota: Vec<QuotaRow>,
     pub(crate) nodes: Option<Arc<NodeNumbers>>,
     pub(crate) short: Arc<[ShortResource]>,
+    /// Further classes of members that find no place.
+    pub(crate) classes: Vec<FailingClass>,
     /// Members that find places in the base state.
     pub(crate) placed: Vec<TaskId>,
 }
@@ -74,11 +79,23 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
     let (code, text) = rows.next().expect("the stage nodes always has a row");
     let mut seen = BTreeSet::from([code, WaitCode::NextCycle, WaitCode::WaitsForRelease]);
     let also = rows.map(|(code, _)| code).filter(|code| seen.insert(*code)).collect();
+    // What was lifted in the trial that the code is about.
+    let lifted = match code {
+        WaitCode::QueueFull => Some(AtomSet::new()),
+        WaitCode::NodesRefuse
+        | WaitCode::NeverFits
+        | WaitCode::NoRoom
+        | WaitCode::Fragmented
+        | WaitCode::GangShort => Some(found.lifted),
+        _ => None,
+    };
+    let classes = lifted.map(|lifted| failing_classes(trials, &lifted));
     Judgement {
         verdict: Verdict { code, text, also },
         quota: found.quota,
         nodes: found.nodes,
         short: found.short,
+        classes: classes.unwrap_or_default(),
         placed: base.placed.iter().map(|(task, _)| *task).collect(),
     }
 }
@@ -371,6 +388,110 @@ fn refused_task(
     };
     let short = shortages.rows(&session.dims).into();
     RefusedTask { row, quota, nodes, short, rules: refusals.rules() }
+}
+
+/// Returns the classes of members that find no place beside that of the first one, with these atoms lifted.
+/// A class that some node would take is left out.
+fn failing_classes(trials: &mut JobTrials<'_, '_>, lifted: &AtomSet) -> Vec<FailingClass> {
+    let (answer, job) = (trials.run(lifted), trials.job());
+    let Some(failed) = answer.failed.filter(|_| !has_one_class(trials)) else {
+        return Vec::new();
+    };
+    let (open, needed) = trials.with_lifted(lifted, |session| {
+        (open_classes(session, job, (&answer, failed)), needed(session, job))
+    });
+    let mut rows: Vec<FailingClass> = Vec::new();
+    for members in open {
+        let found = failing_class(trials, (lifted, &answer.placed), (&members, &needed));
+        let Some(row) = found else { continue };
+        let is_same = |other: &FailingClass| {
+            (&other.request, other.code, &other.text) == (&row.request, row.code, &row.text)
+        };
+        match rows.iter().position(is_same) {
+            Some(at) => rows[at].count += row.count,
+            None => rows.push(row),
+        }
+    }
+    rows
+}
+
+/// True if all waiting members have one shape, so that no further class can fail.
+fn has_one_class(trials: &JobTrials<'_, '_>) -> bool {
+    let session = trials.session();
+    let waiting = waiting_members(session, trials.job());
+    let mut shapes = waiting.into_iter().map(|task| shape_of(session, task));
+    let first = shapes.next();
+    shapes.all(|shape| Some(shape) == first)
+}
+
+fn shape_of(session: &SessionState<'_>, task: TaskId) -> u64 {
+    session.classes.shape_id(session.tasks[task].class)
+}
+
+/// Returns the members that have no place in this trial, by shape, without those of the shape of `failed`.
+fn open_classes(
+    session: &Session<'_>,
+    job: JobId,
+    (answer, failed): (&TrialAnswer, TaskId),
+) -> Vec<Vec<TaskId>> {
+    let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
+    let mut shapes = vec![shape_of(session, failed)];
+    let mut classes: Vec<Vec<TaskId>> = vec![Vec::new()];
+    for task in first_tasks(session, job).into_iter().filter(|task| !is_placed(task)) {
+        let shape = shape_of(session, task);
+        match shapes.iter().position(|known| *known == shape) {
+            Some(at) => classes[at].push(task),
+            None if shapes.len() <= MOST_CLASSES => {
+                shapes.push(shape);
+                classes.push(vec![task]);
+            }
+            None => {}
+        }
+    }
+    classes.split_off(1)
+}
+
+/// Returns why these members of one class find no place while others have theirs. Returns `None` if a node would
+/// take them.
+fn failing_class(
+    trials: &mut JobTrials<'_, '_>,
+    (lifted, placed): (&AtomSet, &[(TaskId, NodeId)]),
+    (members, needed): (&[TaskId], &[TaskId]),
+) -> Option<FailingClass> {
+    let first = *members.first()?;
+    let is_needed = |task: &TaskId| needed.contains(task);
+    let mut left: Vec<TaskId> = members.iter().copied().filter(is_needed).collect();
+    if left.is_empty() {
+        left.push(first);
+    }
+    let refusals = trials.refusals(first, lifted, placed).without(lifted);
+    let refused =
+        trials.with_placed(lifted, placed, |session| refused_class(session, &refusals, &left));
+    let (code, mut text) = refused?;
+    let session = trials.session();
+    if let Some(sub_group) = sub_group(session, first) {
+        text = format!("sub-group {sub_group}: {text}");
+    }
+    let count = u32::try_from(members.len()).unwrap_or(u32::MAX);
+    Some(FailingClass { request: asked_amounts(session, first), count, code, text })
+}
+
+/// Returns code and text of a task that finds no node, with the amounts that `left` lack. Returns `None` if a node
+/// would take it.
+fn refused_class(
+    session: &SessionState<'_>,
+    refusals: &NodeRefusals,
+    left: &[TaskId],
+) -> Option<(WaitCode, String)> {
+    if let Some((_, text, rows)) = refusal(session, refusals.task) {
+        return Some((WaitCode::QueueFull, quota::short_text(&rows).unwrap_or(text)));
+    }
+    if refusals.sets().any(|(atoms, n_nodes)| atoms.is_empty() && 0 < n_nodes) {
+        return None;
+    }
+    let runs = refusals.runs(session);
+    let groups = refusals.numbers(session, &runs).groups;
+    Some(Shortages::find(session, (refusals, &runs), left).code(&groups, &session.dims))
 }
 
 /// Returns the sub-group of a task. Returns `None` for jobs without sub-groups.

@@ -11,13 +11,13 @@ use vc_resource::Dim;
 
 use crate::amounts::count;
 use crate::code::WaitCode;
-use crate::ends::{ExpectedEnd, ExpectedEnds};
+use crate::ends::{EndSource, ExpectedEnd, ExpectedEnds};
 use crate::explain::AnswerState;
 use crate::explanation::{Explanation, Remedy, RemedyKind, Responsible};
 use crate::learned_runs::RunQuantile;
 use crate::subject::Subject;
 use crate::supposed_remedies::{raise_priority, starts_after, together};
-use crate::trials::{AtomSet, HeldByOrder, JobTrials};
+use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialEnd};
 use crate::unblock::MOST_REMEDIES;
 use crate::what_if::SupposedKubelet;
 use crate::what_if::run::SupposedRun;
@@ -80,7 +80,7 @@ impl StartUnknown {
     }
 }
 
-/// A job whose end is waited for.
+/// A job whose end is waited for. Its pods that terminate already are a row of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwaitedJob {
     /// PodGroup, or the pod if it has none.
@@ -121,8 +121,10 @@ pub fn add_start(
     explanation: &mut Explanation,
 ) {
     let Some(job) = subject.job.filter(|_| explanation.waits()) else { return };
+    let code = explanation.verdict.code;
     let goes_on = [WaitCode::NextCycle, WaitCode::BindFailed, WaitCode::Invalid];
-    if goes_on.contains(&explanation.verdict.code) || explanation.blocking.is_none() {
+    let is_full = explanation.blocking.is_some() || awaits_release(code);
+    if goes_on.contains(&code) || !is_full {
         return;
     }
     if let Some(known) = state.known_start(subject, ends, explanation) {
@@ -134,6 +136,12 @@ pub fn add_start(
     state.keep_start(subject, ends, (before, explanation.clone()));
 }
 
+/// True if the job has its places as soon as pods that terminate have left them. It has no blocking sets,
+/// and nobody needs to change anything.
+fn awaits_release(code: WaitCode) -> bool {
+    matches!(code, WaitCode::AwaitsVictims | WaitCode::WaitsForRelease)
+}
+
 fn add_start_anew(
     engine: &Engine,
     (state, ends): (&AnswerState, &ExpectedEnds),
@@ -142,7 +150,7 @@ fn add_start_anew(
 ) {
     let start = start(engine, (state, ends), job, explanation);
     let own = &state.cluster().jobs[job];
-    if !own.bare {
+    if !own.bare && !awaits_release(explanation.verdict.code) {
         let key = own.key.clone();
         explanation.unblock.extend(raise_priority(engine, job, &key));
         if start.unknown == Some(StartUnknown::NotByTime) {
@@ -263,7 +271,8 @@ pub(crate) struct StartPlan {
     pub(crate) has_learned: bool,
 }
 
-/// Lets ends happen until one of the waiting tasks gets a node.
+/// Lets ends happen until one of the waiting tasks gets a node. Pods that terminate hold their nodes until
+/// the ends of their grace periods.
 pub(crate) fn plan(
     mut run: SupposedRun,
     job: JobId,
@@ -272,6 +281,7 @@ pub(crate) fn plan(
     let (begin, until) = (run.now_micros(), run.now_micros().saturating_add(WINDOW_MICROS));
     let (mut ended, mut has_learned) = (Vec::new(), false);
     let mut at_micros = begin;
+    run.await_terminating();
     // Without a change the first cycle is skipped, if reports stay as they are.
     run.settle(CYCLES_PER_END);
     // Nobody reads the reports of these cycles.
@@ -330,17 +340,20 @@ pub(crate) fn awaited(
 ) -> Vec<AwaitedJob> {
     let cluster = state.cluster();
     let now_micros = state.time_micros();
-    let mut groups: BTreeMap<ObjectKey, AwaitedGroup> = BTreeMap::new();
+    let mut groups: BTreeMap<(ObjectKey, bool), AwaitedGroup> = BTreeMap::new();
     for &task in ended {
         // Pods that start in the plan do not hold anything now.
         let Some(row) = cluster.tasks.get(task).filter(|row| row.node.is_some()) else { continue };
         let Some(end) = ends.end_of(cluster, task, now_micros) else { continue };
         let of_job = cluster.job_of(task).filter(|job| !job.bare).map(|job| job.key.clone());
-        let group = groups.entry(of_job.unwrap_or_else(|| row.key.clone())).or_default();
+        let key = of_job.unwrap_or_else(|| row.key.clone());
+        let terminates = end.source == EndSource::Terminating;
+        let group = groups.entry((key, terminates)).or_default();
         group.tasks.push(task);
         group.end = group.end.filter(|last| end.at_micros <= last.at_micros).or(Some(end));
     }
-    let mut groups: Vec<(ObjectKey, AwaitedGroup)> = groups.into_iter().collect();
+    let groups = groups.into_iter().map(|((key, _), group)| (key, group));
+    let mut groups: Vec<(ObjectKey, AwaitedGroup)> = groups.collect();
     groups.sort_by_key(|(_, group)| group.end.map(|end| end.at_micros));
     keep_needed(state, job, &mut groups);
     let awaited = groups.into_iter().filter_map(|(key, group)| {
@@ -360,8 +373,8 @@ struct AwaitedGroup {
     end: Option<ExpectedEnd>,
 }
 
-/// Drops the groups without whose end the job alone finds a place, too. All stay if it does not find
-/// one even with all ends, since other jobs take part then.
+/// Drops the groups without whose end the job alone gets its places at once, too. All stay if it does not
+/// get them even with all ends, since other jobs take part then.
 fn keep_needed(state: &AnswerState, job: JobId, groups: &mut Vec<(ObjectKey, AwaitedGroup)>) {
     let mut fork = state.copy_fork();
     for (_, group) in &*groups {
@@ -370,7 +383,8 @@ fn keep_needed(state: &AnswerState, job: JobId, groups: &mut Vec<(ObjectKey, Awa
     let is_placed = |fork: &mut vc_engine::Fork| {
         fork.with_session(|session| {
             let mut trials = JobTrials::new(session, job, HeldByOrder::default());
-            trials.run(&AtomSet::from([Atom::Order])).succeeds()
+            // Places that pods have yet to leave are not free.
+            trials.run(&AtomSet::from([Atom::Order])).end == TrialEnd::Placed
         })
     };
     if !is_placed(&mut fork) {

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use serde_json::Value;
 use vc_objects::what_if::flags::ChangeFlags;
+
+use crate::connection::ConnectionWords;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,12 +55,6 @@ pub(crate) struct Arguments {
     /// Print each way to the scheduler that was tried, and what came of it.
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// CA of --server.
-    #[arg(long, value_name = "FILE", global = true)]
-    certificate_authority: Option<PathBuf>,
-    /// Believe whoever answers at --server.
-    #[arg(long, global = true)]
-    insecure_skip_tls_verify: bool,
     /// Answer from files with objects of a cluster instead, `-` for standard input, or `why` from a
     /// bundle.
     #[arg(long, value_name = "PATH", global = true)]
@@ -74,6 +70,8 @@ pub(crate) struct Arguments {
     /// Configuration of the scheduler for --from and --local; absent: that of the chart, or the ConfigMap.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) scheduler_conf: Option<PathBuf>,
+    #[command(flatten)]
+    connection: ConnectionWords,
 }
 
 // Completion offers names for values that are called JOB, QUEUE or NODE. A docstring would be help.
@@ -225,6 +223,17 @@ fn service(text: &str) -> Result<(String, String), String> {
 }
 
 impl Arguments {
+    /// Returns the arguments, if their flags go together.
+    ///
+    /// # Errors
+    /// They do not. The error is one of usage.
+    pub(crate) fn check(self) -> Result<Self, clap::Error> {
+        match self.connection.problem() {
+            Some((kind, text)) => Err(Self::command().error(kind, text)),
+            None => Ok(self),
+        }
+    }
+
     /// Returns how the scheduler is reached.
     pub(crate) fn access(&self) -> vc_kube::AnswersAccess {
         vc_kube::AnswersAccess {
@@ -233,8 +242,7 @@ impl Arguments {
             server: self.server.clone(),
             service: self.service.clone(),
             service_account: self.service_account.clone(),
-            authority: self.certificate_authority.clone(),
-            is_insecure: self.insecure_skip_tls_verify,
+            flags: self.connection.flags(),
             session: vc_kube::AnswersSession::default(),
         }
     }
@@ -267,8 +275,6 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

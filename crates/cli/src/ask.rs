@@ -196,6 +196,11 @@ mod tests {
                 "namespaces/ml/explanations/train?kind=job&when=true",
             ),
             (
+                why(Some("deployments.apps/web")),
+                Some("ml"),
+                "namespaces/ml/explanations/web?kind=deployments.apps&when=true",
+            ),
+            (
                 why(Some("pod/a/../b")),
                 Some("ml"),
                 "namespaces/ml/explanations/a%2F..%2Fb?kind=pod&when=true",

@@ -260,7 +260,7 @@ impl<'a> TypedLine<'a> {
             Some(value.map_or_else(|| format!("--{name}"), |value| format!("--{name}={value}")))
         });
         let words = ["kubectl vc", kind.verb()].map(str::to_owned).into_iter().chain(flags);
-        let question = Arguments::try_parse_from(words).ok()?;
+        let question = Arguments::try_parse_from(words).and_then(Arguments::check).ok()?;
         let asks_nobody = question.local || !question.from.is_empty();
         let is_of_all = kind == NameKind::Job && question.all_namespaces;
         (!asks_nobody && !is_of_all).then_some(question)

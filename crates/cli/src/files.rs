@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use vc_conf::AllowMissing;
-use vc_page::{PageRange, Question, why_text};
+use vc_page::{PageRange, Question, StateSource, why_text};
 use vc_sim::KubeletMode;
 use vc_sim::asked::{Asked, ask};
 use vc_sim::replay::{ReplayOptions, replay};
@@ -38,6 +38,10 @@ pub(crate) fn ask_files(arguments: &Arguments) -> Result<Answer, String> {
         kubelet: KubeletMode::None,
         keeps_history: false,
         paths: arguments.from.clone(),
+        source: match arguments.local {
+            true => StateSource::Local,
+            false => StateSource::File,
+        },
     };
     let name = match &arguments.verb {
         Verb::Why { name, .. } => name,

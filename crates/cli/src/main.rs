@@ -5,6 +5,7 @@ mod ask;
 mod attempt;
 mod bundle;
 mod completion;
+mod connection;
 mod fallback;
 mod files;
 mod leader;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // A usage error ends with 2.
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse().check().unwrap_or_else(|error| error.exit());
     let wants_exit_code = arguments.wants_exit_code();
     let answered = match (arguments.local, arguments.from.is_empty()) {
         (true, _) => local::ask(arguments),

@@ -1,6 +1,6 @@
 //! Questions of a user to a scheduler, by each of the ways to it. Specification: answers.md 13 (ANS-88, ANS-89).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::answers_tunnel::tunnel_client;
 use crate::answers_way::{
     AnswersPod, AnswersWay, DEFAULT_SERVICE, NO_STATUS, WayProblem, find_answers_pods,
 };
+use crate::connection_flags::{ConnectionFlags, RequestTimedOut, check_impersonation};
 
 /// Path of the answers at their server.
 pub(crate) const BASE: &str = "/apis/answers.volcano.sh/v1";
@@ -47,10 +48,8 @@ pub struct AnswersAccess {
     /// Namespace and name of the ServiceAccount whose rights are used if the kubeconfig has a client
     /// certificate and no token. `None`: that of the Service, with `-admin` behind its name.
     pub service_account: Option<(String, String)>,
-    /// CA of `server`. `None`: that of the system.
-    pub authority: Option<PathBuf>,
-    /// Whoever answers at `server` is believed.
-    pub is_insecure: bool,
+    /// What is said of the connection to `server`, else to the API server, in place of the kubeconfig.
+    pub flags: ConnectionFlags,
     /// What the ways share once it is read. Clones of this access share it, too.
     pub session: AnswersSession,
 }
@@ -75,8 +74,19 @@ pub enum AnswersError {
     Token(String),
     #[error("client: {0}\nhint: check the user of the context in the kubeconfig")]
     Build(kube::Error),
-    #[error("cannot read {}: {error}\nhint: check --certificate-authority", .path.display())]
-    Authority { path: PathBuf, error: std::io::Error },
+    /// A file of a flag.
+    #[error("cannot read {}: {error}\nhint: check {flag}", .path.display())]
+    File { path: PathBuf, error: std::io::Error, flag: &'static str },
+    /// A flag names an entry that the kubeconfig does not have.
+    #[error("kubeconfig: it has no {kind} {name:?}\nhint: kubectl config get-{kind}s lists them")]
+    NoEntry { kind: &'static str, name: String },
+    /// Whoever is at the end of this way knows the user by the token alone.
+    #[error(
+        "{place} is not asked: it would answer the user of the token, not {user}, who is impersonated\n\
+         hint: the API server's own group (value answers.aggregated of the chart) and --local answer as an \
+         impersonated user; or give --token with a token of that user in place of --as"
+    )]
+    NotImpersonated { place: String, user: String },
     /// The server's own words.
     #[error("{0}")]
     Refused(String),
@@ -100,7 +110,10 @@ pub(crate) const INSTALLED: &str = "is the scheduler installed with answers.enab
 impl AnswersError {
     /// True if there is no scheduler that this user could ask there.
     pub fn is_not_there(&self) -> bool {
-        matches!(self, Self::NotThere { .. } | Self::NoAccountToken { .. })
+        matches!(
+            self,
+            Self::NotThere { .. } | Self::NoAccountToken { .. } | Self::NotImpersonated { .. }
+        )
     }
 }
 
@@ -129,19 +142,15 @@ impl AnswersClient {
     /// Goes this way. Must be called inside a runtime.
     ///
     /// # Errors
-    /// The kubeconfig cannot be used, there is none, or it has no token and none is given.
+    /// The kubeconfig cannot be used, there is none, or it has no token and none is given. An impersonated user would
+    /// not be the one who is answered.
     pub async fn by(access: &AnswersAccess, way: AnswersWay) -> Result<Self, AnswersError> {
-        let (namespace, server) = match (access.config().await, &way) {
-            (Ok(config), AnswersWay::Server(server)) => {
-                (config.default_namespace.clone(), Some(access.server_config(config, server)?))
-            }
-            (Ok(config), _) => (config.default_namespace, None),
-            // A server of one's own machine may ask for no token.
-            (Err(_), AnswersWay::Server(server)) if !access.names_kubeconfig() => {
-                let config = access.server_config(Config::new(url(server)?), server)?;
-                (config.default_namespace.clone(), Some(config))
-            }
-            (Err(error), _) => return Err(error.into()),
+        let config = access.config_for(&way).await?;
+        check_impersonation(&config, &way)?;
+        let namespace = config.default_namespace.clone();
+        let server = match &way {
+            AnswersWay::Server(server) => Some(access.server_config(config, server)?),
+            _ => None,
         };
         let (prefix, token) = match &way {
             AnswersWay::Server(_) | AnswersWay::ApiServer => (String::new(), None),
@@ -255,11 +264,24 @@ impl AnswersClient {
         let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
         let response = self.accepted(self.respond(request).await?)?;
         let text = String::from_utf8(response.into_body().to_vec());
-        text.map_err(|error| self.no_answer(error.to_string()))
+        text.map_err(|error| self.no_answer(error.to_string(), INSTALLED))
     }
 
-    /// Sends a request, and returns the whole response.
+    /// Sends a request, and returns the whole response, if it comes in the time of the flags.
     async fn respond(&self, request: Request<Body>) -> Result<Response<Bytes>, AnswersError> {
+        let response = self.respond_in_parts(request);
+        let Some(limit) = self.access.flags.request_timeout else { return response.await };
+        timeout(limit, response).await.unwrap_or_else(|_| {
+            let hint = "give a longer --request-timeout, or none";
+            Err(self.no_answer(RequestTimedOut(limit).to_string(), hint))
+        })
+    }
+
+    /// Sends a request, and returns the whole response. Each part of it may take its time.
+    async fn respond_in_parts(
+        &self,
+        request: Request<Body>,
+    ) -> Result<Response<Bytes>, AnswersError> {
         let (parts, mut body) = self.next_part(self.client.send(request)).await?.into_parts();
         let mut bytes = BytesMut::new();
         while let Some(frame) = self.next_part(body.frame().map(Option::transpose)).await? {
@@ -278,7 +300,7 @@ impl AnswersClient {
     ) -> Result<T, AnswersError> {
         match timeout(LONGEST_PAUSE, part).await {
             Ok(came) => came.map_err(|error| self.error(error)),
-            Err(_) => Err(self.no_answer(format!("nothing came in {LONGEST_PAUSE:?}"))),
+            Err(_) => Err(self.no_answer(format!("nothing came in {LONGEST_PAUSE:?}"), INSTALLED)),
         }
     }
 
@@ -296,8 +318,8 @@ impl AnswersClient {
     }
 
     /// Returns the error of a way at whose end nobody speaks.
-    fn no_answer(&self, error: String) -> AnswersError {
-        let (place, hint) = (self.way.to_string(), INSTALLED);
+    fn no_answer(&self, error: String, hint: &'static str) -> AnswersError {
+        let place = self.way.to_string();
         match self.way {
             // No tunnel can be opened, or nobody speaks TLS at its end.
             AnswersWay::Pod(_) => AnswersError::NotThere { place, error, hint },
@@ -308,7 +330,7 @@ impl AnswersClient {
     fn error(&self, error: kube::Error) -> AnswersError {
         let status = match error {
             kube::Error::Api(status) if !status.message.is_empty() => status,
-            error => return self.no_answer(chain(&error)),
+            error => return self.no_answer(chain(&error), INSTALLED),
         };
         let (place, error) = (self.way.to_string(), status.message.clone());
         match self.way.problem(&status) {
@@ -329,19 +351,33 @@ impl AnswersClient {
 impl AnswersAccess {
     /// True if the user wants this kubeconfig and no other one.
     fn names_kubeconfig(&self) -> bool {
-        self.context.is_some() || self.kubeconfig.is_some()
+        let ConnectionFlags { cluster, user, .. } = &self.flags;
+        [&self.context, cluster, user].into_iter().any(Option::is_some) || self.kubeconfig.is_some()
+    }
+
+    /// Returns the kubeconfig for this way. Without one the port of a scheduler is asked with the flags alone, as a
+    /// server of one's own machine may ask for no token.
+    async fn config_for(&self, way: &AnswersWay) -> Result<Config, AnswersError> {
+        match (self.config().await, way) {
+            (Err(_), AnswersWay::Server(server)) if !self.names_kubeconfig() => {
+                let mut config = Config::new(url(server)?);
+                self.flags.change_user(&mut config.auth_info)?;
+                Ok(config)
+            }
+            (config, _) => config,
+        }
     }
 
     /// Returns how the port of a scheduler is asked with the credentials of a kubeconfig.
     fn server_config(&self, mut config: Config, server: &str) -> Result<Config, AnswersError> {
         config.default_retry = false;
         config.cluster_url = url(server)?;
-        (config.root_cert, config.tls_server_name) = (None, None);
-        if let Some(path) = &self.authority {
-            check_authority(path)?;
-        }
-        config.root_cert_file = self.authority.clone();
-        config.accept_invalid_certs = self.is_insecure;
+        self.flags.check_authority()?;
+        // Where nothing is verified, the certificates of the system need not be there.
+        config.root_cert = self.flags.is_insecure.then(Vec::new);
+        config.root_cert_file.clone_from(&self.flags.authority);
+        config.tls_server_name.clone_from(&self.flags.tls_server_name);
+        config.accept_invalid_certs = self.flags.is_insecure;
         Ok(config)
     }
 
@@ -356,6 +392,7 @@ impl AnswersAccess {
 pub(crate) fn in_words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        kube::Error::Service(error) if error.is::<RequestTimedOut>() => error.to_string(),
         error => chain(error),
     }
 }
@@ -373,16 +410,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = next.source();
     }
     text
-}
-
-/// Reads the file of a CA. kube reads it again, and does not name it in its errors.
-fn check_authority(path: &Path) -> Result<(), AnswersError> {
-    let failed = |error| AnswersError::Authority { path: path.to_owned(), error };
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    match text.contains("-----BEGIN CERTIFICATE-----") {
-        true => Ok(()),
-        false => Err(failed(std::io::Error::other("it has no certificate"))),
-    }
 }
 
 fn url(text: &str) -> Result<Uri, AnswersError> {
@@ -460,6 +487,23 @@ mod tests {
                     assert!(error.to_string().starts_with(&expected), "{error}");
                     assert_eq!(error.is_not_there(), leads_on, "{error}");
                 }
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_86_an_answer_that_takes_longer_than_the_flag_allows_is_given_up() {
+        for (way, leads_on) in [(pod(), true), (AnswersWay::ApiServer, false)] {
+            let slow = service_fn(|_| async { Ok(slow(5, true)) });
+            let mut client = client(way.clone(), slow);
+            client.access.flags.request_timeout = Some(Duration::from_secs(200));
+            for error in failures(&client).await {
+                let expected = format!(
+                    "no answer from {way}: it took longer than 200s (--request-timeout)\n\
+                     hint: give a longer --request-timeout, or none"
+                );
+                assert_eq!(error.to_string(), expected);
+                assert_eq!(error.is_not_there(), leads_on);
             }
         }
     }

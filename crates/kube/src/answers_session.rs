@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::Kubeconfig;
 use kube::{Client, Config};
 use tokio::sync::{Mutex, OnceCell};
 
@@ -32,11 +32,11 @@ impl fmt::Debug for AnswersSession {
 }
 
 impl AnswersAccess {
-    /// Returns the kubeconfig.
+    /// Returns the kubeconfig, with the flags in it.
     ///
     /// # Errors
-    /// It cannot be used.
-    pub(crate) async fn config(&self) -> Result<Config, KubeconfigError> {
+    /// It cannot be used, or a flag names what is not there.
+    pub(crate) async fn config(&self) -> Result<Config, AnswersError> {
         self.session.0.config.get_or_try_init(|| read_kubeconfig(self)).await.cloned()
     }
 
@@ -66,21 +66,19 @@ impl AnswersAccess {
         if let Some(token) = tokens.iter().find(|token| token.is_for(account)) {
             return Ok(token.clone());
         }
-        let token = Arc::new(AnswersToken::new(&self.config().await?, account).await?);
+        let (config, limit) = (self.config().await?, self.flags.request_timeout);
+        let token = Arc::new(AnswersToken::new(&config, account, limit).await?);
         tokens.push(token.clone());
         Ok(token)
     }
 }
 
-async fn read_kubeconfig(access: &AnswersAccess) -> Result<Config, KubeconfigError> {
-    let context = access.context.clone();
-    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    let mut config = match &access.kubeconfig {
-        Some(path) => {
-            Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
-        }
-        None => Config::from_kubeconfig(&options).await?,
+async fn read_kubeconfig(access: &AnswersAccess) -> Result<Config, AnswersError> {
+    let kubeconfig = match &access.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path)?,
+        None => Kubeconfig::read()?,
     };
+    let mut config = access.flags.config(kubeconfig, access.context.clone()).await?;
     token_file::trim(&mut config);
     Ok(config)
 }

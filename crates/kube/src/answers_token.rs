@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use tower::{BoxError, Layer, Service, ServiceExt};
 
 use crate::answers_client::{AnswersError, in_words};
+use crate::connection_flags::in_time;
 
 /// How long a token of a ServiceAccount is valid: the least that the API server gives.
 const SECONDS: u64 = 600;
@@ -27,6 +28,8 @@ pub(crate) struct AnswersToken {
     config: Config,
     /// Namespace and name of the ServiceAccount. `None`: the kubeconfig has a token.
     account: Option<(String, String)>,
+    /// How long a request for a token may take. `None`: there is no such limit.
+    request_timeout: Option<Duration>,
     held: Mutex<Option<(HeaderValue, Instant)>>,
 }
 
@@ -38,11 +41,13 @@ impl AnswersToken {
     pub(crate) async fn new(
         config: &Config,
         account: &(String, String),
+        request_timeout: Option<Duration>,
     ) -> Result<Self, AnswersError> {
         let own = bearer(config).await?;
         let token = Self {
             config: config.clone(),
             account: own.is_none().then(|| account.clone()),
+            request_timeout,
             held: Mutex::new(own.map(|own| (own, Instant::now()))),
         };
         token.value().await?;
@@ -65,7 +70,8 @@ impl AnswersToken {
             return Ok(value.clone());
         }
         let (config, account) = (self.config.clone(), self.account.clone());
-        let renewed: BoxFuture<'static, _> = Box::pin(renewed(config, account));
+        let renewed = renewed(config, account, self.request_timeout);
+        let renewed: BoxFuture<'static, _> = Box::pin(renewed);
         let value = renewed.await?;
         *held = Some((value.clone(), Instant::now()));
         Ok(value)
@@ -75,10 +81,11 @@ impl AnswersToken {
 async fn renewed(
     config: Config,
     account: Option<(String, String)>,
+    request_timeout: Option<Duration>,
 ) -> Result<HeaderValue, AnswersError> {
     match account {
         None => bearer(&config).await?.ok_or(AnswersError::NoToken),
-        Some((namespace, name)) => of_account(config, namespace, name).await,
+        Some(account) => of_account(config, account, request_timeout).await,
     }
 }
 
@@ -112,8 +119,8 @@ impl Service<Request<Body>> for SeenToken {
 /// Asks for a token of a ServiceAccount, with the credentials of the kubeconfig.
 async fn of_account(
     config: Config,
-    namespace: String,
-    name: String,
+    (namespace, name): (String, String),
+    request_timeout: Option<Duration>,
 ) -> Result<HeaderValue, AnswersError> {
     let account = format!("{namespace}/{name}");
     let client = Client::try_from(config).map_err(AnswersError::Build)?;
@@ -123,8 +130,7 @@ async fn of_account(
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let request = request.body(body.to_string().into_bytes());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-    let answer = client
-        .request::<Value>(request)
+    let answer = in_time(request_timeout, client.request::<Value>(request))
         .await
         .map_err(|error| AnswersError::NoAccountToken { account, error: in_words(&error) })?;
     let token = answer["status"]["token"].as_str().unwrap_or_default();

@@ -10,7 +10,8 @@ use kube::api::ListParams;
 use kube::core::Status;
 use serde_json::Value;
 
-use crate::answers_client::{AnswersAccess, AnswersError, BASE, INSTALLED, chain, in_words};
+use crate::answers_client::{AnswersAccess, AnswersError, BASE, INSTALLED, in_words};
+use crate::connection_flags::in_time;
 
 /// The Service of the chart, where its release has the default name: namespace and name.
 pub(crate) const DEFAULT_SERVICE: (&str, &str) = ("volcano-system", "vc-scheduler-answers");
@@ -116,13 +117,18 @@ fn words_about_service(message: &str) -> Option<WayProblem> {
 /// `false` if it does not know the group, or does not let this user ask.
 ///
 /// # Errors
-/// The kubeconfig cannot be used, the API server does not answer, or it says why the group cannot be asked now.
+/// The kubeconfig cannot be used, the API server does not answer, it says why the group cannot be asked now, or it does
+/// not let the user impersonate another one.
 pub async fn has_answers_group(access: &AnswersAccess) -> Result<bool, AnswersError> {
     let client = access.api_client().await?;
     let request = Request::get(BASE).body(Vec::new());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-    match client.request_text(request).await {
+    match in_time(access.flags.request_timeout, client.request_text(request)).await {
         Ok(_) => Ok(true),
+        // This refusal is not about the group: by each way the same one would come.
+        Err(kube::Error::Api(status)) if is_about_impersonation(&status) => {
+            Err(AnswersError::Forbidden(status.message))
+        }
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(false),
         Err(error) => {
             let place = AnswersWay::ApiServer.to_string();
@@ -132,11 +138,16 @@ pub async fn has_answers_group(access: &AnswersAccess) -> Result<bool, AnswersEr
                 }
                 error => {
                     let hint = "check the cluster of the context in the kubeconfig";
-                    AnswersError::NoAnswer { place, error: chain(error), hint }
+                    AnswersError::NoAnswer { place, error: in_words(error), hint }
                 }
             })
         }
     }
+}
+
+/// True if the API server does not let this user impersonate the one who is named.
+fn is_about_impersonation(status: &Status) -> bool {
+    status.code == 403 && status.message.contains(" cannot impersonate")
 }
 
 /// Returns namespace and name of each Service of a namespace that has the label of the answers. Those of other
@@ -153,7 +164,8 @@ pub async fn find_answers_services(
     let path = format!("/api/v1/namespaces/{namespace}/services?labelSelector={SERVICE_LABEL}");
     let request = Request::get(path).body(Vec::new());
     let request = request.map_err(|error| AnswersError::Token(error.to_string()))?;
-    let list = client.request::<Value>(request).await.map_err(|error| {
+    let list = in_time(access.flags.request_timeout, client.request::<Value>(request));
+    let list = list.await.map_err(|error| {
         let place = format!("Services of namespace {namespace}");
         AnswersError::NotThere { place, error: in_words(&error), hint: INSTALLED }
     })?;
@@ -179,10 +191,10 @@ pub async fn find_answers_pods(
         let place = format!("pods of namespace {namespace}");
         AnswersError::NotThere { place, error, hint: INSTALLED }
     };
-    let listed = Api::<Pod>::namespaced(client, namespace)
-        .list(&ListParams::default().labels(POD_LABEL))
-        .await
-        .map_err(|error| closed(in_words(&error)))?;
+    let api = Api::<Pod>::namespaced(client, namespace);
+    let labelled = ListParams::default().labels(POD_LABEL);
+    let listed = in_time(access.flags.request_timeout, api.list(&labelled)).await;
+    let listed = listed.map_err(|error| closed(in_words(&error)))?;
     let ready = listed.items.iter().filter(|pod| is_ready(pod));
     let pods: Vec<AnswersPod> = ready.filter_map(|pod| answers_pod(pod, namespace)).collect();
     match pods.is_empty() {

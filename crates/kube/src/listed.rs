@@ -1,6 +1,8 @@
 //! The objects of a cluster that a scheduler watches, listed once by a user. Specification: answers.md 13
 //! (ANS-91).
 
+use std::time::Duration;
+
 use http::Request;
 use kube::Client;
 use kube::api::ListParams;
@@ -8,6 +10,7 @@ use kube::core::Request as PageRequest;
 use serde_json::Value;
 
 use crate::answers_client::{AnswersAccess, AnswersError, in_words};
+use crate::connection_flags::in_time;
 use crate::kinds::{KindSet, collections};
 
 /// Objects of one answer of a list.
@@ -39,15 +42,16 @@ impl ListedObjects {
         let config = access.config().await?;
         let mut listed = Self { namespace: config.default_namespace.clone(), ..Self::default() };
         let client = Client::try_from(config).map_err(AnswersError::Build)?;
+        let client = (&client, access.flags.request_timeout);
         for (set, name, path) in collections() {
             // Controllers of pods would become pods once more.
             if set != KindSet::Controllers {
-                listed.list(&client, (name, &path)).await?;
+                listed.list(client, (name, &path)).await?;
             }
         }
         let mut values = Err("no name is given".to_owned());
         for place in places {
-            values = config_map(&client, place).await;
+            values = config_map(client, place).await;
             if values.is_ok() {
                 break;
             }
@@ -55,17 +59,17 @@ impl ListedObjects {
         Ok((listed, values))
     }
 
-    /// Adds all objects of a kind, page by page.
+    /// Adds all objects of a kind, page by page. Each page may take as long as the limit says.
     async fn list(
         &mut self,
-        client: &Client,
+        (client, limit): (&Client, Option<Duration>),
         (kind, path): (&str, &str),
     ) -> Result<(), AnswersError> {
         let mut range = ListParams::default().limit(PAGE);
         loop {
             let page = PageRequest::new(path).list(&range).map_err(kube::Error::BuildRequest);
             let page = match page {
-                Ok(request) => client.request::<Value>(request).await,
+                Ok(request) => in_time(limit, client.request::<Value>(request)).await,
                 Err(error) => Err(error),
             };
             let mut page = match page {
@@ -98,14 +102,14 @@ impl ListedObjects {
     }
 }
 
-/// Returns the values of a ConfigMap, given by namespace and name, or why it cannot be read.
+/// Returns the values of a ConfigMap, given by namespace and name, or why it cannot be read in the time of the limit.
 async fn config_map(
-    client: &Client,
+    (client, limit): (&Client, Option<Duration>),
     (namespace, name): &(String, String),
 ) -> Result<Value, String> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
     let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-    let values = client.request::<Value>(request).await;
+    let values = in_time(limit, client.request::<Value>(request)).await;
     values.map(|mut map| map["data"].take()).map_err(|error| in_words(&error))
 }
 

@@ -11,6 +11,7 @@
 //!   task a cpu=2 @n1 running role=ps priority=7
 //!   task b cpu=2 x3 label.idx=0     # three pending tasks b-0, b-1, b-2
 //! pod kube-system/dns cpu=1 @n1 running
+//! pod old cpu=1 @n1 releasing=60  # its grace period ends at 60; without a time it is not known
 //! budget b1 app=x allowed=1 healthy=3 disrupted=p1
 //! quota q1 hard.cpu=2 used.requests.cpu=1
 //! load n1 cpu=62.5 memory=40 at=5 interval=60   # what monitoring said of node n1
@@ -401,6 +402,7 @@ fn pod_group(line: &Line<'_>) -> (PodGroupRecord, Option<i32>) {
             (_, "owner") => {
                 (group.owner_name, group.controller_uid) = (Some(value.into()), Some(value.into()));
             }
+            (_, "kind") => group.controller_kind = Some(value.into()),
             (_, "created") => group.created_micros = line.micros(value),
             (_, "sla") => insert(&mut group.annotations, "volcano.sh/sla-waiting-time", value),
             (_, "pending") => group.status.phase = PodGroupPhase::Pending,
@@ -503,6 +505,7 @@ fn pod_field(line: &Line<'_>, pod: &mut PodRecord, name: &str, value: &str) -> b
         "releasing" => {
             pod.phase = PodPhase::Running;
             pod.deleting = true;
+            pod.deletion_micros = (!value.is_empty()).then(|| line.micros(value));
         }
         _ if name.starts_with('@') => pod.node_name = Some(name[1..].into()),
         _ => return name.starts_with('x') && value.is_empty(),

@@ -8,6 +8,7 @@ use vc_resource::Resource;
 
 use crate::cluster::{SubJobRows, SubJobTally};
 use crate::counts_by_role::CountsByRole;
+use crate::group_controller::GroupController;
 use crate::ids::{QueueId, TaskId};
 use crate::record::{
     NetworkTopology, ObjectKey, PodGroupPhase, PodGroupStatus, ResourceList, SubGroupPolicy,
@@ -75,6 +76,9 @@ pub struct PodGroup {
     pub uid: Arc<str>,
     /// Uid of the controlling owner. `None` if there is none.
     pub controller_uid: Option<Arc<str>>,
+    /// Kind of the controlling owner, as in `ReplicaSet`, if that is the first owner, whose name is
+    /// known. `None` otherwise.
+    pub controller_kind: Option<Arc<str>>,
     /// Name of the first owner. `None` if there is none.
     pub owner_name: Option<Arc<str>>,
     /// Microseconds since 1970.
@@ -188,6 +192,14 @@ pub struct SubJob {
 }
 
 impl PodGroup {
+    /// Returns the controlling owner of this PodGroup, which has the key. Returns `None` if it has
+    /// none.
+    pub fn controller<'a>(&'a self, key: &'a ObjectKey) -> Option<GroupController<'a>> {
+        let uid = self.controller_uid.as_deref()?;
+        let stated = (self.controller_kind.as_deref(), self.owner_name.as_deref());
+        Some(GroupController::new(key, uid, stated))
+    }
+
     /// Returns under which name run times of its pods are learned: the annotation, or the controlling
     /// owner. Returns `None` if it has neither.
     pub fn run_template(&self) -> Option<RunTemplate> {

@@ -18,6 +18,7 @@ mod duration;
 mod event;
 #[cfg(feature = "fixture")]
 pub mod fixture;
+mod group_controller;
 mod hyper_node;
 mod ids;
 mod images;
@@ -67,6 +68,7 @@ pub use division::Division;
 pub use domains::{Domains, Links, NodeDomains, Spread, Spreading, Term, TermCount, Wants};
 pub use duration::go_duration_micros;
 pub use event::{ClusterEvent, ReadAfter};
+pub use group_controller::{ControllerName, GroupController};
 pub use hyper_node::{
     HyperNode, HyperNodeId, HyperNodeMember, HyperNodeProblem, HyperNodeRecord, HyperNodeTree,
     HyperNodes, NodePattern,

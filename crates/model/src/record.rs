@@ -11,6 +11,7 @@ use vc_resource::Quantity;
 
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
+use crate::group_controller::GroupController;
 use crate::node_group::{NodeGroupAffinity, NodeGroupLimits};
 use crate::pod_affinity::{PodAffinity, SpreadConstraint};
 use crate::resource_strategy::PodResourceStrategy;
@@ -134,6 +135,9 @@ pub struct PodRecord {
     pub created_micros: i64,
     /// True if a deletionTimestamp is set.
     pub deleting: bool,
+    /// `metadata.deletionTimestamp`, at which the grace period ends, in microseconds since 1970. `None`
+    /// if it is absent or unreadable.
+    pub deletion_micros: Option<i64>,
     /// `metadata.labels`.
     pub labels: Labels,
     /// `metadata.annotations`. The edge may omit annotations that the scheduler does not read.
@@ -373,6 +377,9 @@ pub struct PodGroupRecord {
     pub owner_name: Option<Arc<str>>,
     /// Uid of the controlling owner. `None` if there is none.
     pub controller_uid: Option<Arc<str>>,
+    /// Kind of the controlling owner, as in `ReplicaSet`, if that is the first owner, whose name is
+    /// known. `None` otherwise.
+    pub controller_kind: Option<Arc<str>>,
     /// `spec.minMember`.
     pub min_member: i32,
     /// `spec.minTaskMember`: minimum per role.
@@ -389,6 +396,15 @@ pub struct PodGroupRecord {
     pub sub_group_policies: Vec<SubGroupPolicy>,
     /// `status` as stored, by any writer.
     pub status: PodGroupStatus,
+}
+
+impl PodGroupRecord {
+    /// Returns the controlling owner. Returns `None` if there is none.
+    pub fn controller(&self) -> Option<GroupController<'_>> {
+        let uid = self.controller_uid.as_deref()?;
+        let stated = (self.controller_kind.as_deref(), self.owner_name.as_deref());
+        Some(GroupController::new(&self.key, uid, stated))
+    }
 }
 
 /// `status.state` of a queue. An empty state counts as Open (C-33).

@@ -1,4 +1,5 @@
-//! What objects say about how long a pod runs. Specification: answers.md 7 (ANS-36).
+//! What objects say about how long a pod runs, and by when a terminating one is gone.
+//! Specification: answers.md 7 (ANS-36).
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ pub const RUNTIME: &str = "reservation.volcano.sh/runtime";
 /// Label or annotation of a pod or PodGroup: how many seconds Kueue lets it run.
 pub const MAX_EXEC_SECONDS: &str = "kueue.x-k8s.io/max-exec-time-seconds";
 
-/// How long a pod runs, as stated.
+/// How long a pod runs, and by when a terminating one is gone, as stated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatedRun {
     /// `spec.activeDeadlineSeconds`, after which the kubelet ends the pod. `None` if absent.
@@ -19,6 +20,9 @@ pub struct StatedRun {
     pub runtime_micros: Option<i64>,
     /// Label, else annotation [`MAX_EXEC_SECONDS`]. `None` if both are absent, or no number above 0.
     pub max_exec_micros: Option<i64>,
+    /// `metadata.deletionTimestamp` of a pod that terminates, at which its grace period ends, in
+    /// microseconds since 1970. `None` if the pod is not being deleted, or the time is not known.
+    pub deletion_micros: Option<i64>,
 }
 
 impl StatedRun {
@@ -30,6 +34,7 @@ impl StatedRun {
             deadline_micros: None,
             runtime_micros: runtime.filter(|&micros| 0 < micros),
             max_exec_micros: seconds.and_then(|text| micros_of_seconds(text.parse().ok()?)),
+            deletion_micros: None,
         }
     }
 
@@ -37,6 +42,12 @@ impl StatedRun {
     #[must_use]
     pub fn with_deadline(self, seconds: Option<i64>) -> Self {
         Self { deadline_micros: seconds.and_then(micros_of_seconds), ..self }
+    }
+
+    /// Sets the time by which the pod is gone, in microseconds since 1970.
+    #[must_use]
+    pub fn with_deletion(self, deletion_micros: Option<i64>) -> Self {
+        Self { deletion_micros, ..self }
     }
 
     /// True if nothing is stated.

@@ -80,7 +80,8 @@ pub struct Task {
     /// `spec.priority`, 0 if absent. Preemption compares it besides [`Task::priority`] (actions.md
     /// 6.5).
     pub pod_priority: i32,
-    /// How long the pod runs, as it says itself. `None` if it says nothing.
+    /// How long the pod runs, as it says itself, and by when it is gone if it terminates. `None` if
+    /// nothing is stated.
     pub stated_run: Option<Box<StatedRun>>,
     /// Under which name its run time is learned, as the pod has it. `None` if it has neither an
     /// annotation for it nor an owner.

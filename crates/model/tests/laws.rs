@@ -203,6 +203,7 @@ prop_compose! {
             annotations: Labels::default(),
             owner_name: None,
             controller_uid: None,
+            controller_kind: None,
             min_member,
             min_task_member: [("1".into(), min_member)].into(),
             queue: if queue == 0 { "".into() } else { format!("q{queue}").into() },

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use vc_model::{Cluster, JobId, ObjectKey, PriorityClassRecord, QueueState, TaskId, TaskStatus};
+use vc_model::{
+    Cluster, ControllerName, JobId, ObjectKey, PriorityClassRecord, QueueState, TaskId, TaskStatus,
+};
 use vc_resource::Resource;
 use vc_wire::Kind;
 
@@ -106,14 +108,15 @@ impl LiveObjects for ClusterObjects<'_> {
         }
     }
 
-    /// A PodGroup of a Volcano Job is named after it and its uid; others do not tell.
+    /// Only controllers that own PodGroups are known.
     fn controller_uid(&self, namespace: &str, kind: &str, name: &str) -> Option<String> {
+        let wanted = ControllerName { kind, name };
         let of_job = |job: JobId| {
             let row = &self.cluster.jobs[job];
-            let uid = row.pod_group.as_ref()?.controller_uid.as_deref()?;
-            let own = row.key.name.strip_suffix(uid)?.strip_suffix('-')?;
-            (*row.key.namespace == *namespace && own == name).then(|| uid.to_owned())
+            let controller = row.pod_group.as_ref()?.controller(&row.key)?;
+            let is_it = *row.key.namespace == *namespace && controller.name == Some(wanted);
+            is_it.then(|| controller.uid.to_owned())
         };
-        if kind == "Job" { self.jobs().find_map(of_job) } else { None }
+        self.jobs().find_map(of_job)
     }
 }

@@ -32,7 +32,7 @@ function explanationPart(it, context) {
     ${sectionPart('Nodes', nodesPart(it.nodes))}
     ${tableSection('Amounts on eligible nodes', shortColumns, it.short)}
     ${tableSection('Limits that it would exceed', quotaColumns, it.quota)}
-    ${sectionPart('Members', membersPart(it.gang))}
+    ${sectionPart('Members', membersPart(it))}
     ${sectionPart('Place in the line', placePart(it))}
     ${sectionPart('Start', startPart(it.start, it.asOf.time))}
     ${sectionPart('Evictions for it', evictPart(it.evict))}
@@ -97,11 +97,13 @@ function nodesPart(nodes) {
     ${titledTable('Nodes that come closest', nearest, nodes.nearest)}`;
 }
 
-function membersPart(gang) {
+function membersPart({ gang, classes: failing }) {
   if (!gang) return nothing;
   const classes = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num'], ['Find a place', 'placed', 'num']];
   const roles = ['role', 'needed num', ['With a node', 'ready', 'num'], ['Find a place', 'placed', 'num']];
-  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', classes, gang.pods)}${tablePart('Roles with a minimum', roles, gang.roles)}`;
+  const reasons = [['Each asks for', (it) => amountsText(it.request)], ['Pods', 'count', 'num'], ['Code', (it) => codePart(it.code)], ['Why', 'text']];
+  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', classes, gang.pods)}${tablePart('Roles with a minimum', roles, gang.roles)}
+    ${titledTable('Further pods that find no place', reasons, failing)}`;
 }
 
 function placePart({ line, subject }) {

@@ -66,7 +66,9 @@ function allocatedCurve(context, samples, now) {
   const { ui } = context;
   const resources = sortedResources(samples.flatMap((it) => Object.keys(it.allocated ?? {})));
   const resource = resources.includes(ui.curveResource) ? ui.curveResource : resources[0] ?? '';
-  const series = [{ name: resource, amount: (it) => it.allocated?.[resource] ?? '0' }];
+  const part = (key, name) => ({ name, amount: (it) => it[key]?.[resource] ?? '0' });
+  const series = [part('allocated', resource)];
+  if (samples.some((it) => it.deserved?.[resource])) series.push(part('deserved', 'deserved'));
   return html`<div class="fields">${chosenPart(context, 'curveResource', 'Resource of the curve', resource, resources)}</div>
     ${curvePart(context, 'allocated-curve', samples, series, now)}`;
 }

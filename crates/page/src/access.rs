@@ -2,12 +2,12 @@
 //! somebody else and kept for a while. Specification: answers.md 12 (ANS-77, ANS-78, ANS-80, ANS-81).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use ring::digest::{SHA256, digest};
+use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use vc_http::PeerCertificates;
 
@@ -115,23 +115,80 @@ pub(crate) enum AccessError {
     Unknown(String),
 }
 
-/// Answers with the time until which they hold.
-struct CachedAnswers<K, V>(Mutex<BTreeMap<K, (V, Instant)>>);
+/// A review that is asked now. All who need its answer share it.
+type SharedReview<V> = OnceCell<Result<V, AccessError>>;
 
-impl<K: Ord + Hash, V: Clone> CachedAnswers<K, V> {
+/// Answers with the time until which they hold, and the reviews that are asked now.
+struct CachedAnswers<K, V> {
+    kept: Mutex<BTreeMap<K, (V, Instant)>>,
+    /// Kept alive by those who wait.
+    in_flight: Mutex<BTreeMap<K, Weak<SharedReview<V>>>>,
+}
+
+impl<K: Clone + Ord, V: Clone> CachedAnswers<K, V> {
+    fn new() -> Self {
+        Self { kept: Mutex::default(), in_flight: Mutex::default() }
+    }
+
+    /// Returns the answer that is kept, or that of the review. Whoever needs the same answer meanwhile waits
+    /// for it, and nobody asks twice. If the one who asks gives up, one of those who wait asks.
+    ///
+    /// # Errors
+    /// The review fails, for all who wait for it. Its failure is not kept.
+    async fn get_or_review(
+        &self,
+        key: K,
+        review: impl Future<Output = Result<(V, Duration), AccessError>>,
+    ) -> Result<V, AccessError> {
+        if let Some(known) = self.get(&key) {
+            return Ok(known);
+        }
+        let shared = self.shared_review(&key);
+        let ask = async {
+            // Another review may have ended since the answer was looked for.
+            let answer = match self.get(&key) {
+                Some(known) => Ok(known),
+                None => review.await.map(|(answer, lasts)| {
+                    self.put(key.clone(), answer.clone(), lasts);
+                    answer
+                }),
+            };
+            lock(&self.in_flight).remove(&key);
+            answer
+        };
+        shared.get_or_init(|| ask).await.clone()
+    }
+
+    /// Returns the review that is asked now for this key, or a new one.
+    fn shared_review(&self, key: &K) -> Arc<SharedReview<V>> {
+        let mut in_flight = lock(&self.in_flight);
+        if let Some(asked) = in_flight.get(key).and_then(Weak::upgrade) {
+            return asked;
+        }
+        // Reviews on which everybody gave up have left their entries.
+        in_flight.retain(|_, review| 0 < review.strong_count());
+        let review = Arc::new(OnceCell::new());
+        in_flight.insert(key.clone(), Arc::downgrade(&review));
+        review
+    }
+
     fn get(&self, key: &K) -> Option<V> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.kept);
         let (value, until) = kept.get(key)?;
         (Instant::now() < *until).then(|| value.clone())
     }
 
     fn put(&self, key: K, value: V, lasts: Duration) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         if MOST_KEPT <= kept.len() {
             kept.clear();
         }
         kept.insert(key, (value, Instant::now() + lasts));
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Asks an [`Access`] and keeps its answers for a while. Tokens are kept as digests.
@@ -148,8 +205,8 @@ impl<A: Access> KeptAccess<A> {
         Self {
             access,
             limits,
-            users: CachedAnswers(Mutex::default()),
-            rights: CachedAnswers(Mutex::default()),
+            users: CachedAnswers::new(),
+            rights: CachedAnswers::new(),
             reviews: Mutex::new(TokenBucket::full(TOKEN_REVIEWS)),
         }
     }
@@ -169,35 +226,28 @@ impl<A: Access> KeptAccess<A> {
     /// Returns the user of a token. Returns `None` if nobody knows it.
     pub(crate) async fn user(&self, token: &str) -> Result<Option<User>, AccessError> {
         let key = digest(&SHA256, token.as_bytes()).as_ref().to_vec();
-        if let Some(known) = self.users.get(&key) {
-            return Ok(known);
-        }
-        let is_allowed = {
-            let mut reviews = self.reviews.lock().unwrap_or_else(PoisonError::into_inner);
-            reviews.take(Instant::now(), TOKEN_REVIEWS, TOKEN_REVIEWS)
+        let review = async {
+            if !lock(&self.reviews).take(Instant::now(), TOKEN_REVIEWS, TOKEN_REVIEWS) {
+                return Err(AccessError::Busy);
+            }
+            let user = self.access.user(token).await.map_err(AccessError::Unknown)?;
+            let lasts = if user.is_some() { USER } else { NO_USER };
+            Ok((user, lasts))
         };
-        if !is_allowed {
-            return Err(AccessError::Busy);
-        }
-        let user = self.access.user(token).await.map_err(AccessError::Unknown)?;
-        let lasts = if user.is_some() { USER } else { NO_USER };
-        self.users.put(key, user.clone(), lasts);
-        Ok(user)
+        self.users.get_or_review(key, review).await
     }
 
     /// Returns true if the user has the right.
     pub(crate) async fn may(&self, user: &User, right: &Right) -> Result<bool, AccessError> {
-        let key = (user.clone(), right.clone());
-        if let Some(known) = self.rights.get(&key) {
-            return Ok(known);
-        }
-        // With --answers-auth=off everybody has every right, and none is reviewed.
-        if !self.is_open() && !self.limits.allow_review(&user.name) {
-            return Err(AccessError::Busy);
-        }
-        let may = self.access.may(user, right).await.map_err(AccessError::Unknown)?;
-        self.rights.put(key, may, if may { GRANTED } else { REFUSED });
-        Ok(may)
+        let review = async {
+            // With --answers-auth=off everybody has every right, and none is reviewed.
+            if !self.is_open() && !self.limits.allow_review(&user.name) {
+                return Err(AccessError::Busy);
+            }
+            let may = self.access.may(user, right).await.map_err(AccessError::Unknown)?;
+            Ok((may, if may { GRANTED } else { REFUSED }))
+        };
+        self.rights.get_or_review((user.clone(), right.clone()), review).await
     }
 
     /// Returns what the user may see of an answer that names these namespaces and queues.
@@ -265,6 +315,10 @@ impl Visible {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::future::{join, join_all};
+    use tokio::sync::Semaphore;
+    use tokio::task::{JoinHandle, yield_now};
 
     use super::*;
 
@@ -367,6 +421,101 @@ mod tests {
         for number in 0..200 {
             assert_eq!(open.may(&jo, &right(number)).await, Ok(true), "nobody is asked");
         }
+    }
+
+    /// Each review waits for a permit, and fails once the permits are closed.
+    struct SlowReviews {
+        n_asked: AtomicUsize,
+        permits: Semaphore,
+    }
+
+    impl SlowReviews {
+        async fn review(&self) -> Result<(), String> {
+            self.n_asked.fetch_add(1, Ordering::Relaxed);
+            self.permits.acquire().await.map_err(|_| "closed".to_owned())?.forget();
+            Ok(())
+        }
+    }
+
+    impl Access for SlowReviews {
+        async fn user(&self, token: &str) -> Result<Option<User>, String> {
+            self.review().await?;
+            Ok(Some(User { name: token.to_owned(), ..User::default() }))
+        }
+
+        async fn may(&self, _user: &User, _right: &Right) -> Result<bool, String> {
+            self.review().await.map(|()| true)
+        }
+    }
+
+    static LIST_NODES: Right =
+        Right { verb: "list", resource: "nodes", namespace: None, name: None };
+
+    fn slow() -> Arc<KeptAccess<SlowReviews>> {
+        let reviews = SlowReviews { n_asked: AtomicUsize::new(0), permits: Semaphore::new(0) };
+        Arc::new(KeptAccess::new(reviews, Arc::default()))
+    }
+
+    /// Asks in a task of its own, which has asked or waits when this returns.
+    async fn asked(access: &Arc<KeptAccess<SlowReviews>>) -> JoinHandle<Result<bool, AccessError>> {
+        let access = access.clone();
+        let question = async move { access.may(&User::default(), &LIST_NODES).await };
+        let task = tokio::spawn(question);
+        yield_now().await;
+        task
+    }
+
+    /// More questions at once than one user, and than all tokens, have reviews.
+    #[tokio::test]
+    async fn ans_78_equal_reviews_at_the_same_time_are_one() {
+        let access = slow();
+        let jo = User { name: "jo".to_owned(), ..User::default() };
+        let rights = join_all((0..300).map(|_| access.may(&jo, &LIST_NODES)));
+        let permit = async || access.access.permits.add_permits(1);
+        let (answers, ()) = join(rights, permit()).await;
+        assert!(answers.iter().all(|answer| *answer == Ok(true)), "{answers:?}");
+        let users = join_all((0..300).map(|_| access.user("jo")));
+        let (answers, ()) = join(users, permit()).await;
+        assert!(answers.iter().all(|answer| *answer == Ok(Some(jo.clone()))), "{answers:?}");
+        assert_eq!(access.access.n_asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[tokio::test]
+    async fn ans_78_if_who_asks_gives_up_the_next_one_asks() {
+        let access = slow();
+        let n_asked = || access.access.n_asked.load(Ordering::Relaxed);
+        let (first, second, third) =
+            (asked(&access).await, asked(&access).await, asked(&access).await);
+        assert_eq!(n_asked(), 1);
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+        access.access.permits.add_permits(1);
+        assert_eq!((second.await.unwrap(), third.await.unwrap()), (Ok(true), Ok(true)));
+        assert_eq!(n_asked(), 2, "the second one has asked again");
+    }
+
+    #[tokio::test]
+    async fn ans_78_a_review_on_which_all_gave_up_is_asked_anew() {
+        let access = slow();
+        let alone = asked(&access).await;
+        alone.abort();
+        assert!(alone.await.unwrap_err().is_cancelled());
+        access.access.permits.add_permits(1);
+        assert_eq!(access.may(&User::default(), &LIST_NODES).await, Ok(true));
+        assert_eq!(access.access.n_asked.load(Ordering::Relaxed), 2);
+        assert!(lock(&access.rights.in_flight).is_empty());
+    }
+
+    #[tokio::test]
+    async fn ans_78_a_review_that_fails_fails_for_all_who_wait_for_it() {
+        let access = slow();
+        let (first, second) = (asked(&access).await, asked(&access).await);
+        access.access.permits.close();
+        let closed = || Err(AccessError::Unknown("closed".to_owned()));
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (closed(), closed()));
+        assert_eq!(access.access.n_asked.load(Ordering::Relaxed), 1);
+        assert_eq!(access.may(&User::default(), &LIST_NODES).await, closed());
+        assert_eq!(access.access.n_asked.load(Ordering::Relaxed), 2, "a failure is not kept");
     }
 
     #[tokio::test(start_paused = true)]

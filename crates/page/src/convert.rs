@@ -4,14 +4,14 @@ use vc_answers::{
     AnswerTime, BlockingAtom, ComparedValues, Explanation, LineNeighbour, Remedy, time_text,
 };
 use vc_engine::QuotaAmounts;
-use vc_model::ObjectKey;
+use vc_model::{ControllerName, GroupController, ObjectKey};
 
 use crate::cluster::QueueQuotaJson;
 use crate::explanation::{
     API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
-    ConditionJson, ExplanationJson, GangJson, LineJson, NearestNodeJson, NeighbourJson,
-    NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson, ShortJson,
-    SubjectJson, VerdictJson,
+    ConditionJson, ExplanationJson, FailingClassJson, GangJson, LineJson, NearestNodeJson,
+    NeighbourJson, NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson,
+    ShortJson, SubjectJson, VerdictJson,
 };
 use crate::start::{EvictJson, StartJson, change_json};
 
@@ -22,6 +22,14 @@ pub struct Owner {
     pub kind: String,
     /// Name.
     pub name: String,
+}
+
+impl Owner {
+    /// Returns the owner for people. Returns `None` if its name is not known.
+    pub(crate) fn of(controller: GroupController<'_>) -> Option<Self> {
+        let ControllerName { kind, name } = controller.name?;
+        Some(Self { kind: kind.to_lowercase(), name: name.to_owned() })
+    }
 }
 
 /// Returns the controller of a PodGroup. Returns `None` if it has none, or it is not known.
@@ -35,6 +43,8 @@ pub enum StateSource {
         /// Age of the oldest change that the state lacks.
         behind_millis: u64,
     },
+    /// Lists of a cluster, taken by whoever asks.
+    Local,
     /// Files.
     File,
     /// What a scheduler was given lately.
@@ -46,6 +56,7 @@ impl StateSource {
     pub fn as_of(self, it: AnswerTime) -> AsOfJson {
         let (source, behind_millis) = match self {
             Self::Daemon { behind_millis } => ("daemon", Some(behind_millis)),
+            Self::Local => ("local", None),
             Self::File => ("file", None),
             Self::Bundle => ("bundle", None),
         };
@@ -82,6 +93,7 @@ impl ExplanationJson {
             gang: gang(it),
             nodes: nodes(it),
             short: short(it),
+            classes: classes(it),
             quota: quota(it),
             blocking: blocking(it),
             unblock: it.unblock.iter().map(remedy).collect(),
@@ -171,6 +183,16 @@ fn short(it: &Explanation) -> Vec<ShortJson> {
         largest: row.largest.clone(),
         short: row.short.clone(),
         per_pod: row.per_pod.clone(),
+    });
+    rows.collect()
+}
+
+fn classes(it: &Explanation) -> Vec<FailingClassJson> {
+    let rows = it.classes.iter().map(|row| FailingClassJson {
+        request: map(&row.request),
+        count: row.count,
+        code: row.code.as_str().to_owned(),
+        text: row.text.clone(),
     });
     rows.collect()
 }

@@ -22,11 +22,11 @@ pub struct AsOfJson {
     pub time: String,
     /// Number of the last cycle, from 1.
     pub cycle: u64,
-    /// Where the state is from: `daemon` or `file`.
+    /// Where the state is from: `daemon`, `local` (lists of the cluster), `file` or `bundle`.
     pub source: String,
     /// Version of the scheduler.
     pub version: String,
-    /// Age of the oldest change that the answer does not know yet. Absent if the state is a file.
+    /// Age of the oldest change that the answer does not know yet. Absent if the state is not that of a process.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub behind_millis: Option<u64>,
 }
@@ -56,6 +56,10 @@ pub struct ExplanationJson {
     pub nodes: Option<NodeNumbersJson>,
     /// The resources that it asks for.
     pub short: Vec<ShortJson>,
+    /// Up to eight further classes of its pods that find no place. The first one, which `nodes` and `short` are
+    /// about, is not among them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub classes: Vec<FailingClassJson>,
     /// Limits that it would exceed.
     pub quota: Vec<QuotaJson>,
     /// What keeps it from its place.
@@ -173,6 +177,19 @@ pub struct PodClassJson {
     pub count: u32,
     /// Number of members that find a place.
     pub placed: u32,
+}
+
+/// Waiting pods of one class that find no place, beside the class that the numbers are about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailingClassJson {
+    /// What each of them asks for.
+    pub request: AmountsJson,
+    /// Number of pods.
+    pub count: u32,
+    /// Why they find no place, as a stable name.
+    pub code: String,
+    /// The same in one line.
+    pub text: String,
 }
 
 /// The nodes as the first waiting pod that finds no place sees them.
@@ -409,6 +426,7 @@ impl ExplanationJson {
             gang: None,
             nodes: None,
             short: Vec::new(),
+            classes: Vec::new(),
             quota: Vec::new(),
             blocking: None,
             unblock: Vec::new(),

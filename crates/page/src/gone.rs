@@ -7,7 +7,6 @@ use vc_model::ObjectKey;
 use crate::convert::{Owner, OwnerOf};
 use crate::explanation::{AsOfJson, ExplanationJson, SubjectJson};
 use crate::timeline::{evicted_pod, evictions_about};
-use crate::view::owner_by_name;
 
 /// Returns the answer about a job or pod that is gone.
 pub(crate) fn gone_explanation(
@@ -60,8 +59,8 @@ fn pod_subject(pod: &ObjectKey) -> SubjectJson {
 }
 
 fn job_subject(span: &JobSpan, owner: OwnerOf<'_>) -> SubjectJson {
-    let by_name = || owner_by_name(&span.key, span.controller_uid.as_deref()?);
-    let (job_kind, job) = match owner(&span.key).or_else(by_name) {
+    let of_span = || Owner::of(span.controller()?);
+    let (job_kind, job) = match owner(&span.key).or_else(of_span) {
         Some(Owner { kind, name }) => (Some(kind), Some(name)),
         None => (None, None),
     };

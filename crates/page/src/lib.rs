@@ -44,9 +44,9 @@ pub use convert::{Owner, OwnerOf, StateSource};
 pub use document::{AskedJob, BundleFile, Document, ExplanationListJson, PageRange, Question};
 pub use explanation::{
     API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
-    ConditionJson, ExplanationJson, GangJson, LineJson, NearestNodeJson, NeighbourJson,
-    NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson, ShortJson,
-    SubjectJson, VerdictJson,
+    ConditionJson, ExplanationJson, FailingClassJson, GangJson, LineJson, NearestNodeJson,
+    NeighbourJson, NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson,
+    ShortJson, SubjectJson, VerdictJson,
 };
 pub use openapi::{document as openapi, schema};
 pub use problem::{Problem, StatusCauseJson, StatusDetailsJson, StatusJson};

@@ -55,6 +55,7 @@ impl Document {
         self.visit_explanations(&mut |it| {
             namespaces.insert(it.subject.namespace.clone());
             queues.extend(it.quota.iter().filter_map(|row| row.queue.clone()));
+            queues.extend(it.unblock.iter().filter_map(raised_queue).map(str::to_owned));
         });
         if let Self::WhatIf(result) = self {
             queues.extend(result.queues.iter().map(|row| row.queue.clone()));
@@ -182,6 +183,7 @@ impl Document {
         }
         self.visit_explanations(&mut |it| {
             visit(&mut it.verdict.text);
+            it.classes.iter_mut().for_each(|row| visit(&mut row.text));
             it.last_condition.iter_mut().for_each(|condition| visit(&mut condition.message));
             it.unblock.iter_mut().for_each(|remedy| visit(&mut remedy.text));
             it.start.iter_mut().filter_map(|start| start.text.as_mut()).for_each(&mut *visit);
@@ -324,13 +326,19 @@ fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
             it.verdict.text.push_str(&said);
         }
     }
-    if has_hidden {
-        let raised = it.unblock.iter_mut().filter(|remedy| remedy.kind == "raiseQuota");
-        raised.for_each(|remedy| {
-            remedy.text = "raise the limit of the queue".to_owned();
-            remedy.change = None;
-        });
+    let tells_numbers = |remedy: &&mut RemedyJson| {
+        let is_visible = raised_queue(remedy).is_some_and(|it| visible.queues.contains(it));
+        remedy.kind == "raiseQuota" && (has_hidden || !is_visible)
+    };
+    for remedy in it.unblock.iter_mut().filter(tells_numbers) {
+        remedy.text = "raise the limit of the queue".to_owned();
+        remedy.change = None;
     }
+}
+
+/// Returns the queue that a remedy changes. Returns `None` if it changes none.
+fn raised_queue(remedy: &RemedyJson) -> Option<&str> {
+    remedy.change.as_ref()?["setQueue"]["name"].as_str()
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use vc_answers::{EndSource, EvictionAnswer, RemedyChange, StartAnswer, StartUnknown, time_text};
+use vc_answers::{
+    EndSource, EvictionAnswer, RaisedQuota, RemedyChange, StartAnswer, StartUnknown, time_text,
+};
 use vc_model::ObjectKey;
 
 use crate::convert::{OwnerOf, job_name};
@@ -51,7 +53,7 @@ impl StartJson {
     }
 }
 
-/// Pods of one job that are expected to end.
+/// Pods of one job that are expected to end. Those that terminate already are an entry of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AwaitedJson {
     /// The job. `other-<n>` if the asker may not see it.
@@ -62,7 +64,8 @@ pub struct AwaitedJson {
     pub nodes: Vec<String>,
     /// The last of their ends, RFC 3339.
     pub end: String,
-    /// Where the end is from: `deadline`, `stated` or `learned`.
+    /// Where the end is from: `deadline`, `stated`, `learned`, or `terminating`, if the grace period of the
+    /// pods ends then.
     pub source: String,
     /// The number of runs from which it is learned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -195,12 +198,12 @@ pub(crate) fn change_json(change: &RemedyChange) -> Value {
         RemedyChange::Minimum { job, minimum } => {
             json!({ "setJob": { "job": name(job), "minMember": minimum } })
         }
-        RemedyChange::Capability { queue, amounts } => {
-            let amounts =
-                amounts.iter().map(|(name, amount)| (name.clone(), amount.clone().into()));
-            let amounts: serde_json::Map<String, Value> = amounts.collect();
-            json!({ "setQueue": { "name": &**queue, "capability": amounts } })
+        RemedyChange::NodeSelector { job, labels } => {
+            let labels = labels.iter().map(|(key, value)| (key.to_string(), (&**value).into()));
+            let labels: serde_json::Map<String, Value> = labels.collect();
+            json!({ "setPods": { "job": name(job), "nodeSelector": labels } })
         }
+        RemedyChange::Quota { queue, raised } => json!({ "setQueue": quota_json(queue, raised) }),
         RemedyChange::AddNodes { like, count } => {
             json!({ "addNodes": { "like": &**like, "count": count } })
         }
@@ -212,5 +215,44 @@ pub(crate) fn change_json(change: &RemedyChange) -> Value {
             let jobs: Vec<String> = jobs.iter().map(name).collect();
             json!({ "finish": { "jobs": jobs } })
         }
+    }
+}
+
+/// Returns the fields of a change `setQueue`.
+fn quota_json(queue: &str, raised: &RaisedQuota) -> Value {
+    let mut fields = json!({ "name": queue });
+    for (field, amounts) in [("capability", &raised.capability), ("guarantee", &raised.guarantee)] {
+        if !amounts.is_empty() {
+            let amounts =
+                amounts.iter().map(|(name, amount)| (name.clone(), amount.clone().into()));
+            fields[field] = Value::Object(amounts.collect());
+        }
+    }
+    if let Some(weight) = raised.weight {
+        fields["weight"] = weight.into();
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ans_28_a_raised_queue_is_one_change() {
+        let amount = |name: &str, amount: &str| vec![(name.to_owned(), amount.to_owned())];
+        let raised = RaisedQuota {
+            capability: amount("cpu", "8"),
+            weight: Some(3),
+            guarantee: amount("nvidia.com/gpu", "2"),
+        };
+        let change = change_json(&RemedyChange::Quota { queue: "q".into(), raised });
+        let fields = json!({
+            "name": "q", "capability": { "cpu": "8" }, "weight": 3, "guarantee": { "nvidia.com/gpu": "2" },
+        });
+        assert_eq!(change, json!({ "setQueue": fields }));
+        let raised = RaisedQuota { weight: Some(2), ..RaisedQuota::default() };
+        let change = change_json(&RemedyChange::Quota { queue: "q".into(), raised });
+        assert_eq!(change, json!({ "setQueue": { "name": "q", "weight": 2 } }));
     }
 }

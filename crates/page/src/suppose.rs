@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use vc_answers::{Change, ExpectedEnds, WhatIf, WhatIfError, what_if};
 use vc_engine::Engine;
-use vc_model::{ClusterEvent, ObjectKey};
+use vc_model::{ClusterEvent, ObjectKey, PodGroupRecord};
 use vc_objects::ClusterObjects;
 use vc_objects::what_if::{WhatIfAsked, WhatIfMistake, WhatIfTexts, understand};
 
-use crate::convert::StateSource;
+use crate::convert::{Owner, StateSource};
 use crate::problem::Problem;
-use crate::view::{owner, owner_by_name};
+use crate::view::owner;
 use crate::what_if::WhatIfResultJson;
 
 /// Answers what would happen, where pods end as is expected. The engine must be between two cycles; nothing of it changes.
@@ -36,22 +36,22 @@ pub fn suppose(
     result.warnings.splice(0..0, warnings);
     let applied = applied_groups(&question);
     let name_of = |key: &ObjectKey| match applied.get(key) {
-        Some(uid) => owner_by_name(key, uid),
+        Some(group) => Owner::of(group.controller()?),
         None => owner(engine.cluster(), key),
     };
     Ok(WhatIfResultJson::new(&result, &name_of, source))
 }
 
-/// Returns the uids of the controllers of PodGroups that are applied.
-fn applied_groups(question: &WhatIf) -> BTreeMap<&ObjectKey, &str> {
+/// Returns the PodGroups that are applied and have controllers.
+fn applied_groups(question: &WhatIf) -> BTreeMap<&ObjectKey, &PodGroupRecord> {
     let events = question.changes.iter().filter_map(|change| match change {
         Change::Apply(events) => Some(events),
         _ => None,
     });
-    fn group(event: &ClusterEvent) -> Option<(&ObjectKey, &str)> {
+    fn group(event: &ClusterEvent) -> Option<(&ObjectKey, &PodGroupRecord)> {
         match event {
-            ClusterEvent::PodGroupApplied(group) => {
-                Some((&group.key, group.controller_uid.as_deref()?))
+            ClusterEvent::PodGroupApplied(group) if group.controller_uid.is_some() => {
+                Some((&group.key, &**group))
             }
             _ => None,
         }

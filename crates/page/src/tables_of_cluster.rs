@@ -59,13 +59,7 @@ fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> Que
     let used = view.queues.iter().find(|it| it.queue == row.name);
     let quota = view.quotas.iter().find(|it| it.queue == row.name);
     let parent = if row.parent.is_empty() { ROOT } else { &row.parent };
-    // No amount of cpu or memory means: not set.
-    let is_set = |(name, text): &&(String, String)| {
-        text != "0" || !["cpu", "memory"].contains(&name.as_str())
-    };
-    let own = |amounts: &Resource| -> AmountsJson {
-        amounts.to_quantities(&cluster.dims).iter().filter(is_set).cloned().collect()
-    };
+    let own = |amounts: &Resource| set_amounts(&amounts.to_quantities(&cluster.dims));
     QueueJson {
         name: row.name.to_string(),
         parent: (&*row.name != ROOT).then(|| parent.to_owned()),
@@ -77,7 +71,7 @@ fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> Que
         allocated: used.map(|it| map(&it.allocated)).unwrap_or_default(),
         deserved: match used.and_then(|it| it.deserved.as_ref()) {
             // A queue whose own jobs ask for nothing deserves 0 cpu and memory, which counts as not set.
-            Some(deserved) => deserved.iter().filter(is_set).cloned().collect(),
+            Some(deserved) => set_amounts(deserved),
             None => own(&row.deserved),
         },
         guarantee: own(&row.guarantee),
@@ -87,6 +81,14 @@ fn queue(view: &AnswerView, id: QueueId, (jobs, waiting): (usize, usize)) -> Que
             .map(|it| it.amounts.iter().map(QueueQuotaJson::from).collect())
             .unwrap_or_default(),
     }
+}
+
+/// Returns the amounts that are set: 0 cpu or memory means that nothing is.
+pub(crate) fn set_amounts(amounts: &[(String, String)]) -> AmountsJson {
+    let is_set = |(name, text): &&(String, String)| {
+        text != "0" || !["cpu", "memory"].contains(&name.as_str())
+    };
+    amounts.iter().filter(is_set).cloned().collect()
 }
 
 fn amounts(of: &Resource, cluster: &Cluster) -> AmountsJson {

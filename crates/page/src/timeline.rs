@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use vc_answers::{CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, time_text};
 use vc_model::{Cluster, ObjectKey};
 
-use crate::convert::{OwnerOf, job_name, map};
+use crate::convert::{Owner, OwnerOf, job_name, map};
 use crate::explanation::{AmountsJson, is_false};
 use crate::start::EvictedPodJson;
-use crate::view::owner_by_name;
+use crate::tables_of_cluster::set_amounts;
 
 /// Rows of each list.
 const MOST_ROWS: usize = 5_000;
@@ -76,6 +76,9 @@ pub struct TimelineSampleJson {
     pub running: u32,
     /// What jobs held; of one queue, those of the queue itself.
     pub allocated: AmountsJson,
+    /// What the queues of these jobs deserved. A queue without jobs does not count.
+    #[serde(skip_serializing_if = "AmountsJson::is_empty", default)]
+    pub deserved: AmountsJson,
 }
 
 /// A job with the time in which it held nodes.
@@ -175,6 +178,7 @@ impl TimelineJson {
             waiting: it.waiting,
             running: it.running,
             allocated: map(&it.allocated.to_quantities(&cluster.dims)),
+            deserved: set_amounts(&it.deserved.to_quantities(&cluster.dims)),
         });
         Self {
             from: time_text(from_micros),
@@ -188,7 +192,7 @@ impl TimelineJson {
 }
 
 fn span(it: &JobSpan) -> JobSpanJson {
-    let owner = |key: &ObjectKey| owner_by_name(key, it.controller_uid.as_deref()?);
+    let owner = |_: &ObjectKey| Owner::of(it.controller()?);
     JobSpanJson {
         job: job_name(&it.key, &owner),
         hidden: false,

@@ -205,7 +205,7 @@ impl AnswerView {
             namespace: &asked.namespace,
             name: &asked.name,
             controller_uid: asked.controller_uid.as_deref(),
-            kind: subject_kind(asked.kind.as_deref()),
+            kind: SubjectKind::of(asked.kind.as_deref()),
         };
         let found = find_subject(self.cluster(), query);
         let may_be_gone = match &found {
@@ -264,17 +264,10 @@ impl AnswerView {
     }
 }
 
-/// Returns the controller of a PodGroup, as far as names tell: `<name>-<uid>` is that of a Volcano
-/// Job.
+/// Returns the controller of a PodGroup. Returns `None` if it has none, or its name is not known.
 pub(crate) fn owner(cluster: &Cluster, key: &ObjectKey) -> Option<Owner> {
     let group = cluster.jobs[cluster.job(key)?].pod_group.as_ref()?;
-    owner_by_name(key, group.controller_uid.as_ref()?)
-}
-
-/// Returns the controller of a PodGroup that has this uid, likewise.
-pub(crate) fn owner_by_name(key: &ObjectKey, controller_uid: &str) -> Option<Owner> {
-    let name = key.name.strip_suffix(controller_uid)?.strip_suffix('-')?;
-    (name != "podgroup").then(|| Owner { kind: "job".to_owned(), name: name.to_owned() })
+    Owner::of(group.controller(key)?)
 }
 
 /// True for a job without a PodGroup, all of whose pods have ended.
@@ -285,19 +278,17 @@ fn is_over(cluster: &Cluster, subject: Subject) -> bool {
     row.pod_group.is_none() && row.tasks.iter().all(has_ended)
 }
 
-fn subject_kind(kind: Option<&str>) -> SubjectKind {
-    match kind {
-        None => SubjectKind::Any,
-        Some("pod" | "pods" | "po") => SubjectKind::Pod,
-        Some(_) => SubjectKind::Group,
-    }
-}
-
 fn not_found(error: SubjectError, query: SubjectQuery<'_>) -> Problem {
-    let SubjectQuery { namespace, name, .. } = query;
+    let SubjectQuery { namespace, name, kind, .. } = query;
     match error {
         SubjectError::Unknown(close) => {
-            let problem = Problem::not_found(format!("no job, PodGroup or pod {namespace}/{name}"));
+            let what = match kind {
+                SubjectKind::Any => "job, PodGroup or pod",
+                SubjectKind::Group => "PodGroup",
+                SubjectKind::Controller(kind) => kind,
+                SubjectKind::Pod => "pod",
+            };
+            let problem = Problem::not_found(format!("no {what} {namespace}/{name}"));
             match close.is_empty() {
                 true => problem.hint(
                     "pods of other schedulers are not known here; spec.schedulerName says whose a pod is",

@@ -8,8 +8,8 @@ use vc_text::escape;
 use crate::cluster_text::rest_of;
 use crate::document::ExplanationListJson;
 use crate::explanation::{
-    AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, GangJson, LineJson, NeighbourJson,
-    NodeGroupJson, NodeNumbersJson, RemedyJson,
+    AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, FailingClassJson, GangJson, LineJson,
+    NeighbourJson, NodeGroupJson, NodeNumbersJson, RemedyJson,
 };
 use crate::start_text::{eviction_lines, held_text, start_text};
 use crate::table::Table;
@@ -23,6 +23,9 @@ pub fn why_text(it: &ExplanationJson) -> String {
     line(&mut out, "WHY", &format!("{}: {}", it.verdict.code, it.verdict.text));
     if let Some(nodes) = it.nodes.as_ref().filter(|_| it.verdict.stage == "nodes") {
         groups(&mut out, it, nodes);
+    }
+    for (at, class) in it.classes.iter().enumerate() {
+        line(&mut out, if at == 0 { "PODS" } else { "" }, &class_text(class));
     }
     if !it.verdict.also.is_empty() {
         line(&mut out, "ALSO", &it.verdict.also.join(", "));
@@ -60,10 +63,11 @@ pub fn why_text(it: &ExplanationJson) -> String {
 
 /// Returns the last line of an answer: the state that it is about.
 pub(crate) fn as_of_text(it: &AsOfJson) -> String {
-    let from = match it.behind_millis {
-        Some(millis) => format!("{millis} ms behind"),
-        None if it.source == "bundle" => "from a bundle".to_owned(),
-        None => "from files".to_owned(),
+    let from = match (it.behind_millis, it.source.as_str()) {
+        (Some(millis), _) => format!("{millis} ms behind"),
+        (None, "local") => "from lists of the cluster".to_owned(),
+        (None, "bundle") => "from a bundle".to_owned(),
+        (None, _) => "from files".to_owned(),
     };
     format!("as of {}, cycle {}, {from}\n", escape(&it.time), it.cycle)
 }
@@ -132,6 +136,14 @@ fn gang_text(gang: &GangJson) -> String {
 
 fn line(out: &mut String, word: &str, text: &str) {
     let _infallible = writeln!(out, "{word:<8} {}", escape(text));
+}
+
+/// Why further pods find no place: `2 more pods (4 cpu): NoRoom: 3 cpu short: 8 needed, 5 free on eligible nodes`.
+fn class_text(it: &FailingClassJson) -> String {
+    let pods = if it.count == 1 { "pod" } else { "pods" };
+    let request = it.request.iter().map(|(name, amount)| format!("{amount} {name}"));
+    let request: Vec<String> = request.collect();
+    format!("{} more {pods} ({}): {}: {}", it.count, request.join(", "), it.code, it.text)
 }
 
 /// The groups of nodes, unless the nodes are not what is in the way.

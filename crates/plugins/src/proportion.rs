@@ -206,7 +206,8 @@ impl Plugin for Proportion {
         tasks.iter().for_each(|&task| request.add(view.cluster.request(task)));
         let amount = |dim| LimitedAmount {
             dim,
-            limit: whole(attributes.deserved.get(dim)),
+            // What the comparison within EPS admits, so that `short` is what the vote turns on.
+            limit: whole(attributes.deserved.get(dim) + EPS),
             set_by: "deserved",
             used: attributes.allocated.get(dim),
             asked: request.get(dim),

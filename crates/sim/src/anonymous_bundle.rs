@@ -24,6 +24,7 @@ use crate::scenario::anonymous::{DOMAINS, NameMap, WORDS, for_words};
 /// Fields with a word of a list of the API, a time, or an id of this scheduler.
 const KEPT_FIELDS: &[&str] = &[
     "charge",
+    "controller_kind",
     "cpu_manager_policy",
     "effect",
     "kind",

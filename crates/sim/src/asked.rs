@@ -39,7 +39,7 @@ pub struct Asked {
 pub fn ask(options: &RunOptions, question: &Question) -> Result<Asked, AskError> {
     let Simulated { simulation, last, problems, .. } = simulate(options)?;
     let last = last.ok_or(AskError::NoCycle)?;
-    let mut answers = SimulatedAnswers::new(simulation, &last);
+    let mut answers = SimulatedAnswers::new(simulation, &last, options.source);
     let document = answers.answer(question).map_err(AskError::Problem)?;
     Ok(Asked { document, problems })
 }
@@ -53,11 +53,11 @@ pub(crate) struct SimulatedAnswers {
 
 impl SimulatedAnswers {
     /// Returns the answers about a simulation whose last cycle is this one.
-    pub(crate) fn new(mut simulation: Simulation, last: &Cycle) -> Self {
+    pub(crate) fn new(mut simulation: Simulation, last: &Cycle, source: StateSource) -> Self {
         let timeline = simulation.timeline();
         let owners = OwnerNames::of(&simulation);
         let engine = simulation.engine_after_cycle();
-        let mut view = AnswerView::new(engine, &last.report, StateSource::File);
+        let mut view = AnswerView::new(engine, &last.report, source);
         view.set_owners(owners.all());
         Self { simulation, timeline, view }
     }

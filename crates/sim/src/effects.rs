@@ -10,6 +10,11 @@ use vc_wire::{Kind, format_time};
 use crate::simulation::Id;
 use vc_objects::field::object_mut;
 
+/// Grace period in seconds of a pod that states none, as the API server has it.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+/// Longest grace period in seconds that is simulated: a year.
+const MOST_GRACE_SECONDS: i64 = 365 * 86_400;
+
 /// The object that an effect changes.
 pub(crate) fn target(effect: &Effect) -> Option<Id> {
     let (kind, key) = match effect {
@@ -109,9 +114,13 @@ fn bind(pod: &mut Value, node: &str, annotations: &[(Arc<str>, Arc<str>)]) {
     set_condition(pod, json!({ "type": "PodScheduled", "status": "True" }));
 }
 
+/// Marks a pod as the API server does: it is to be gone when its grace period ends.
 fn evict(pod: &mut Value, now_micros: i64) {
+    let grace = pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let grace = grace.unwrap_or(DEFAULT_GRACE_SECONDS).clamp(0, MOST_GRACE_SECONDS);
+    let end_micros = now_micros.saturating_add(grace * 1_000_000);
     if let Some(metadata) = object_mut(pod, &["metadata"]) {
-        metadata.insert("deletionTimestamp".to_owned(), format_time(now_micros).into());
+        metadata.insert("deletionTimestamp".to_owned(), format_time(end_micros).into());
     }
     let reason = "PreemptionByScheduler";
     let condition = json!({ "type": "DisruptionTarget", "status": "True", "reason": reason });

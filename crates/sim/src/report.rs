@@ -32,6 +32,6 @@ pub struct Report {
 pub fn report(options: &RunOptions) -> Result<Report, ReportError> {
     let Simulated { simulation, last, problems, is_broken, .. } = simulate(options)?;
     let last = last.ok_or(ReportError::NoCycle)?;
-    let answers = SimulatedAnswers::new(simulation, &last).answer_all();
+    let answers = SimulatedAnswers::new(simulation, &last, options.source).answer_all();
     Ok(Report { html: report_html(&answers), problems, is_broken })
 }

@@ -10,6 +10,7 @@ use crate::brief::{OwnKey, ShortText};
 use crate::problems::{FieldPath, Problems, shown};
 use crate::soft::{LenientField, LenientList, LenientMap, object};
 use crate::time::Micros;
+use crate::word::word;
 use crate::{Kind, WireError};
 
 /// `metadata` as it is decoded; `managedFields` and the rest are skipped. `A` says which annotations
@@ -73,6 +74,8 @@ pub struct Metadata {
     pub created_micros: i64,
     /// A deletionTimestamp is set.
     pub deleting: bool,
+    /// The deletionTimestamp, in microseconds since 1970; `None`: it is absent or unreadable.
+    pub deletion_micros: Option<i64>,
     pub labels: Labels,
     /// Those of [`crate::is_read_annotation`]; of a PodGroup those of [`crate::GroupAnnotations`].
     pub annotations: Labels,
@@ -80,6 +83,9 @@ pub struct Metadata {
     pub owner_name: Option<Arc<str>>,
     /// Uid of the owner with `controller: true`; `None`: there is none.
     pub controller_uid: Option<Arc<str>>,
+    /// Kind of that owner, if it is the first one. `None` otherwise, and for objects that are no
+    /// PodGroups.
+    pub controller_kind: Option<Arc<str>>,
     /// That owner, if it is of a kind that selects pods.
     pub controller: Option<Controller>,
 }
@@ -129,8 +135,12 @@ pub(crate) fn read<A: KeptAnnotations>(
     let controller = controller(&slim.owner_references);
     let controller_uid = controller.and_then(|owner| good(&owner.uid));
     let controller = controller.and_then(selecting);
+    let controller_kind = match kind {
+        Kind::PodGroup => controller_kind(&slim.owner_references),
+        _ => None,
+    };
     let deleting = !matches!(slim.deletion_timestamp, LenientField::Absent);
-    problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
+    let deletion = problems.read(slim.deletion_timestamp, &path.field("deletionTimestamp"));
     Ok(Metadata {
         namespace: if kind.is_namespaced() { namespace } else { Arc::default() },
         name,
@@ -138,7 +148,9 @@ pub(crate) fn read<A: KeptAnnotations>(
         resource_version: (&*problems.or_default(slim.resource_version, &version)).into(),
         created_micros: problems.or_default(slim.creation_timestamp, &created).0,
         deleting,
+        deletion_micros: deletion.map(|Micros(micros)| micros),
         controller_uid,
+        controller_kind,
         controller,
         labels,
         annotations,
@@ -179,6 +191,18 @@ fn controller(owners: &LenientList<SlimOwner>) -> Option<&SlimOwner> {
         }
         _ => None,
     })
+}
+
+/// Returns the kind of the first owner if it has `controller: true`.
+fn controller_kind(owners: &LenientList<SlimOwner>) -> Option<Arc<str>> {
+    let LenientField::Good(owners) = owners else { return None };
+    let Some(LenientField::Good(first)) = owners.first() else { return None };
+    match (&first.kind, &first.controller) {
+        (LenientField::Good(kind), LenientField::Good(true)) if !kind.is_empty() => {
+            Some(shown(word(kind)))
+        }
+        _ => None,
+    }
 }
 
 /// Kind and name of an owner that selects pods.

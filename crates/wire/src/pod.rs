@@ -174,6 +174,7 @@ fn empty(metadata: Metadata) -> PodRecord {
         uid: metadata.uid,
         created_micros: metadata.created_micros,
         deleting: metadata.deleting,
+        deletion_micros: metadata.deletion_micros,
         labels: metadata.labels,
         annotations: metadata.annotations,
         owner_name: metadata.owner_name,

@@ -157,6 +157,7 @@ fn record(
         annotations: metadata.annotations,
         owner_name: metadata.owner_name,
         controller_uid: metadata.controller_uid,
+        controller_kind: metadata.controller_kind,
         min_member: problems.or_default(spec.min_member, &path.field("minMember")),
         min_task_member: problems
             .map(spec.min_task_member, &path.field("minTaskMember"))

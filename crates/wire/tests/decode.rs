@@ -90,6 +90,7 @@ fn a_pod_with_everything_that_is_read() {
         ("c1/p1".into(), "u1", 1_000_000)
     );
     assert!(pod.deleting && pod.never_preempts && pod.invalid.is_none());
+    assert_eq!(pod.deletion_micros, Some(2_000_000));
     assert!(pod.resize_infeasible && pod.evicted_by_scheduler);
     assert_eq!(pod.annotations.len(), 1);
     assert_eq!(pod.phase, PodPhase::Running);
@@ -124,6 +125,7 @@ fn ecosystem_05_nulls_are_absent() {
     }));
     assert_eq!(problems, [] as [&str; 0]);
     assert!(!pod.deleting && pod.node_selector.is_none() && pod.labels.is_empty());
+    assert_eq!(pod.deletion_micros, None);
     assert_eq!(pod.phase, PodPhase::Pending);
 }
 
@@ -360,6 +362,34 @@ fn the_first_owner_divides_work_and_does_no_other_harm() {
     let group = json!({"metadata": {"name": "g", "namespace": "c", "uid": "u",
         "ownerReferences": [{"name": "a"}]}});
     assert_eq!(pod_group(&group).unwrap().owner_name.as_deref(), Some("a"));
+}
+
+#[test]
+fn ans_05_the_controller_of_a_pod_group_has_a_kind() {
+    let of = |owners: Value| {
+        let group = json!({"metadata": {"name": "g", "namespace": "c", "uid": "u",
+            "ownerReferences": owners}});
+        let group = pod_group(&group).unwrap();
+        let text = |field: Option<std::sync::Arc<str>>| field.unwrap_or_default().to_string();
+        [group.controller_kind, group.owner_name, group.controller_uid].map(text)
+    };
+    let owner = |kind: Value, name: &str, controls: bool| {
+        let mut owner = json!({"kind": kind, "name": name, "uid": name});
+        owner["controller"] = controls.into();
+        owner
+    };
+    let (set, other) = (json!("ReplicaSet"), json!("Other"));
+    let expected = ["ReplicaSet", "web", "web"];
+    assert_eq!(of(json!([owner(set.clone(), "web", true)])), expected);
+    let second = owner(other, "x", false);
+    assert_eq!(of(json!([owner(set.clone(), "web", true), second.clone()])), expected);
+    let both = json!([second, owner(set.clone(), "web", true)]);
+    assert_eq!(of(both), ["", "x", "web"], "the name that is kept is not the controller's");
+    assert_eq!(of(json!([owner(set, "web", false)])), ["", "web", ""]);
+    assert_eq!(of(json!([owner(json!(5), "web", true)])), ["", "web", "web"]);
+    let forged = owner(json!("A\nB"), "web", true);
+    assert_eq!(of(json!([forged])), ["A\\nB", "web", "web"]);
+    assert_eq!(of(json!([])), ["", "", ""]);
 }
 
 #[test]

@@ -329,6 +329,7 @@ fn applied(pod: &PodRecord) -> OutsideChange {
 fn without_decisions(pod: &PodRecord) -> PodRecord {
     PodRecord {
         deleting: false,
+        deletion_micros: None,
         node_name: None,
         phase: PodPhase::Pending,
         evicted_by_scheduler: false,

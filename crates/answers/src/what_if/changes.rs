@@ -16,7 +16,10 @@ use super::question::{
 };
 use super::run::{GonePod, SupposedRun, group_of};
 use crate::ended_jobs::end_job;
-use crate::subject::{SubjectKind, SubjectQuery, find_subject};
+use crate::subject::{
+    Subject, SubjectError, SubjectKind, SubjectQuery, find_subject, jobs_of_controller,
+    pods_of_controller,
+};
 
 /// A label with the name of its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -229,20 +232,13 @@ fn delete_one(
     match object {
         LiveObject::Pod(key) => {
             let task = cluster.task_named(key).ok_or_else(|| format!("no pod {key}"))?;
-            let (key, uid) = (key.clone(), cluster.tasks[task].uid.clone());
-            run.apply(ClusterEvent::PodDeleted { key, uid });
+            delete_pods(run, &[task]);
         }
         LiveObject::Job(key) => {
             let job = job_of(cluster, key)?;
-            let row = &cluster.jobs[job];
-            notes.jobs.remove(&row.key);
-            let pods = row.tasks.iter().map(|&task| &cluster.tasks[task]);
-            let pods: Vec<_> = pods.map(|pod| (pod.key.clone(), pod.uid.clone())).collect();
-            let key = row.key.clone();
-            pods.into_iter()
-                .for_each(|(key, uid)| run.apply(ClusterEvent::PodDeleted { key, uid }));
-            run.apply(ClusterEvent::PodGroupDeleted { key });
+            delete_job(run, job, notes);
         }
+        LiveObject::Controller(kind, key) => delete_controller(run, kind, key, notes)?,
         LiveObject::Queue(name) => {
             let name = present_queue(cluster, name)?;
             run.apply(ClusterEvent::QueueDeleted { name });
@@ -268,6 +264,48 @@ fn delete_one(
     Ok(())
 }
 
+/// Deletes a PodGroup with its pods.
+fn delete_job(run: &mut SupposedRun, job: JobId, notes: &mut ChangeNotes) {
+    let row = &run.cluster().jobs[job];
+    let (key, pods) = (row.key.clone(), row.tasks.clone());
+    notes.jobs.remove(&key);
+    delete_pods(run, &pods);
+    run.apply(ClusterEvent::PodGroupDeleted { key });
+}
+
+/// Deletes the PodGroups of a controller with their pods, and its pods in other PodGroups.
+fn delete_controller(
+    run: &mut SupposedRun,
+    kind: &str,
+    key: &ObjectKey,
+    notes: &mut ChangeNotes,
+) -> Result<(), String> {
+    let (namespace, name) = (&*key.namespace, &*key.name);
+    let kind_asked = SubjectKind::of(Some(kind));
+    let query = SubjectQuery { namespace, name, controller_uid: None, kind: kind_asked };
+    let mut jobs = jobs_of_controller(run.cluster(), query);
+    if jobs.is_empty() && kind_asked.means_group() {
+        jobs.extend(run.cluster().job(key));
+    }
+    let is_known = !jobs.is_empty();
+    jobs.into_iter().for_each(|job| delete_job(run, job, notes));
+    let pods = pods_of_controller(run.cluster(), query);
+    if !is_known && pods.is_empty() {
+        return Err(format!("no {kind} {key} controls pods"));
+    }
+    delete_pods(run, &pods);
+    Ok(())
+}
+
+fn delete_pods(run: &mut SupposedRun, pods: &[TaskId]) {
+    let key = |&task: &TaskId| {
+        let pod = &run.cluster().tasks[task];
+        (pod.key.clone(), pod.uid.clone())
+    };
+    let keys: Vec<(ObjectKey, Arc<str>)> = pods.iter().map(key).collect();
+    keys.into_iter().for_each(|(key, uid)| run.apply(ClusterEvent::PodDeleted { key, uid }));
+}
+
 fn finish(
     run: &mut SupposedRun,
     jobs: &[ObjectKey],
@@ -290,7 +328,13 @@ fn set_queue(
     let cluster = run.cluster();
     present_queue(cluster, name).map_err(|text| ("setQueue.name".to_owned(), text))?;
     let Some(queue) = cluster.queue(name) else { return Ok(()) };
-    let mut record: QueueRecord = cluster.queue_record(queue);
+    let record = changed_queue(cluster.queue_record(queue), change);
+    run.apply(ClusterEvent::QueueApplied(Box::new(record)));
+    Ok(())
+}
+
+/// Returns the object of a queue with the fields of a change.
+pub(crate) fn changed_queue(mut record: QueueRecord, change: &QueueChange) -> QueueRecord {
     record.weight = change.weight.unwrap_or(record.weight);
     record.priority = change.priority.unwrap_or(record.priority);
     record.reclaimable = change.reclaimable.unwrap_or(record.reclaimable);
@@ -300,8 +344,7 @@ fn set_queue(
     merge(&mut record.capability, change.capability.as_ref());
     merge(&mut record.deserved, change.deserved.as_ref());
     merge(&mut record.guarantee, change.guarantee.as_ref());
-    run.apply(ClusterEvent::QueueApplied(Box::new(record)));
-    Ok(())
+    record
 }
 
 /// Sets the amounts of the resources that a change lists.
@@ -440,13 +483,19 @@ fn present_queue(cluster: &Cluster, name: &str) -> Result<Arc<str>, String> {
     queue.map(|queue| queue.name.clone()).ok_or_else(|| format!("no queue {name}"))
 }
 
-/// Returns the job of a PodGroup, of its controller, or of a bare pod.
+/// Returns the job of a PodGroup, of its controller, or of a bare pod. The error does not name jobs
+/// that were not named in the question, which may be hidden from whoever asks.
 fn job_of(cluster: &Cluster, key: &ObjectKey) -> Result<JobId, String> {
     let kind = SubjectKind::Any;
     let (namespace, name) = (&*key.namespace, &*key.name);
     let query = SubjectQuery { namespace, name, controller_uid: None, kind };
-    let found = find_subject(cluster, query).ok().and_then(|subject| subject.job);
-    found.ok_or_else(|| format!("no job {key}"))
+    match find_subject(cluster, query) {
+        Ok(Subject { job: Some(job), .. }) => Ok(job),
+        Err(SubjectError::Several(_)) => {
+            Err(format!("{key} means several jobs: give the name of one PodGroup"))
+        }
+        Ok(_) | Err(SubjectError::Unknown(_)) => Err(format!("no job {key}")),
+    }
 }
 
 /// Returns the tasks of a job that wait.

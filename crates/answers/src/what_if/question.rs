@@ -119,6 +119,8 @@ pub enum LiveObject {
     Pod(ObjectKey),
     /// A PodGroup, or the controller of one, with all of its pods.
     Job(ObjectKey),
+    /// The controller of this kind, as in `Deployment`, with its PodGroups and pods.
+    Controller(Arc<str>, ObjectKey),
     /// A queue.
     Queue(Arc<str>),
     /// A node.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use vc_engine::{Certificate, CycleTime, Effect, Engine, Report};
 use vc_model::{
-    ChangeReader, Cluster, ClusterEvent, JobId, NodeId, ObjectKey, QueueRecord, QueueState, TaskId,
-    TaskStatus,
+    ChangeReader, Cluster, ClusterEvent, JobId, NodeId, ObjectKey, QueueRecord, QueueState, Task,
+    TaskId, TaskStatus,
 };
 
 use super::question::SupposedKubelet;
@@ -51,6 +51,9 @@ pub(crate) struct SupposedRun {
     changes: (ChangeReader<NodeId>, ChangeReader<JobId>),
     /// Pods that had a node and no volume yet when kubelets were run last.
     held: BTreeSet<TaskId>,
+    /// Pods that terminated at the beginning and are waited for, with their expected ends in microseconds
+    /// since 1970. Others that terminate are gone after the next cycle.
+    leaving: BTreeMap<TaskId, i64>,
     pub(crate) bound: BTreeMap<ObjectKey, BoundPod>,
     pub(crate) evicted: BTreeMap<ObjectKey, GonePod>,
     /// True if a volume was made for a claim.
@@ -70,6 +73,7 @@ impl SupposedRun {
             report: Report::default(),
             changes: Default::default(),
             held: BTreeSet::new(),
+            leaving: BTreeMap::new(),
             bound: BTreeMap::new(),
             evicted: BTreeMap::new(),
             has_provisioned: false,
@@ -100,6 +104,20 @@ impl SupposedRun {
 
     pub(crate) fn n_cycles(&self) -> u32 {
         self.n_cycles
+    }
+
+    /// Lets the pods that terminate now stay until their expected ends. To be called before the first
+    /// cycle.
+    pub(crate) fn await_terminating(&mut self) {
+        let cluster = self.engine.cluster();
+        let terminates = |row: &Task| row.status == TaskStatus::Releasing && row.node.is_some();
+        let tasks = cluster.tasks.iter().filter(|(_, row)| terminates(row));
+        let end = |(task, _)| {
+            let end = self.ends.end_of(cluster, task, self.now_micros)?;
+            Some((task, end.at_micros))
+        };
+        self.leaving = tasks.filter_map(end).collect();
+        self.end_queue = None;
     }
 
     /// Applies one event at once.
@@ -157,7 +175,7 @@ impl SupposedRun {
     /// No pod ends by then. It is true if one ends later.
     pub(crate) fn end_next(&mut self, until_micros: i64) -> Result<EndingPods, bool> {
         let cluster = self.engine.cluster();
-        let made = || EndQueue::new(cluster, &self.ends, self.now_micros);
+        let made = || EndQueue::new(cluster, &self.ends, &self.leaving, self.now_micros);
         let queue = self.end_queue.get_or_insert_with(made);
         let next = queue.next_micros(cluster).ok_or(false)?;
         if until_micros < next {
@@ -165,7 +183,11 @@ impl SupposedRun {
         }
         let ending = queue.take_next(cluster).ok_or(false)?;
         self.advance_to(ending.at_micros);
-        self.engine.suppose(|cluster| ending.tasks.iter().for_each(|&task| cluster.end_pod(task)));
+        let tasks = ending.tasks.iter().copied();
+        let (gone, ended): (Vec<TaskId>, Vec<TaskId>) =
+            tasks.partition(|task| self.leaving.remove(task).is_some());
+        self.engine.suppose(|cluster| ended.iter().for_each(|&task| cluster.end_pod(task)));
+        self.delete_pods(&gone);
         if self.kubelet == SupposedKubelet::None {
             // Pods that do not start have no fixed end.
             self.end_queue = None;
@@ -250,12 +272,10 @@ impl SupposedRun {
         let touched = self.touched_pods();
         let cluster = self.engine.cluster();
         let held: BTreeSet<TaskId> = cluster.volumes.held().collect();
-        let work = kubelet_work(cluster, touched.into_iter(), &held);
-        debug_assert_eq!(work, kubelet_work(cluster, cluster.tasks.ids(), &held), "of all pods");
-        let (starting, leaving) = work;
-        let key_of =
-            |&task: &TaskId| (cluster.tasks[task].key.clone(), cluster.tasks[task].uid.clone());
-        let gone: Vec<_> = leaving.iter().map(key_of).collect();
+        let stay = (&held, &self.leaving);
+        let work = kubelet_work(cluster, touched.into_iter(), stay);
+        debug_assert_eq!(work, kubelet_work(cluster, cluster.tasks.ids(), stay), "of all pods");
+        let (starting, gone) = work;
         self.held = held;
         let now_micros = self.now_micros;
         if !starting.is_empty() {
@@ -268,26 +288,36 @@ impl SupposedRun {
                 starting.iter().for_each(|&task| queue.add(cluster, &self.ends, task, now_micros));
             }
         }
-        if !gone.is_empty() {
-            let gone = gone.into_iter().map(|(key, uid)| ClusterEvent::PodDeleted { key, uid });
-            self.engine.apply(gone.collect());
+        self.delete_pods(&gone);
+    }
+
+    fn delete_pods(&mut self, pods: &[TaskId]) {
+        if pods.is_empty() {
+            return;
         }
+        let cluster = self.engine.cluster();
+        let deleted = |&task: &TaskId| {
+            let row = &cluster.tasks[task];
+            ClusterEvent::PodDeleted { key: row.key.clone(), uid: row.uid.clone() }
+        };
+        let deleted: Vec<ClusterEvent> = pods.iter().map(deleted).collect();
+        self.engine.apply(deleted);
     }
 }
 
 /// Returns which of these pods start, as they are bound and have their volumes, and which are gone, as they
-/// terminate.
+/// terminate. Pods that are held do not start, and leaving ones go later.
 fn kubelet_work(
     cluster: &Cluster,
     pods: impl Iterator<Item = TaskId>,
-    held: &BTreeSet<TaskId>,
+    (held, leaving): (&BTreeSet<TaskId>, &BTreeMap<TaskId, i64>),
 ) -> (Vec<TaskId>, Vec<TaskId>) {
     let (mut starting, mut gone) = (Vec::new(), Vec::new());
     for task in pods {
         let Some(row) = cluster.tasks.get(task).filter(|row| row.node.is_some()) else { continue };
         match row.status {
             TaskStatus::Binding | TaskStatus::Bound if !held.contains(&task) => starting.push(task),
-            TaskStatus::Releasing => gone.push(task),
+            TaskStatus::Releasing if !leaving.contains_key(&task) => gone.push(task),
             _ => {}
         }
     }

@@ -151,3 +151,27 @@ fn ans_47_pods_without_a_group_are_remembered() {
         assert_eq!(found(&it, SubjectKind::Group, "p").unwrap(), "unknown");
     }
 }
+
+#[test]
+fn ans_47_jobs_of_other_controllers_are_remembered() {
+    let mut it = Recorded::new("enqueue, allocate", PLUGINS);
+    it.cycle(
+        "node n cpu=8\nqueue default
+        job ml/podgroup-5e owner=web-5d9f7c kind=ReplicaSet min=1 running\n task a cpu=1 @n running",
+    );
+    delete_job(&mut it, "podgroup-5e");
+    for (kind, name) in [
+        (SubjectKind::Any, "web"),
+        (SubjectKind::Any, "web-5d9f7c"),
+        (SubjectKind::Controller("deployment"), "web"),
+        (SubjectKind::Controller("replicaset"), "web-5d9f7c"),
+    ] {
+        let found = found(&it, kind, name).unwrap();
+        assert!(found.starts_with("job ml/podgroup-5e deleted "), "{kind:?} {name}: {found}");
+    }
+    for (kind, name) in [("statefulset", "web"), ("deployment", "podgroup-5e")] {
+        assert_eq!(found(&it, SubjectKind::Controller(kind), name).unwrap(), "unknown", "{kind}");
+    }
+    let of_group = found(&it, SubjectKind::Controller("job"), "podgroup-5e").unwrap();
+    assert!(of_group.starts_with("job ml/podgroup-5e "), "a PodGroup is called a job: {of_group}");
+}

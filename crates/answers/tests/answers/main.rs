@@ -13,6 +13,7 @@ mod limits;
 mod line;
 mod numbers;
 mod predictions;
+mod quota;
 mod subjects;
 mod support;
 mod timeline;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use vc_answers::Explanation;
+use vc_answers::{Explanation, FailingClass};
 
 use crate::support::{Asked, EXAMPLE, conf, groups, random_cases};
 
@@ -123,6 +123,52 @@ fn ans_13_the_role_that_fails_comes_first() {
     assert_eq!(placed, [("ps", 1), ("worker", 0)]);
     let classes: Vec<(u32, u32)> = gang.pods.iter().map(|row| (row.count, row.placed)).collect();
     assert_eq!(classes, [(1, 1), (2, 0)]);
+}
+
+/// Returns the further classes that fail, one text each: `1 pods cpu=9 NeverFits: ...`.
+fn failing(tiers: &str, text: &str) -> (String, Vec<String>) {
+    let why = Asked::new(&conf("allocate", tiers), text).why("j");
+    let class = |it: &FailingClass| {
+        let request: Vec<String> =
+            it.request.iter().map(|(name, amount)| format!("{name}={amount}")).collect();
+        format!("{} pods {} {}: {}", it.count, request.join(" "), it.code.as_str(), it.text)
+    };
+    (why.verdict.code.as_str().to_owned(), why.classes.iter().map(class).collect())
+}
+
+#[test]
+fn ans_13_further_classes_that_fail_are_listed() {
+    let text = "node n cpu=8 gpu=1\njob k running\n task a cpu=5 @n running\njob j min=5
+        task a cpu=2 x2\n task b cpu=1 gpu=2 x2\n task c cpu=9";
+    let (code, classes) = failing("gang predicates", text);
+    // The first of two pods of the first class finds a place.
+    assert_eq!(code, "GangShort");
+    let never = "NeverFits: no eligible node is large enough";
+    assert_eq!(
+        classes,
+        [
+            format!(
+                "2 pods cpu=1 nvidia.com/gpu=2 {never}: 2 nvidia.com/gpu asked, 1 on the largest"
+            ),
+            format!("1 pods cpu=9 {never}: 9 cpu asked, 8 on the largest"),
+        ]
+    );
+    let fits = "node n cpu=8\njob j min=2\n task a cpu=9\n task b cpu=1";
+    assert_eq!(failing("gang predicates", fits), ("NeverFits".to_owned(), Vec::new()));
+    let one = "node n cpu=8\njob j min=2\n task a cpu=9 x2";
+    assert_eq!(failing("gang predicates", one), ("NeverFits".to_owned(), Vec::new()));
+}
+
+/// The numbers of a queue are not for everybody.
+#[test]
+fn ans_13_a_class_that_its_queue_refuses_tells_what_is_short() {
+    let text = "node n cpu=8 gpu=4\nnode m cpu=8\nqueue q cap.gpu=1
+        job j queue=q min=2\n task a cpu=9\n task b gpu=2";
+    let (code, classes) = failing("gang predicates capacity", text);
+    assert_eq!(code, "NeverFits");
+    let expected = "1 pods nvidia.com/gpu=2 QueueFull: capacity: queue q has no room: 1 nvidia.com/gpu \
+        short";
+    assert_eq!(classes, [expected]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! (ANS-5), 20, cases 29 and 30.
 
 use vc_answers::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
-use vc_model::ClusterEvent;
 use vc_model::fixture::events_of;
+use vc_model::{ClusterEvent, SelectorKind};
 
 use crate::examples::two_ways_out;
 use crate::support::{Asked, EXAMPLE, conf};
@@ -48,6 +48,104 @@ fn ans_05_several_and_none() {
     assert_eq!(find(&asked, "train", None), Err(SubjectError::Several(several)));
     assert_eq!(find(&asked, "evla", None), Err(SubjectError::Unknown(vec!["eval".to_owned()])));
     assert_eq!(find(&asked, "something", None), Err(SubjectError::Unknown(Vec::new())));
+}
+
+/// Jobs of controllers that are no Volcano Jobs, and one without a controller.
+const OWNED: &str = "job ml/podgroup-11aa owner=web-5d9f7c kind=ReplicaSet\n task a cpu=99
+    job ml/podgroup-22bb owner=db kind=StatefulSet\n task a cpu=99
+    job ml/podgroup-33cc owner=etl kind=Job\n task a cpu=99
+    job ml/tune-7f owner=tune kind=MPIJob\n task a cpu=99
+    job ml/plain\n task a cpu=99
+    job other/podgroup-66ff owner=web-5d9f7c kind=ReplicaSet\n task a cpu=99";
+
+/// Returns the name of the PodGroup or pod of the namespace ml that `KIND/NAME` or `NAME` means.
+fn find_of_kind(asked: &Asked, text: &str) -> Result<String, SubjectError> {
+    let (kind, name) = match text.split_once('/') {
+        Some((kind, name)) => (Some(kind), name),
+        None => (None, text),
+    };
+    let kind = SubjectKind::of(kind);
+    let query = SubjectQuery { namespace: "ml", name, controller_uid: None, kind };
+    let cluster = asked.engine.cluster();
+    find_subject(cluster, query).map(|subject| match (subject.job, subject.pod) {
+        (Some(job), _) => cluster.jobs[job].key.name.to_string(),
+        (None, pod) => cluster.tasks[pod.unwrap()].key.name.to_string(),
+    })
+}
+
+#[test]
+fn ans_84_controllers_of_all_kinds_are_found() {
+    let mut asked = Asked::new(&conf("allocate", EXAMPLE), &format!("node n cpu=4\n{OWNED}"));
+    for (text, group) in [
+        ("deployment/web", "podgroup-11aa"),
+        ("deploy/web", "podgroup-11aa"),
+        ("Deployments.apps/web", "podgroup-11aa"),
+        ("web", "podgroup-11aa"),
+        ("rs/web-5d9f7c", "podgroup-11aa"),
+        ("web-5d9f7c", "podgroup-11aa"),
+        ("sts/db", "podgroup-22bb"),
+        ("db", "podgroup-22bb"),
+        ("job/etl", "podgroup-33cc"),
+        ("vcjob/etl", "podgroup-33cc"),
+        ("MPIJob/tune", "tune-7f"),
+        ("mpijobs/tune", "tune-7f"),
+        ("job/plain", "plain"),
+        ("pg/plain", "plain"),
+        ("pod/plain-a", "plain"),
+    ] {
+        assert_eq!(find_of_kind(&asked, text), Ok(group.to_owned()), "{text}");
+    }
+    for (text, close) in [
+        ("deployment/plain", "podgroup/plain"),
+        ("deployment/db", "statefulset/db"),
+        ("statefulset/ddb", "statefulset/db"),
+        ("mpijob/etl", "job/etl"),
+        ("job/tun", "mpijob/tune"),
+        ("pod/db", "db"),
+        ("deployment/plain-a", "pod/plain-a"),
+    ] {
+        let unknown = SubjectError::Unknown(vec![close.to_owned()]);
+        assert_eq!(find_of_kind(&asked, text), Err(unknown), "{text}");
+    }
+    let nothing = SubjectError::Unknown(Vec::new());
+    assert_eq!(find_of_kind(&asked, "statefulset/nothing"), Err(nothing));
+    asked.cycle(events_of("job ml/podgroup-44dd owner=web-77b8cd kind=ReplicaSet\n task a cpu=99"));
+    let several = vec!["ml/podgroup-11aa".to_owned(), "ml/podgroup-44dd".to_owned()];
+    for text in ["deployment/web", "web"] {
+        let expected = SubjectError::Several(several.clone());
+        assert_eq!(find_of_kind(&asked, text), Err(expected), "{text}");
+    }
+    assert_eq!(find_of_kind(&asked, "rs/web-77b8cd"), Ok("podgroup-44dd".to_owned()));
+}
+
+#[test]
+fn ans_84_pods_tell_of_their_controllers() {
+    let mut asked = Asked::new(&conf("allocate", EXAMPLE), "node n cpu=4");
+    let mut events = events_of(
+        "job ml/shared\n task a cpu=99 x2\npod ml/lone-0 cpu=1\npod ml/far-0 cpu=1 @n running",
+    );
+    for event in &mut events {
+        let ClusterEvent::PodApplied(pod) = event else { continue };
+        let (controller, scheduler) = match &*pod.key.name {
+            "lone-0" => ((SelectorKind::StatefulSet, "lone"), "volcano"),
+            "far-0" => ((SelectorKind::StatefulSet, "far"), "default-scheduler"),
+            _ => ((SelectorKind::ReplicaSet, "web-5d9f7c"), "volcano"),
+        };
+        pod.controller = Some((controller.0, controller.1.into()));
+        pod.scheduler_name = scheduler.into();
+    }
+    asked.cycle(events);
+    for (text, found) in [
+        ("deployment/web", "shared"),
+        ("web", "shared"),
+        ("replicaset/web-5d9f7c", "shared"),
+        ("statefulset/lone", "lone-0"),
+    ] {
+        assert_eq!(find_of_kind(&asked, text), Ok(found.to_owned()), "{text}");
+    }
+    let unknown = SubjectError::Unknown(vec!["pod/far-0".to_owned()]);
+    let far = find_of_kind(&asked, "statefulset/far");
+    assert_eq!(far, Err(unknown), "another scheduler has placed it");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use vc_answers::{Timeline, TimelineFilter, TimelineStep};
 use vc_engine::{CycleTime, Engine, EngineOptions};
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_model::{ClusterEvent, ObjectKey};
+use vc_resource::Dim;
 
 use crate::support::conf;
 
@@ -116,6 +117,31 @@ fn ans_45_filters_choose_queues_namespaces_and_times() {
     assert_eq!(samples.iter().map(|it| (it.waiting, it.running)).collect::<Vec<_>>(), [(0, 2)]);
     assert_eq!(recorded.timeline.samples(TimelineFilter { queue: Some("q"), ..ALL })[0].running, 1);
     assert_eq!(recorded.timeline.since_micros(), Some(START_MICROS));
+}
+
+#[test]
+fn ans_45_each_minute_has_what_queues_hold_and_deserve() {
+    // Capacity limits what is deserved by what the cluster has. Without a plugin that divides it the queue says it.
+    for (plugin, of_queue) in [("capacity", 8_000), ("", 9_000)] {
+        let plugins = format!("gang priority predicates {plugin}");
+        let mut recorded = Recorded::new("enqueue, allocate", &plugins);
+        recorded.cycle(
+            "node n cpu=8\nqueue default\nqueue q deserved.cpu=9\nqueue r deserved.cpu=2\nqueue idle deserved.cpu=1
+            job x queue=q min=1\n task a cpu=1\njob y queue=r min=1\n task a cpu=2",
+        );
+        recorded.cycle("queue r deserved.cpu=3");
+        recorded.seconds = 60;
+        recorded.cycle("");
+        let cpus = |filter| -> Vec<(i64, i64)> {
+            let samples = recorded.timeline.samples(filter).into_iter();
+            samples.map(|it| (it.allocated.get(Dim::CPU), it.deserved.get(Dim::CPU))).collect()
+        };
+        let of = |queue| cpus(TimelineFilter { queue: Some(queue), ..ALL });
+        assert_eq!(of("q"), [(1_000, of_queue), (1_000, of_queue)], "{plugin}");
+        assert_eq!(of("r"), [(2_000, 2_000), (2_000, 3_000)], "{plugin}");
+        let sums = [2_000, 3_000].map(|of_r| (3_000, of_queue + of_r));
+        assert_eq!(cpus(ALL), sums, "{plugin}: queues without jobs do not count");
+    }
 }
 
 #[test]

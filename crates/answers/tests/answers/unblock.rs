@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use vc_answers::{Remedy, RemedyKind};
+use vc_answers::{Remedy, RemedyChange, RemedyKind};
 use vc_model::fixture::{events_of, job};
 use vc_model::{
-    ClusterEvent, LabelSelector, SpreadConstraint, TaintEffect, Toleration, TolerationOperator,
-    Unsatisfiable,
+    ClusterEvent, LabelSelector, NodeAffinity, NodeSelectorTerm, ObjectKey, Operator, Requirement,
+    SpreadConstraint, TaintEffect, Toleration, TolerationOperator, Unsatisfiable,
 };
 
 use crate::support::{Asked, conf, random_cases};
@@ -199,6 +199,50 @@ proptest! {
             }
         }
     }
+}
+
+/// Returns what the remedy `selector` of the job `j` changes.
+fn changed_selector(it: &Asked) -> Option<RemedyChange> {
+    let remedies = it.why("j").unblock;
+    remedies.into_iter().find(|it| it.kind == RemedyKind::Selector).unwrap().change
+}
+
+/// Asks about a job with these tasks, for which zone a has room.
+fn with_selectors(tasks: &str) -> Asked {
+    let text = format!("node n cpu=4 zone=a pool=c\njob j min=2\n{tasks}");
+    Asked::new(&conf("allocate", "gang predicates"), &text)
+}
+
+#[test]
+fn ans_32_a_node_selector_without_the_label_keeps_the_others() {
+    let it = with_selectors("task a cpu=1 selector.zone=b selector.pool=c x2");
+    let labels = [(Arc::from("pool"), Arc::from("c"))].into();
+    let change = RemedyChange::NodeSelector { job: ObjectKey::new("default", "j"), labels };
+    assert_eq!(changed_selector(&it), Some(change.clone()));
+    assert_eq!(it.what_if(vec![change.as_change()]).placed.len(), 2);
+    // Both have none without it.
+    let it = with_selectors("task a cpu=1 selector.zone=b\ntask b cpu=1");
+    let change = changed_selector(&it).unwrap();
+    assert_eq!(it.what_if(vec![change.as_change()]).placed.len(), 2);
+}
+
+/// A what-if sets one node selector for all pods, and no affinity.
+#[test]
+fn ans_32_selectors_that_differ_and_affinities_are_no_change() {
+    let it = with_selectors("task a cpu=1 selector.zone=b selector.pool=c\ntask b cpu=1");
+    assert_eq!(changed_selector(&it), None);
+    let mut events = events_of("node n cpu=4 zone=a\njob j\ntask a cpu=1");
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event {
+            let values = vec!["b".into()];
+            let zone = Requirement { key: "zone".into(), operator: Operator::In, values };
+            let term = NodeSelectorTerm { match_expressions: vec![zone], match_fields: Vec::new() };
+            pod.node_affinity = NodeAffinity { required: Some(vec![term]), preferred: Vec::new() };
+        }
+    }
+    let mut it = Asked::new(&conf("allocate", "gang predicates"), "");
+    it.cycle(events);
+    assert_eq!(changed_selector(&it), None);
 }
 
 #[test]

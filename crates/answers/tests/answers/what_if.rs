@@ -10,7 +10,7 @@ use vc_answers::{
 };
 use vc_engine::{CycleTime, Effect};
 use vc_model::fixture::{START_MICROS, events_of};
-use vc_model::{Cluster, ClusterEvent, Labels, NodeRecord, ObjectKey, TaskId};
+use vc_model::{Cluster, ClusterEvent, Labels, NodeRecord, ObjectKey, SelectorKind, TaskId};
 
 use crate::support::{Asked, conf, random_cases};
 
@@ -123,6 +123,58 @@ fn ans_48_objects_are_applied_deleted_and_finished() {
     }
     let gone = Change::Delete(vec![LiveObject::Node("n1".into())]);
     assert_eq!(rows(&it.what_if(vec![gone])), ["evicted run-a drain"]);
+}
+
+#[test]
+fn ans_48_controllers_of_all_kinds_are_named() {
+    let text = "node n1 cpu=4
+        job podgroup-1 owner=web-5d9f7c kind=ReplicaSet min=1 running\n task a cpu=2 @n1 running
+        job podgroup-2 owner=web-77b8cd kind=ReplicaSet min=1 running\n task a cpu=2 @n1 running
+        job podgroup-3 owner=big kind=PyTorchJob\n task a cpu=4";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), text);
+    let delete = |kind: &str, name: &str| {
+        Change::Delete(vec![LiveObject::Controller(kind.into(), key(name))])
+    };
+    let placed = ["+ podgroup-3-a n1"];
+    assert_eq!(rows(&it.what_if(vec![delete("Deployment", "web")])), placed);
+    let sets = vec![delete("ReplicaSet", "web-5d9f7c"), Change::Finish(vec![key("web-77b8cd")])];
+    assert_eq!(rows(&it.what_if(sets)), placed);
+    let requests = Some(vec![("cpu".into(), "2".parse().unwrap())]);
+    let change = Box::new(PodChange { requests, ..PodChange::default() });
+    let smaller = vec![delete("ReplicaSet", "web-5d9f7c"), Change::SetPods(key("big"), change)];
+    assert_eq!(rows(&it.what_if(smaller)), placed);
+    let error = |change: Change| {
+        let question = WhatIf { changes: vec![change], ..WhatIf::default() };
+        what_if(&it.engine, &it.ends, &question).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(delete("StatefulSet", "web")),
+        "spec.changes[0].delete[0].name: no StatefulSet default/web controls pods"
+    );
+    assert_eq!(
+        error(Change::Finish(vec![key("web")])),
+        "spec.changes[0].finish.jobs[0]: default/web means several jobs: give the name of one PodGroup"
+    );
+}
+
+#[test]
+fn ans_48_pods_of_a_controller_in_other_groups_are_deleted_with_it() {
+    let mut events = events_of(
+        "queue default\nnode n1 cpu=4\njob shared min=1 running\n task a cpu=4 @n1 running
+         job j\n task a cpu=4",
+    );
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event
+            && &*pod.key.name == "shared-a"
+        {
+            pod.controller = Some((SelectorKind::StatefulSet, "db".into()));
+        }
+    }
+    let mut it = Asked::new(&conf("enqueue, allocate", "gang predicates"), "");
+    it.cycle(events);
+    let set = LiveObject::Controller("StatefulSet".into(), key("db"));
+    let result = it.what_if(vec![Change::Delete(vec![set])]);
+    assert_eq!(placements(&result), ["+ j-a n1"]);
 }
 
 #[test]

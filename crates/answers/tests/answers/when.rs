@@ -1,10 +1,10 @@
-//! When a job starts. Specification: answers.md 20, cases 32, 40, 42, 43, 45.
+//! When a job starts. Specification: answers.md 20, cases 18, 32, 40, 42, 43, 45.
 
 use proptest::prelude::*;
 use vc_answers::{
     Change, EndSource, RemedyKind, StartAnswer, StartUnknown, Timeline, TimelineStep,
 };
-use vc_engine::{CycleTime, Evaluator};
+use vc_engine::{CycleTime, Effect, Evaluator};
 use vc_model::fixture::{START_MICROS, events_of, task};
 use vc_model::{ClusterEvent, ObjectKey};
 
@@ -159,6 +159,75 @@ fn ans_18_b_together() {
         "tolerate team=vision:NoSchedule; it starts when default/eval on g1 ends"
     );
     assert_eq!(seconds(together.at_micros), Some(6_000));
+}
+
+/// Example F: preempt has evicted a pod for the job, and its grace period runs.
+#[test]
+fn ans_18_f_victims_leave_when_their_grace_period_ends() {
+    let text = "node n cpu=4\njob low min=1 running\n task a cpu=2 @n running x2
+        job high priority=9 min=1\n task a cpu=2 priority=9";
+    let mut it = Asked::new(&conf("allocate, preempt", "priority gang predicates"), text);
+    let evicted = it.effects.iter().find_map(|effect| match effect {
+        Effect::Evict { pod, uid, .. } => Some((pod.clone(), uid.clone())),
+        _ => None,
+    });
+    let (victim, uid) = evicted.unwrap();
+    let times_and_ends = |it: &Asked| {
+        let start = start(it, "high");
+        let times = [start.earliest_micros, start.expected_micros, start.latest_micros];
+        (times.map(seconds), awaited(&start))
+    };
+    let all_at = |end: i64| ([Some(end); 3], vec![format!("low n {end} terminating")]);
+    assert_eq!(times_and_ends(&it), all_at(5_430), "the watch has not shown the deletion yet");
+    let terminating_until = |end: i64| {
+        let running = events_of(text).into_iter().find_map(|event| match event {
+            ClusterEvent::PodApplied(pod) if pod.key == victim => Some(pod),
+            _ => None,
+        });
+        let mut pod = running.unwrap();
+        (pod.deleting, pod.evicted_by_scheduler) = (true, true);
+        pod.deletion_micros = Some(START_MICROS + end * 1_000_000);
+        ClusterEvent::PodApplied(pod)
+    };
+    it.cycle(vec![terminating_until(5_000)]);
+    assert_eq!(times_and_ends(&it), all_at(5_461), "it should be gone: a minute from now");
+    it.cycle(vec![terminating_until(6_000)]);
+    assert_eq!(times_and_ends(&it), all_at(6_000));
+    let why = it.why_with_start("high");
+    assert_eq!(why.verdict.code.as_str(), "AwaitsVictims");
+    let remedies: Vec<_> = why.unblock.iter().map(|it| (it.kind, it.text.as_str())).collect();
+    assert_eq!(remedies, [(RemedyKind::Wait, "default/low on n ends")]);
+    let gone = vec![ClusterEvent::PodDeleted { key: victim, uid }];
+    it.cycle_at(gone, START_MICROS + 6_000_000_000);
+    let bound = it.effects.iter().find_map(|effect| match effect {
+        Effect::Bind { pod, .. } => Some(pod.name.to_string()),
+        _ => None,
+    });
+    assert_eq!(bound.as_deref(), Some("high-a"));
+}
+
+#[test]
+fn ans_40_room_is_free_when_the_last_pod_that_is_needed_has_left_it() {
+    let verdict_and_start = |pods: &str, cpu: i64| {
+        let it = asked(&format!("node n cpu=4\njob old running\n{pods}\njob j\n task a cpu={cpu}"));
+        let start = start(&it, "j");
+        let n_pods: Vec<usize> = start.waits_for.iter().map(|it| it.pods).collect();
+        let code = it.why("j").verdict.code.as_str();
+        (code, seconds(start.expected_micros), awaited(&start), n_pods)
+    };
+    let two = " task a cpu=2 @n releasing=5500\n task b cpu=2 @n releasing=5600";
+    let last = vec!["old n 5600 terminating".to_owned()];
+    assert_eq!(verdict_and_start(two, 4), ("WaitsForRelease", Some(5_600), last, vec![2]));
+    let first = vec!["old n 5500 terminating".to_owned()];
+    assert_eq!(verdict_and_start(two, 2), ("WaitsForRelease", Some(5_500), first, vec![1]));
+    let soon = vec!["old n 5430 terminating".to_owned()];
+    let unknown = verdict_and_start(" task a cpu=4 @n releasing", 4);
+    assert_eq!(unknown, ("WaitsForRelease", Some(5_430), soon, vec![1]));
+    let one_runs =
+        format!(" task a cpu=2 @n releasing=5500\n task b cpu=2 @n running started=0 {RUNTIME}=2h");
+    let (code, expected, ends, _) = verdict_and_start(&one_runs, 4);
+    assert_eq!((code, expected), ("NoRoom", Some(7_200)));
+    assert_eq!(ends, ["old n 5500 terminating", "old n 7200 stated"], "a row for each source");
 }
 
 #[test]

@@ -176,3 +176,41 @@ async fn ans_89_a_certificate_that_the_api_server_does_not_know_is_told() {
     assert!(said.starts_with("error: no answer from the API server: "), "{said}");
     assert_eq!(called.status.code(), Some(1));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_86_files_of_the_flags_take_the_place_of_those_of_the_kubeconfig() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(Front { has_group: true, ..Front::default() }).await;
+    let config = kubeconfig(folder.path(), "stranger", server);
+    let mut content: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    content["users"][0]["user"]["token"] = "other".into();
+    content["clusters"][0]["cluster"]["certificate-authority"] = "/absent".into();
+    content["clusters"][0]["cluster"]["tls-server-name"] = "nobody".into();
+    std::fs::write(&config, content.to_string()).unwrap();
+    let [ca, certificate, key] = ["ca.pem", "client.pem", "client.key"]
+        .map(|name| tls_file(name).to_str().unwrap().to_owned());
+    let authority = ["--certificate-authority", ca.as_str()];
+    let user = ["--client-certificate", certificate.as_str(), "--client-key", key.as_str()];
+    let localhost = ["--tls-server-name", "localhost"];
+    let no_certificate = ["--client-certificate", key.as_str(), "--client-key", key.as_str()];
+    let no_key = ["--client-certificate", certificate.as_str(), "--client-key", "/absent"];
+    let unnamed = "error: no answer from the API server: ";
+    let no_certificate_in = format!("error: cannot read {key}: it has no certificate\nhint: ");
+    let cases = [
+        ([&authority[..], &user, &localhost].concat(), ""),
+        ([&["--insecure-skip-tls-verify"][..], &user].concat(), ""),
+        // The name is still that of the kubeconfig.
+        ([&authority[..], &user].concat(), unnamed),
+        ([&authority[..], &localhost].concat(), unnamed),
+        ([&authority[..], &no_certificate].concat(), &*no_certificate_in),
+        ([&authority[..], &no_key].concat(), "error: cannot read /absent: "),
+    ];
+    for (flags, expected) in cases {
+        let called = call(&[&["why", "job/train"], &flags[..]].concat(), &config);
+        let (out, said) = (text(&called.stdout), text(&called.stderr));
+        assert!(said.starts_with(expected), "{flags:?}: {said}");
+        assert_eq!(said.is_empty(), expected.is_empty(), "{flags:?}: {said}");
+        assert_eq!(out.starts_with("ml/train (job, "), expected.is_empty(), "{flags:?}: {out}");
+    }
+}

@@ -7,6 +7,7 @@
 mod bundles;
 mod certificates;
 mod completion;
+mod connection;
 mod fallback;
 mod front;
 mod golden;
@@ -27,6 +28,7 @@ use axum::extract::Path as Segment;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::{get, post};
 use vc_conf::AllowMissing;
+use vc_page::StateSource;
 use vc_sim::KubeletMode;
 use vc_sim::run::{RunLimit, RunOptions};
 use vc_sim::why::{WhyOptions, why};
@@ -64,6 +66,7 @@ fn run_options() -> RunOptions {
         kubelet: KubeletMode::None,
         keeps_history: false,
         paths: vec![examples("taint.yaml")],
+        source: StateSource::File,
     }
 }
 
@@ -501,6 +504,14 @@ async fn ans_91_a_cluster_is_asked_without_its_scheduler() {
     assert!(told.contains(missing) && told.contains("\nhint: give --configmap "), "{told}");
     let line = call(&["line", "default", "--local"], &config);
     assert!(text(&line.stdout).contains("default/big"), "{}", text(&line.stdout));
+    let last = text(&line.stdout).lines().last().unwrap_or_default().to_owned();
+    assert!(last.starts_with("as of ") && last.ends_with(", from lists of the cluster"), "{last}");
+    let what_if: [&str; 3] = ["what-if", "--add-nodes", "node-1=1"];
+    for words in [&["why", "big"][..], &["why"], &["top"], &what_if] {
+        let called = call(&[words, &["--local", "-o", "json"]].concat(), &config);
+        let answer: serde_json::Value = serde_json::from_slice(&called.stdout).unwrap();
+        assert_eq!(answer["asOf"]["source"], "local", "{words:?}: {}", text(&called.stderr));
+    }
     let refused = call(&["cycles", "--local"], &config);
     assert!(text(&refused.stderr).contains("error: --local answers no question about what "));
     let none = call(&["why", "big", "--local"], &kubeconfig(folder.path(), "x"));

@@ -71,6 +71,7 @@ fn pod_group(pod: &PodRecord, request: &Resource, status: PodGroupStatus) -> Pod
     let minimum = MinResources { amounts: request.clone(), list: ResourceList::new() };
     PodGroup {
         controller_uid: None,
+        controller_kind: None,
         owner_name: None,
         uid: pod.uid.clone(),
         created_micros: pod.created_micros,

@@ -307,6 +307,7 @@ fn pod_group(
         annotations,
         owner_name: record.owner_name.clone(),
         controller_uid: record.controller_uid.clone(),
+        controller_kind: record.controller_kind.clone(),
         uid: record.uid,
         created_micros: record.created_micros,
         status: overlay.status.unwrap_or_else(|| record.status.clone()),

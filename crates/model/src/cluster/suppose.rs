@@ -74,6 +74,7 @@ impl Cluster {
             annotations: (*group.annotations).clone(),
             owner_name: group.owner_name.clone(),
             controller_uid: group.controller_uid.clone(),
+            controller_kind: group.controller_kind.clone(),
             min_member: row.min_available,
             min_task_member: row.task_min_available.clone(),
             queue: self.queues[row.queue].name.clone(),
@@ -129,6 +130,9 @@ impl Cluster {
         let row = &mut self.tasks[task];
         (row.evicting, row.deleting, row.preempted, row.hidden) = (false, false, false, false);
         (row.started_micros, row.scheduled_micros) = (None, None);
+        if let Some(stated) = &mut row.stated_run {
+            stated.deletion_micros = None;
+        }
         (row.condition, row.nominated_node, row.pause) = (None, None, None);
         row.keeps_place = false;
         self.version += 1;

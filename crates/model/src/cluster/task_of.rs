@@ -33,8 +33,9 @@ impl Cluster {
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
         let (role, preemptable) = (role_of(&pod), preemptable_text(&pod));
         let cooling_until_micros = cooling_until_micros(&pod);
-        let stated_run =
-            StatedRun::of(&pod.labels, &pod.annotations).with_deadline(pod.active_deadline_seconds);
+        let stated_run = StatedRun::of(&pod.labels, &pod.annotations)
+            .with_deadline(pod.active_deadline_seconds)
+            .with_deletion(pod.deletion_micros.filter(|_| pod.deleting));
         let run_template = RunTemplate::of(&pod.annotations, pod.owner_name.as_ref());
         let is_bare = job_key.is_none() && self.settings.bare_pods && self.schedules(&pod);
         let bare = is_bare.then(|| pod.clone());

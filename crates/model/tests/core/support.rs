@@ -72,6 +72,7 @@ pub(crate) fn group(name: &str, min_member: i32) -> PodGroupRecord {
         annotations: Labels::default(),
         owner_name: None,
         controller_uid: None,
+        controller_kind: None,
         min_member,
         min_task_member: Default::default(),
         queue: "".into(),

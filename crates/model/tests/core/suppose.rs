@@ -11,7 +11,7 @@ const CLUSTER: &str = "
     queue root
     queue q1 weight=2 cap.cpu=4 cap.gpu=2 deserved.cpu=0 guarantee.memory=1Gi parent=root priority=5
     queue q2 cap.cpu=1500m deserved.memory=3
-    job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 inqueue sla=5m created=60 owner=etl-1
+    job j1 queue=q1 min=2 role.ps=1 priority=10 minres.cpu=4 inqueue sla=5m created=60 owner=etl-1 kind=Job
       policy p keys=idx size=2 min=1
       task a cpu=2 @n1 running role=ps priority=7
       task b cpu=1 x2 label.idx=0
@@ -102,6 +102,19 @@ fn ans_36_a_pod_says_how_long_it_runs() {
     assert_eq!(run("j/a").unwrap().deadline_micros, Some(60_000_000));
     assert_eq!(run("k/a").unwrap().runtime_micros, Some(3_600_000_000));
     assert_eq!(run("k/b"), None);
+}
+
+#[test]
+fn ans_40_a_pod_says_by_when_it_is_gone() {
+    let cluster = cluster(
+        "node n1 cpu=4\njob j\n task a cpu=1 @n1 releasing=60\n task b cpu=1 @n1 releasing",
+    );
+    let deletion = |path: &str| {
+        let row = &cluster.tasks[task(&cluster, path)];
+        row.stated_run.as_ref().and_then(|stated| stated.deletion_micros)
+    };
+    assert_eq!(deletion("j/a"), Some(fixture::START_MICROS + 60_000_000));
+    assert_eq!(deletion("j/b"), None, "the time of its deletion is not known");
 }
 
 #[test]

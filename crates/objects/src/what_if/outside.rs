@@ -30,9 +30,10 @@ pub(super) fn check_namespace(change: &ParsedChange, namespace: &str) -> Result<
             Change::SetJob(job, _) => keys("setJob", &[job]),
             Change::SetPods(job, _) => keys("setPods", &[job]),
             Change::Delete(objects) => objects.iter().try_for_each(|object| match object {
-                LiveObject::Pod(key) | LiveObject::Job(key) | LiveObject::Budget(key) => {
-                    keys("delete", &[key])
-                }
+                LiveObject::Pod(key)
+                | LiveObject::Job(key)
+                | LiveObject::Controller(_, key)
+                | LiveObject::Budget(key) => keys("delete", &[key]),
                 LiveObject::Queue(_) | LiveObject::Node(_) | LiveObject::PriorityClass(_) => {
                     cluster("delete")
                 }

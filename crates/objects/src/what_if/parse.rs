@@ -252,13 +252,12 @@ fn delete(field: &FieldReader<'_>, namespace: &str) -> Result<Change, String> {
             "Node" => Ok(LiveObject::Node(name.into())),
             "PriorityClass" => Ok(LiveObject::PriorityClass(name.into())),
             "PodDisruptionBudget" => Ok(LiveObject::Budget(key())),
-            "PodGroup" | "Job" | "Deployment" | "ReplicaSet" | "StatefulSet" => {
-                Ok(LiveObject::Job(key()))
-            }
-            _ => Err(kind.problem(
-                "must be Pod, PodGroup, Job, Deployment, ReplicaSet, StatefulSet, Queue, Node, \
-                 PriorityClass or PodDisruptionBudget",
+            "PodGroup" => Ok(LiveObject::Job(key())),
+            "" => Err(kind.problem(
+                "must be Pod, PodGroup, Queue, Node, PriorityClass, PodDisruptionBudget or a kind \
+                 that controls pods",
             )),
+            controller => Ok(LiveObject::Controller(controller.into(), key())),
         }
     };
     Ok(Change::Delete(field.list()?.iter().map(object).collect::<Result<_, _>>()?))

@@ -62,9 +62,14 @@ pub(super) fn pod_group(it: &PodGroupRecord) -> Value {
         metadata["annotations"] = annotations;
     }
     if let Some(owner) = &it.owner_name {
-        // Of its owner only the name and whether it controls the PodGroup are known.
+        // The version of the owner is not known, and its kind only if it controls the PodGroup.
+        let kind = it.controller_kind.as_deref().unwrap_or("Job");
+        let api = match kind {
+            "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" => "apps/v1",
+            _ => "batch.volcano.sh/v1alpha1",
+        };
         metadata["ownerReferences"] = json!([{
-            "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": &**owner,
+            "apiVersion": api, "kind": kind, "name": &**owner,
             "uid": it.controller_uid.as_deref().unwrap_or(owner),
             "controller": it.controller_uid.is_some(),
         }]);

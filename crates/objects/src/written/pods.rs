@@ -28,8 +28,9 @@ pub(super) fn pod(cluster: &Cluster, task: TaskId) -> Value {
         metadata["annotations"] = annotations.into();
     }
     if row.deleting || row.status == TaskStatus::Releasing {
-        // When its deletion was asked for is not known, and nothing depends on it.
-        metadata["deletionTimestamp"] = time_text(row.created_micros).into();
+        // Decisions do not depend on the time, which is not always known.
+        let deletion = row.stated_run.as_ref().and_then(|stated| stated.deletion_micros);
+        metadata["deletionTimestamp"] = time_text(deletion.unwrap_or(row.created_micros)).into();
     }
     pod["spec"] = spec(cluster, task);
     pod["status"] = status(row);

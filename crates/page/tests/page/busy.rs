@@ -1,5 +1,6 @@
 //! Questions that find nobody who could answer them now. Specification: answers.md 16.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::join_all;
@@ -76,4 +77,44 @@ async fn ans_16_nothing_is_let_through_without_a_review_of_the_right() {
         let text = "the API server did not review the right: connection refused";
         assert_eq!((reply.code, reply.message()), (503, text.to_owned()), "{path}");
     }
+}
+
+/// Everybody may everything, and reviews take a while. They are counted.
+struct CountedReviews(Arc<AtomicUsize>);
+
+impl CountedReviews {
+    async fn review(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        tokio::task::yield_now().await;
+    }
+}
+
+impl Access for CountedReviews {
+    async fn user(&self, token: &str) -> Result<Option<User>, String> {
+        self.review().await;
+        Ok(Some(User { name: token.to_owned(), ..User::default() }))
+    }
+
+    async fn may(&self, _user: &User, _right: &Right) -> Result<bool, String> {
+        self.review().await;
+        Ok(true)
+    }
+}
+
+#[tokio::test]
+async fn ans_78_equal_questions_at_once_need_the_reviews_of_one() {
+    let reviews_of = async |n_questions: usize| {
+        let n_reviews = Arc::new(AtomicUsize::new(0));
+        let source = Source(Ok(Mutex::new(view(CLUSTER))));
+        let options = RouteOptions { has_page: true };
+        let access = CountedReviews(n_reviews.clone());
+        let page = Page::from(routes(access, source, Arc::new(Uncounted), options));
+        let path = "namespaces/ml/explanations/train";
+        let replies = join_all((0..n_questions).map(|_| page.get("jo", path))).await;
+        assert!(replies.iter().all(|reply| reply.code == 200));
+        n_reviews.load(Ordering::Relaxed)
+    };
+    let of_one = reviews_of(1).await;
+    assert!(3 <= of_one, "the token, the right of the route and that to nodes: {of_one}");
+    assert_eq!(reviews_of(30).await, of_one);
 }

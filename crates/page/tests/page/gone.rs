@@ -129,3 +129,15 @@ async fn ans_47_a_job_that_is_gone_is_answered_over_http() {
     let wrong = page.get("jo", "namespaces/ml/explanations/sweep-1f-a?kind=job").await;
     assert_eq!(wrong.code, 404, "{}", wrong.text);
 }
+
+#[test]
+fn ans_47_a_job_of_another_controller_is_gone() {
+    let etl = "job ml/podgroup-5e owner=etl kind=Job queue=research min=1 running\n task a cpu=1 @c1 running";
+    let (engine, view, timeline) = view(&format!("{CLUSTER}\n{etl}"));
+    let mut world = World { engine, view, timeline };
+    world.cycle(vec![pod_deleted("podgroup-5e-a"), group_deleted("podgroup-5e")]);
+    let head = "ml/etl (job, PodGroup podgroup-5e) is gone";
+    for name in ["etl", "podgroup-5e"] {
+        assert_eq!(world.lines(name)[0], head, "{name}");
+    }
+}

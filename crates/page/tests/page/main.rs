@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod busy;
+mod controllers;
 mod documents;
 mod fuzz;
 mod gone;

@@ -38,6 +38,22 @@ fn ans_13_a_job_is_explained_in_lines() {
 }
 
 #[test]
+fn ans_13_further_classes_of_pods_have_lines() {
+    let cluster = "node n1 cpu=8 gpu=1\nnode n2 cpu=8 gpu=1\nqueue research
+        job ml/j queue=research min=3\n task a cpu=9\n task b gpu=2 x2";
+    let (engine, mut view, timeline) = view(cluster);
+    let (namespace, name) = ("ml".to_owned(), "j".to_owned());
+    let asked = Question::Explanation(AskedJob { namespace, name, ..AskedJob::default() });
+    let Document::Explanation(one) = view.answer(&engine, &timeline, &asked).unwrap() else {
+        panic!("no explanation")
+    };
+    let text = why_text(&one);
+    let expected = "PODS     2 more pods (2 nvidia.com/gpu): NeverFits: no eligible node is large enough: \
+        2 nvidia.com/gpu asked, 1 on the largest";
+    assert!(text.lines().any(|line| line == expected), "{text}");
+}
+
+#[test]
 fn ans_13_lists_are_tables() {
     let range = PageRange::default();
     let queues = lines(&Question::Queues);

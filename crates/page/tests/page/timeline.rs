@@ -1,6 +1,10 @@
 //! What happened lately over HTTP. Specification: answers.md 8, 11, 12.
 
-use crate::support::Page;
+use std::sync::Mutex;
+
+use serde_json::json;
+
+use crate::support::{CLUSTER, Page, Source, view};
 
 #[tokio::test]
 async fn ans_45_jobs_have_their_times() {
@@ -33,4 +37,16 @@ async fn ans_79_jobs_of_the_timeline_are_hidden_from_whoever_may_not_see_them() 
     let jobs = &timeline.json()["jobs"];
     assert_eq!((&jobs[0]["job"], &jobs[0]["hidden"]), (&"other-1".into(), &true.into()), "{jobs}");
     assert!(!timeline.text.contains("on-g"), "{}", timeline.text);
+}
+
+#[tokio::test]
+async fn ans_45_minutes_have_what_a_queue_deserves() {
+    let cluster = CLUSTER.replace("queue research\n", "queue research deserved.gpu=12\n");
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let sample = page.get("admin", "timeline?queue=research").await.json()["samples"][0].clone();
+    let queue = page.get("admin", "queues/research").await.json();
+    let deserved = json!({"nvidia.com/gpu": "12"});
+    assert_eq!((&sample["deserved"], &queue["deserved"]), (&deserved, &deserved));
+    let without = Page::new().get("admin", "timeline?queue=research").await.json();
+    assert!(without["samples"][0].get("deserved").is_none(), "{without}");
 }

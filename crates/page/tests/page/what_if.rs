@@ -1,8 +1,10 @@
 //! Changes to suppose over HTTP. Specification: answers.md 9, 12, 16, cases 48 to 55.
 
+use std::sync::Mutex;
+
 use serde_json::{Value, json};
 
-use crate::support::Page;
+use crate::support::{Page, Source, view};
 
 /// A gang of two pods that find no place together on g1 and g2, but on g4 with this toleration.
 fn gang(name: &str, tolerates: bool) -> String {
@@ -73,6 +75,25 @@ async fn ans_48_changes_name_what_exists() {
     let body = document("[{setPods: {job: train, tolerations: [{key: team, operator: Exists}]}}]");
     let result = page.post("admin", "whatifs?namespace=ml", &body).await.json();
     assert_eq!(list(&result, "placed", "pod").len(), 2, "{result}");
+}
+
+#[tokio::test]
+async fn ans_32_changes_of_remedies_are_sent_as_they_are() {
+    let cluster = "node n1 cpu=8 zone=a\nqueue small cap.cpu=2
+        job ml/away\n task a cpu=2 selector.zone=b\njob ml/held queue=small\n task a cpu=3";
+    let page = Page::of(Source(Ok(Mutex::new(view(cluster)))));
+    let raised = json!({ "setQueue": { "name": "small", "capability": { "cpu": "3" } } });
+    let selected = json!({ "setPods": { "job": "ml/away", "nodeSelector": {} } });
+    for (name, kind, expected) in [("away", "selector", selected), ("held", "raiseQuota", raised)] {
+        let path = format!("namespaces/ml/explanations/{name}");
+        let why = page.get("admin", &path).await.json();
+        let remedies = why["unblock"].as_array().unwrap();
+        let remedy = remedies.iter().find(|remedy| remedy["kind"] == kind).unwrap();
+        assert_eq!(remedy["change"], expected, "{why}");
+        let body = document(&format!("[{expected}]"));
+        let result = page.post("admin", "whatifs", &body).await.json();
+        assert_eq!(list(&result, "placed", "pod"), [format!("ml/{name}-a")], "{result}");
+    }
 }
 
 #[tokio::test]

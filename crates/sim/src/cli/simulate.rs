@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use vc_conf::AllowMissing;
+use vc_page::StateSource;
 use vc_sim::KubeletMode;
 use vc_sim::run::{RunLimit, RunOptions};
 
@@ -80,7 +81,14 @@ impl SimulateArgs {
         };
         let allow_missing = self.conf.allow_missing();
         let scheduler_conf = self.conf.scheduler_conf;
-        let keeps_history = false;
-        Ok(RunOptions { scheduler_conf, allow_missing, until, kubelet, keeps_history, paths })
+        Ok(RunOptions {
+            scheduler_conf,
+            allow_missing,
+            until,
+            kubelet,
+            keeps_history: false,
+            paths,
+            source: StateSource::File,
+        })
     }
 }

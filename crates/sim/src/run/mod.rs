@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use vc_conf::AllowMissing;
 use vc_engine::EngineOptions;
+use vc_page::StateSource;
 
 use crate::simulation::{Cycle, Finding, KubeletMode, Setup, Simulation};
 use vc_objects::admission::{self, AdmittedObjects};
@@ -57,6 +58,8 @@ pub struct RunOptions {
     pub keeps_history: bool,
     /// Files, directories and `-`.
     pub paths: Vec<PathBuf>,
+    /// What the answers say of where the objects are from.
+    pub source: StateSource,
 }
 
 /// Why nothing was run.

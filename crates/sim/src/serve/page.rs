@@ -19,7 +19,9 @@ use vc_engine::EngineOptions;
 use vc_kube::wall_micros;
 use vc_objects::admission::{AdmittedObjects, admit};
 use vc_objects::input::{Input, InputObject, Source};
-use vc_page::{AnswerSource, Answered, Everybody, Problem, Question, RouteOptions, Uncounted};
+use vc_page::{
+    AnswerSource, Answered, Everybody, Problem, Question, RouteOptions, StateSource, Uncounted,
+};
 
 use super::expand::is_workload;
 use super::kinds::ServedKind;
@@ -204,5 +206,5 @@ fn decide(objects: &[Arc<Object>], config: &Config) -> SimulatedAnswers {
     });
     simulation.keep_timeline();
     let last = simulation.cycle();
-    SimulatedAnswers::new(simulation, &last)
+    SimulatedAnswers::new(simulation, &last, StateSource::File)
 }

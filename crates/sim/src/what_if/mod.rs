@@ -14,7 +14,7 @@ use vc_page::{StateSource, WhatIfResultJson, what_if_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
 use crate::simulation::Simulation;
-use crate::why::OwnerNames;
+use crate::why::{OwnerNames, group_named};
 use live::SimulationObjects;
 
 /// What is asked.
@@ -46,6 +46,7 @@ pub enum WhatIfFailure {
 pub struct WhatIfAnswer {
     result: WhatIfResult,
     owners: OwnerNames,
+    source: StateSource,
     /// Objects that could not be read and plugins that nobody knows, each with file and line.
     pub problems: Vec<String>,
     /// Whether a file is neither YAML nor JSON: what follows in it was not run.
@@ -73,7 +74,8 @@ pub fn what_if(options: &WhatIfOptions) -> Result<WhatIfAnswer, WhatIfFailure> {
     let mut result = answer(simulation.engine_after_cycle(), &ExpectedEnds::default(), &question)
         .map_err(named)?;
     result.warnings.splice(0..0, warnings);
-    Ok(WhatIfAnswer { result, owners: OwnerNames::of(&simulation), problems, is_broken })
+    let (owners, source) = (OwnerNames::of(&simulation), options.run.source);
+    Ok(WhatIfAnswer { result, owners, source, problems, is_broken })
 }
 
 /// Reads the files: a document, and objects to apply.
@@ -99,20 +101,28 @@ fn name_groups(change: &mut Change, simulation: &Simulation) {
         Change::Finish(jobs) => jobs.iter_mut().collect(),
         Change::SetJob(job, _) => vec![job],
         Change::SetPods(job, _) => vec![job],
-        Change::Delete(objects) => objects.iter_mut().filter_map(job_key).collect(),
+        Change::Delete(objects) => {
+            objects.iter_mut().for_each(|object| name_group(object, simulation));
+            Vec::new()
+        }
         _ => Vec::new(),
     };
     for key in keys {
-        if let Some(group) = crate::why::group_named(simulation, key) {
+        if let Some(group) = group_named(simulation, None, key) {
             *key = group;
         }
     }
 }
 
-fn job_key(object: &mut LiveObject) -> Option<&mut ObjectKey> {
-    match object {
-        LiveObject::Job(key) => Some(key),
-        _ => None,
+/// Names a controller that is deleted by its PodGroup, if it has one alone.
+fn name_group(object: &mut LiveObject, simulation: &Simulation) {
+    let (kind, key) = match object {
+        LiveObject::Job(key) => (None, key),
+        LiveObject::Controller(kind, key) => (Some(&**kind), key),
+        _ => return,
+    };
+    if let Some(group) = group_named(simulation, kind, key) {
+        *object = LiveObject::Job(group);
     }
 }
 
@@ -124,7 +134,7 @@ impl WhatIfAnswer {
 
     /// Returns the answer for programs.
     pub fn json(&self) -> WhatIfResultJson {
-        WhatIfResultJson::new(&self.result, &|key| self.owners.get(key), StateSource::File)
+        WhatIfResultJson::new(&self.result, &|key| self.owners.get(key), self.source)
     }
 
     /// True if a pod that was applied has no node at the end.

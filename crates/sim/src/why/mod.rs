@@ -8,7 +8,7 @@ use serde::Serialize;
 use vc_answers::{
     Depth, ExpectedEnds, Explanation, add_start, explain, explain_not_ours, explain_waiting,
 };
-use vc_page::{ExplanationJson, ExplanationListJson, StateSource, why_list_text, why_text};
+use vc_page::{ExplanationJson, ExplanationListJson, why_list_text, why_text};
 
 use crate::run::{RunError, RunOptions, Simulated, simulate};
 use evicted::EvictionRow;
@@ -70,14 +70,14 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
     let mut state = simulation.answer_state(&last);
     let owners = OwnerNames::of(&simulation);
     let namespace = options.namespace.as_deref();
-    let json =
-        |it: &Explanation| ExplanationJson::new(it, &|key| owners.get(key), StateSource::File);
+    let source = options.run.source;
+    let json = |it: &Explanation| ExplanationJson::new(it, &|key| owners.get(key), source);
     let asked = match &options.name {
         Some(name) => match find(&simulation, state.cluster(), (namespace, name)) {
             Err(unknown) => {
                 let gone = evictions.iter().find(|row| row.is_named(namespace, name));
                 let gone = gone.ok_or(unknown)?.json(&owners);
-                let as_of = StateSource::File.as_of(state.as_of());
+                let as_of = source.as_of(state.as_of());
                 Asked::One(Box::new(ExplanationJson::gone(gone, as_of)))
             }
             Ok(Found::Ours(subject)) => {
@@ -100,7 +100,7 @@ pub fn why(options: &WhyOptions) -> Result<WhyAnswer, WhyError> {
                 |it: &&Explanation| namespace.is_none_or(|name| *it.subject.key.namespace == *name);
             let all = explain_waiting(&mut state);
             let items: Vec<ExplanationJson> = all.iter().filter(is_asked).map(json).collect();
-            let as_of = StateSource::File.as_of(state.as_of());
+            let as_of = source.as_of(state.as_of());
             Asked::All(ExplanationListJson::new("ExplanationList", as_of, items))
         }
     };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use vc_answers::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
-use vc_model::{Cluster, ObjectKey};
+use vc_model::{Cluster, ControllerName, ObjectKey};
 use vc_page::Owner;
 use vc_wire::Kind;
 
@@ -13,20 +13,6 @@ use super::WhyError;
 use crate::simulation::Simulation;
 use vc_objects::field::text;
 use vc_objects::workload::SCHEDULER;
-
-/// Short names of kinds, as kubectl has them.
-const SHORT: &[(&str, &str)] = &[
-    ("po", "pod"),
-    ("pods", "pod"),
-    ("pg", "podgroup"),
-    ("podgroups", "podgroup"),
-    ("vcjob", "job"),
-    ("vj", "job"),
-    ("jobs", "job"),
-    ("deploy", "deployment"),
-    ("rs", "replicaset"),
-    ("sts", "statefulset"),
-];
 
 /// The controllers of PodGroups.
 pub(crate) struct OwnerNames(BTreeMap<ObjectKey, Controller>);
@@ -89,8 +75,8 @@ pub(super) fn find(
     (namespace, asked): (Option<&str>, &str),
 ) -> Result<Found, WhyError> {
     let (kind, name) = match asked.split_once('/') {
-        Some((kind, name)) => (Some(long_kind(kind)), name),
-        None => (None, asked),
+        Some((kind, name)) => (SubjectKind::of(Some(kind)), name),
+        None => (SubjectKind::Any, asked),
     };
     let namespaces: BTreeSet<String> = match namespace {
         Some(namespace) => BTreeSet::from([namespace.to_owned()]),
@@ -98,13 +84,8 @@ pub(super) fn find(
     };
     let (mut found, mut several, mut close) = (Vec::new(), Vec::new(), Vec::new());
     for namespace in &namespaces {
-        for uid in uids(simulation, namespace, (kind.as_deref(), name)) {
-            let query = SubjectQuery {
-                namespace,
-                name,
-                controller_uid: uid.as_deref(),
-                kind: subject_kind(kind.as_deref()),
-            };
+        for uid in uids(simulation, namespace, (kind, name)) {
+            let query = SubjectQuery { namespace, name, controller_uid: uid.as_deref(), kind };
             match find_subject(cluster, query) {
                 Ok(subject) if found.iter().all(|(other, _)| *other != subject) => {
                     found.push((subject, namespace));
@@ -126,12 +107,20 @@ pub(super) fn find(
     }
 }
 
-/// Returns the PodGroup of a controller of this name. Returns `None` if no controller, or several,
-/// have one.
-pub(crate) fn group_named(simulation: &Simulation, key: &ObjectKey) -> Option<ObjectKey> {
+/// Returns the PodGroup of a controller of this kind and name. Returns `None` if no controller, or
+/// several, have one.
+pub(crate) fn group_named(
+    simulation: &Simulation,
+    kind: Option<&str>,
+    key: &ObjectKey,
+) -> Option<ObjectKey> {
+    let is_meant = |owner: Controller| {
+        let is_kind = kind.is_none_or(|kind| owner.kind.eq_ignore_ascii_case(kind));
+        is_kind && owner.name == *key.name
+    };
     let is_named = |group: &&Value| {
         text(group, "/metadata/namespace") == &*key.namespace
-            && controller(group).is_some_and(|owner| owner.name == *key.name)
+            && controller(group).is_some_and(is_meant)
     };
     let mut groups = simulation.objects(Kind::PodGroup).filter(is_named);
     let group = groups.next()?;
@@ -139,37 +128,20 @@ pub(crate) fn group_named(simulation: &Simulation, key: &ObjectKey) -> Option<Ob
     groups.next().is_none().then(|| ObjectKey::new(&key.namespace, name))
 }
 
-fn long_kind(kind: &str) -> String {
-    let kind = kind.to_lowercase();
-    let long = SHORT.iter().find(|(short, _)| *short == kind);
-    long.map_or(kind, |(_, long)| (*long).to_owned())
-}
-
-fn subject_kind(kind: Option<&str>) -> SubjectKind {
-    match kind {
-        None => SubjectKind::Any,
-        Some("pod") => SubjectKind::Pod,
-        Some(_) => SubjectKind::Group,
-    }
-}
-
 /// Returns the uids of controllers of this name that have a PodGroup, or one `None` if there are
-/// none. A Deployment controls pods by ReplicaSets that begin with its name.
+/// none.
 fn uids(
     simulation: &Simulation,
     namespace: &str,
-    (kind, name): (Option<&str>, &str),
+    (kind, name): (SubjectKind<'_>, &str),
 ) -> Vec<Option<String>> {
-    if matches!(kind, Some("pod" | "podgroup")) {
-        return vec![None];
-    }
+    let kind = match kind {
+        SubjectKind::Pod | SubjectKind::Group => return vec![None],
+        SubjectKind::Any => None,
+        SubjectKind::Controller(kind) => Some(kind),
+    };
     let is_named = |owner: &Controller| {
-        let is_own = owner.name == name && kind.is_none_or(|kind| kind == owner.kind);
-        let rest = owner.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
-        let is_deployed = kind.is_none_or(|kind| kind == "deployment")
-            && owner.kind == "replicaset"
-            && rest.is_some_and(|rest| !rest.contains('-'));
-        is_own || is_deployed
+        ControllerName { kind: &owner.kind, name: &owner.name }.is_meant_by(kind, name)
     };
     let groups = simulation.objects(Kind::PodGroup);
     let groups = groups.filter(|group| text(group, "/metadata/namespace") == namespace);

@@ -48,6 +48,15 @@ fn ans_48_a_document() {
         by_name.stdout,
         by_name.stderr
     );
+    let deleted = with_changes(
+        "  - delete: [{kind: Job, namespace: ml, name: eval}]\n  - setJob: {job: ml/train, minMember: 1}\n",
+    );
+    assert!(
+        deleted.stdout.contains("+ placed   ml/train-worker-0 → g1\n"),
+        "{}{}",
+        deleted.stdout,
+        deleted.stderr
+    );
     let tolerate = "  - setPods: {job: ml/train, tolerations: [{key: team, value: vision, effect: NoSchedule}]}\n";
     let tolerated = with_changes(tolerate);
     assert!(
@@ -121,8 +130,9 @@ fn ans_16_changes_that_are_wrong() {
         ),
         (
             "  - delete: [{kind: Secret, name: a}]\n",
-            "spec.changes[0].delete[0].kind: must be Pod,".to_owned(),
+            "spec.changes[0].delete[0].name: no Secret default/a controls pods".to_owned(),
         ),
+        ("  - delete: [{name: a}]\n", "spec.changes[0].delete[0].kind: must be Pod,".to_owned()),
     ];
     for (changes, expected) in cases {
         let called = with_changes(changes);

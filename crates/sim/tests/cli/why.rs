@@ -26,12 +26,14 @@ fn ans_84_the_pods_of_a_deployment_are_found_by_its_name() {
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2, \
         selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: \
         {schedulerName: volcano, containers: [{name: c, resources: {requests: {cpu: \"8\"}}}]}}}}\n";
-    for name in ["deployment/web", "deploy/web", "web"] {
+    for name in ["deployment/web", "deploy/web", "Deployments.apps/web", "web"] {
         let called = vcsim_with_input(&["why", name, "-"], deployment);
         let head = "default/web-";
         assert!(called.stdout.starts_with(head), "{name}: {}{}", called.stdout, called.stderr);
         assert!(called.stdout.contains(" (replicaset, PodGroup podgroup-deployment-"), "{name}");
     }
+    let other = vcsim_with_input(&["why", "statefulset/web", "-"], deployment);
+    assert_eq!(other.stderr, "error: no job, PodGroup or pod statefulset/web\n");
 }
 
 /// Returns the documents of a file as the one object that `kubectl get -o yaml` prints.
@@ -157,6 +159,25 @@ fn ans_18_a_as_json() {
         (&list["kind"], list["items"].as_array().unwrap().len()),
         (&"ExplanationList".into(), 2)
     );
+}
+
+/// An evicted pod of the simulation is gone when its own grace period ends.
+#[test]
+fn ans_18_f_as_json() {
+    let example = |name: &str| format!("{}/../../examples/why/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (conf, victims) = (example("preempt.conf"), example("victims.yaml"));
+    let words = ["why", "serve", "-n", "prod", "-o", "json", "--scheduler-conf", &conf, &victims];
+    let json = vcsim(&words).json();
+    assert_eq!(json["verdict"]["code"], "AwaitsVictims");
+    let (start, wait) = (&json["start"], &json["unblock"][0]);
+    let end = "2026-11-23T10:08:00Z";
+    let times = ["earliest", "expected", "latest"].map(|name| start[name].as_str());
+    assert_eq!(times, [Some(end); 3], "{json}");
+    assert_eq!((wait["kind"].as_str(), wait["at"].as_str()), (Some("wait"), Some(end)));
+    let awaited = &start["waitsFor"][0];
+    let words = ["job", "end", "source"].map(|name| awaited[name].as_str());
+    assert_eq!(words, [Some("ml/low"), Some(end), Some("terminating")], "{json}");
+    assert_eq!(awaited["nodes"][0], "g2");
 }
 
 #[test]

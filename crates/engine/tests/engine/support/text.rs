@@ -219,6 +219,7 @@ fn group(name: &str, words: &[(&str, &str)]) -> (Option<PriorityClassRecord>, Po
         annotations: Labels::default(),
         owner_name: None,
         controller_uid: None,
+        controller_kind: None,
         min_member: 1,
         min_task_member: Default::default(),
         queue: "default".into(),

@@ -1,0 +1,221 @@
+//! Remedies for jobs of queues that have all that the weights of queues give them. Specification: answers.md 20,
+//! cases 32, 33, 35.
+
+use proptest::prelude::*;
+use vc_answers::{Change, RaisedQuota, RemedyChange, RemedyKind};
+use vc_model::fixture::job;
+use vc_resource::{Quantity, amount};
+
+use crate::support::{Asked, conf, random_cases, sets};
+
+fn asked(text: &str) -> Asked {
+    Asked::new(&conf("enqueue, allocate", "gang predicates proportion"), text)
+}
+
+/// Returns how many pods of the job `j` get a node with a change.
+fn n_placed(it: &Asked, change: Change) -> usize {
+    let result = it.what_if(vec![change]);
+    result.placed.iter().filter(|row| row.pod.name.starts_with("j-")).count()
+}
+
+/// A queue `a` with the job `j` and two that hold 4 cpu each, and a queue `b` that wants all of the node.
+struct SharedNode {
+    node: &'static str,
+    /// Words of queue `a`, and further queues.
+    queues: &'static str,
+    /// Words of the jobs that run.
+    running: &'static str,
+    /// Words of the job.
+    words: &'static str,
+    cpus: i64,
+}
+
+const PLAIN: SharedNode =
+    SharedNode { node: "cpu=16", queues: "", running: "", words: "", cpus: 2 };
+
+impl SharedNode {
+    fn asked(&self) -> Asked {
+        let Self { node, queues, running, words, cpus } = self;
+        asked(&format!(
+            "node n {node}
+             queue b\nqueue a {queues}
+             job big queue=b
+               task a cpu=4 selector.zone=none x4
+             job k0 queue=a running {running}
+               task a cpu=2 @n running x2
+             job k1 queue=a running {running}
+               task a cpu=2 @n running x2
+             job j queue=a {words}
+               task a cpu={cpus}"
+        ))
+    }
+}
+
+#[test]
+fn ans_33_a_queue_gets_more_by_the_field_that_limits_it() {
+    let weight = "admin: raise spec.weight of Queue a from 1 to 2";
+    let both = "admin: raise spec.capability of Queue a to 10 cpu and spec.weight from 1 to 2";
+    let end = "you: end default/k0";
+    let node = "admin: 1 more node like n";
+    for (cluster, code, expected) in [
+        (PLAIN, "QueueFull", vec![end, weight, node]),
+        // Its slots are used up, too: the queue is overused.
+        (SharedNode { node: "cpu=16 pods=8", ..PLAIN }, "QueueFull", vec![end, weight, node]),
+        (
+            SharedNode { queues: "weight=3 cap.cpu=9", ..PLAIN },
+            "QueueFull",
+            vec![end, "admin: raise spec.capability of Queue a to 10 cpu"],
+        ),
+        (SharedNode { queues: "cap.cpu=9", ..PLAIN }, "QueueFull", vec![end, both]),
+        (
+            SharedNode {
+                queues: "cap.cpu=9",
+                running: "minres.cpu=4",
+                words: "minres.cpu=2",
+                ..PLAIN
+            },
+            "NotAdmitted",
+            vec![end, both],
+        ),
+        // The whole cluster is more than any weight gives it.
+        (
+            SharedNode { cpus: 8, ..PLAIN },
+            "QueueFull",
+            vec![
+                "you: end default/k0 and default/k1",
+                "admin: raise spec.guarantee.resource of Queue a to 16 cpu",
+                node,
+            ],
+        ),
+        // What another queue is guaranteed is nobody's to give away.
+        (SharedNode { queues: "\nqueue c guarantee.cpu=8", ..PLAIN }, "QueueFull", vec![end, node]),
+    ] {
+        let it = cluster.asked();
+        let why = it.why("j");
+        assert_eq!(why.verdict.code.as_str(), code, "{}", why.verdict.text);
+        assert_eq!(it.remedies("j"), expected, "{}", cluster.queues);
+        for remedy in why.unblock {
+            let change = remedy.change.unwrap().as_change();
+            assert_eq!(n_placed(&it, change), 1, "{}", remedy.text);
+        }
+    }
+}
+
+#[test]
+fn ans_28_a_raised_queue_is_a_change() {
+    let it = SharedNode { queues: "cap.cpu=9", ..PLAIN }.asked();
+    let remedies = it.why("j").unblock;
+    let raise = remedies.into_iter().find(|it| it.kind == RemedyKind::RaiseQuota).unwrap();
+    let capability = vec![("cpu".to_owned(), "10".to_owned())];
+    let raised = RaisedQuota { capability, weight: Some(2), ..RaisedQuota::default() };
+    assert_eq!(raise.change, Some(RemedyChange::Quota { queue: "a".into(), raised }));
+}
+
+/// Two queues that share a node, of which one has a gang `j` that waits. Amounts are cpus.
+#[derive(Clone, Debug)]
+struct SharedCluster {
+    cpus: i64,
+    /// Weights of the queue of the job and of the other one.
+    weights: (i32, i32),
+    /// What runs in each of them.
+    used: (i64, i64),
+    minimum: usize,
+    cpus_per_pod: i64,
+    /// `spec.capability` of the queue. `None`: unlimited.
+    capability: Option<i64>,
+    /// What the other queue is guaranteed.
+    guarantee: i64,
+    /// True if the job needs its amounts to be admitted.
+    is_admission: bool,
+}
+
+impl SharedCluster {
+    fn text(&self) -> String {
+        let (own, other) = self.weights;
+        let cap = self.capability.map_or_else(String::new, |cap| format!("cap.cpu={cap}"));
+        let mut text = format!(
+            "node n cpu={}\nqueue q weight={own} {cap}\nqueue other weight={other} guarantee.cpu={}
+             job wants queue=other\n task a cpu={} selector.zone=none\n",
+            self.cpus, self.guarantee, self.cpus
+        );
+        for (name, queue, used) in [("k", "q", self.used.0), ("o", "other", self.used.1)] {
+            if 0 < used {
+                text.push_str(&format!("job {name} queue={queue} running minres.cpu={used}\n"));
+                text.push_str(&format!(" task a cpu={used} @n running\n"));
+            }
+        }
+        let all = self.cpus_per_pod * self.minimum as i64;
+        let minimum = if self.is_admission { format!("minres.cpu={all}") } else { String::new() };
+        let (n_pods, cpus) = (self.minimum, self.cpus_per_pod);
+        text.push_str(&format!(
+            "job j queue=q min={n_pods} {minimum}\n task a cpu={cpus} x{n_pods}"
+        ));
+        text
+    }
+
+    /// Returns changes that go less far.
+    fn less(&self, raised: &RaisedQuota) -> Vec<RaisedQuota> {
+        let mut less = Vec::new();
+        for (name, text) in &raised.capability {
+            let quantity: Quantity = text.parse().unwrap();
+            let milli = amount(name, quantity).unwrap() - 1;
+            let capability = vec![(name.clone(), format!("{milli}m"))];
+            less.push(RaisedQuota { capability, ..raised.clone() });
+        }
+        let weight = raised.weight.map(|weight| weight - 1);
+        less.extend(weight.map(|it| RaisedQuota { weight: Some(it), ..raised.clone() }));
+        less
+    }
+}
+
+fn shared_cluster() -> impl Strategy<Value = SharedCluster> {
+    let sizes = (8..24_i64, (1..4_i32, 1..4_i32), (0..6_i64, 0..4_i64));
+    let gang = (1..4_usize, 1..6_i64);
+    let limits = (prop::option::of(1..24_i64), prop::sample::select(vec![0, 0, 0, 2, 5, 8]));
+    (sizes, gang, limits, any::<bool>()).prop_map(|(sizes, gang, limits, is_admission)| {
+        let (cpus, weights, used) = sizes;
+        SharedCluster {
+            cpus,
+            weights,
+            used,
+            minimum: gang.0,
+            cpus_per_pod: gang.1,
+            capability: limits.0,
+            guarantee: limits.1,
+            is_admission,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(random_cases(150))]
+
+    /// Cases 32 and 33: jobs that end and a queue that is raised let the engine start the job, and the queue is not
+    /// raised further than needed. A job that only its queue keeps waiting has such a remedy.
+    #[test]
+    fn ans_32_raised_queues_start_the_job_and_no_smaller_change_does(cluster in shared_cluster()) {
+        let it = asked(&cluster.text());
+        let rows = it.engine.cluster();
+        if 0 < rows.jobs[job(rows, "j")].counts.ready() {
+            return Ok(());
+        }
+        let why = it.why("j");
+        let is_ours = |kind: RemedyKind| matches!(kind, RemedyKind::RaiseQuota | RemedyKind::EndJobs);
+        for remedy in why.unblock.iter().filter(|remedy| is_ours(remedy.kind)) {
+            let Some(change) = &remedy.change else { continue };
+            let n_started = n_placed(&it, change.as_change());
+            prop_assert_eq!(n_started, cluster.minimum, "{:?}\n{:?}", cluster, remedy);
+            let RemedyChange::Quota { queue, raised } = change else { continue };
+            for raised in cluster.less(raised) {
+                let less = RemedyChange::Quota { queue: queue.clone(), raised };
+                let n_started = n_placed(&it, less.as_change());
+                prop_assert!(n_started < cluster.minimum, "{:?}\n{:?}", cluster, less);
+            }
+        }
+        let is_of_queue = |set: &String| set.split(" + ").all(|atom| atom.ends_with("/proportion"));
+        if cluster.guarantee == 0 && sets(&why).iter().any(is_of_queue) {
+            let is_raised = why.unblock.iter().any(|it| it.kind == RemedyKind::RaiseQuota);
+            prop_assert!(is_raised, "{:?}\n{:?}", cluster, why.unblock);
+        }
+    }
+}
