@@ -19,7 +19,7 @@ test: apiserver chromium
 	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked --no-run
 	$(CARGO) test --workspace --locked --test real --no-run
-	$(CARGO) bench --workspace --locked --profile dev --bench gates --no-run
+	$(CARGO) bench --workspace --locked --profile dev --bench gates --bench twin_gates --no-run
 	$(MAKE) --no-print-directory -j3 --output-sync=target test-workspace test-real test-gates
 	$(MAKE) test-image
 
@@ -77,12 +77,12 @@ broken-rules:
 GUNGRAUN = target/tools/bin/gungraun-runner
 COUNT = GUNGRAUN_RUNNER=$(CURDIR)/$(GUNGRAUN) nice $(CARGO) bench --locked
 gates: $(GUNGRAUN)
-	$(COUNT) --bench gates
+	$(COUNT) --bench gates --bench twin_gates
 
 # The same of what the tests have built; without valgrind nothing is counted.
 ifneq ($(shell command -v valgrind),)
 test-gates: $(GUNGRAUN)
-	$(COUNT) --workspace --profile dev --bench gates
+	$(COUNT) --workspace --profile dev --bench gates --bench twin_gates
 else
 test-gates:
 	@echo "instructions are not counted: valgrind is not installed"

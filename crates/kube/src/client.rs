@@ -16,6 +16,7 @@ use crate::backlog::Backlog;
 use crate::connect_error::ConnectErrorLayer;
 use crate::count::CountLayer;
 use crate::direct::DirectClient;
+use crate::event_batch::EventCopies;
 use crate::failure_log::FailureLog;
 use crate::http2::Http2;
 use crate::observe::Observer;
@@ -62,6 +63,8 @@ pub struct Clients {
     pub(crate) restores: RestoreNotices,
     /// Where what comes in bulk is decoded.
     pub(crate) bulk: Handle,
+    /// Makes copies of events for the twin.
+    pub(crate) event_copies: EventCopies,
     /// How to build the same again; `None`: all are the same client.
     plan: Option<Arc<ClientPlan>>,
 }
@@ -134,6 +137,7 @@ impl Clients {
             failures,
             restores: RestoreNotices::default(),
             bulk,
+            event_copies: EventCopies::default(),
             plan,
         })
     }
@@ -188,6 +192,11 @@ impl Clients {
         Self::shared(builder.with_layer(&RetryAfterLayer).build())
     }
 
+    /// The same clients, whose events are copied so.
+    pub(crate) fn with_copies(self, event_copies: EventCopies) -> Self {
+        Self { event_copies, ..self }
+    }
+
     /// The same client for every purpose. Must be called inside a runtime.
     pub fn shared(client: Client) -> Self {
         let (core, volcano) = (client.clone(), client.clone());
@@ -207,6 +216,7 @@ impl Clients {
             failures,
             restores: RestoreNotices::default(),
             bulk,
+            event_copies: EventCopies::default(),
             plan,
         }
     }

@@ -12,6 +12,7 @@ use vc_model::{ClusterEvent, Id, Index, ObjectKey, ReadAfter, Table};
 use vc_wire::Metadata;
 
 use crate::discovery::is_unknown;
+use crate::event_batch::EventCopies;
 use crate::failure_log::FailureLog;
 use crate::inbox::EngineMessage;
 use crate::observe::Observer;
@@ -33,10 +34,10 @@ pub(crate) async fn feed<S: Slim>(
     mut source: ObjectSource<S>,
     pod_group_cache: Option<Arc<PodGroupCache>>,
     inbox: mpsc::Sender<EngineMessage>,
-    (observer, failures): (Arc<dyn Observer>, Arc<FailureLog>),
+    mut rows: KnownObjects,
 ) {
     let client = source.client();
-    let (mut rows, mut pauses) = (KnownObjects::new(observer, failures), RestartBackoff::default());
+    let mut pauses = RestartBackoff::default();
     let (mut changes, mut messages) = (Vec::new(), Vec::new());
     let mut progress = ListProgress::default();
     loop {
@@ -112,9 +113,10 @@ async fn hand_on(
 }
 
 /// What is known to exist, stamped with the list that saw it last.
-struct KnownObjects {
+pub(crate) struct KnownObjects {
     observer: Arc<dyn Observer>,
     failures: Arc<FailureLog>,
+    event_copies: EventCopies,
     readability: Readability,
     generation: u32,
     /// The first list since the server was restored from a backup, while none has come to its end. `None`: it was
@@ -148,13 +150,18 @@ impl Id for KnownObjectId {
 }
 
 impl KnownObjects {
-    fn new(observer: Arc<dyn Observer>, failures: Arc<FailureLog>) -> Self {
+    pub(crate) fn new(
+        observer: Arc<dyn Observer>,
+        failures: Arc<FailureLog>,
+        event_copies: EventCopies,
+    ) -> Self {
         let (known, by_key) = (Table::default(), Index::default());
         let readability = Readability::new(observer.clone());
         let (synced, is_complete) = (false, false);
         Self {
             observer,
             failures,
+            event_copies,
             readability,
             generation: 0,
             restored_since: None,
@@ -272,7 +279,8 @@ impl KnownObjects {
             }
         }
         let undone = event.as_ref().filter(|_| is_first).and_then(undo_eviction);
-        messages.extend(event.into_iter().chain(undone).map(EngineMessage::Event));
+        let events = event.into_iter().chain(undone);
+        messages.extend(events.map(|event| self.event_copies.message(event)));
     }
 
     /// True if the server was restored since the object was seen last. A list may break off and begin again: what

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::client::Clients;
-use crate::feed::feed;
+use crate::feed::{KnownObjects, feed};
 use crate::inbox::EngineMessage;
 use crate::kinds::KindSet;
 use crate::observe::Observer;
@@ -49,8 +49,12 @@ impl Feeds {
         let source =
             ObjectSource::<S>::new(client.clone(), clients.bulk.clone(), &clients.restores);
         let pod_group_cache = S::WRITTEN_WHOLE.then(|| clients.pod_group_cache.clone());
-        let to = (observer.clone(), clients.failures.clone());
-        self.tasks.spawn(of_this_process(feed(source, pod_group_cache, inbox.clone(), to)));
+        let known = KnownObjects::new(
+            observer.clone(),
+            clients.failures.clone(),
+            clients.event_copies.clone(),
+        );
+        self.tasks.spawn(of_this_process(feed(source, pod_group_cache, inbox.clone(), known)));
     }
 
     /// Returns when one of them has ended, which none does while the engine listens.

@@ -10,6 +10,8 @@ use vc_engine::{Engine, EngineCommand, Warning};
 use vc_model::{ClusterEvent, PodGroupPhase, PodPhase};
 use vc_wire::Kind;
 
+use crate::event_batch::EventBatch;
+
 /// Messages that wait at most; a longer queue holds back the watches. A pod is some kilobytes.
 const WAITING: usize = 4096;
 /// Messages that are taken at once.
@@ -19,6 +21,11 @@ pub(crate) const TAKEN: usize = 1024;
 #[derive(Debug)]
 pub enum EngineMessage {
     Event(ClusterEvent),
+    /// An event with the copy of it that the twin gets.
+    Copied {
+        event: ClusterEvent,
+        copy: ClusterEvent,
+    },
     /// Everything of the first list of this kind was sent before.
     Synced(Kind),
     /// Something to do with the engine between two cycles.
@@ -31,7 +38,7 @@ impl EngineMessage {
     /// `None`: it is something else.
     pub(crate) fn event(self) -> Option<ClusterEvent> {
         match self {
-            Self::Event(event) => Some(event),
+            Self::Event(event) | Self::Copied { event, .. } => Some(event),
             Self::Synced(_) | Self::Visit(_) | Self::Stop => None,
         }
     }
@@ -140,12 +147,12 @@ impl CyclePace {
 #[derive(Debug)]
 pub(crate) enum PauseEnd {
     /// The events for a cycle, which is due.
-    Cycle(Vec<ClusterEvent>),
+    Cycle(EventBatch),
     /// The events so far. A bind that was decided before may have waited for them; the pause is not
     /// over.
-    Written(Vec<ClusterEvent>),
+    Written(EventBatch),
     /// No more decisions are wanted. The events so far, as for `Written`.
-    Stop(Vec<ClusterEvent>),
+    Stop(EventBatch),
 }
 
 /// The pause between two cycles.
@@ -171,7 +178,7 @@ impl CyclePause {
         inbox: &mut mpsc::Receiver<EngineMessage>,
         mut visit: impl FnMut(EngineVisit),
     ) -> PauseEnd {
-        let (mut events, mut taken) = (Vec::new(), Vec::new());
+        let (mut events, mut taken) = (EventBatch::default(), Vec::new());
         loop {
             let until = self.due.min(self.lull_ends);
             match timeout_at(until, inbox.recv_many(&mut taken, TAKEN)).await {
@@ -188,7 +195,11 @@ impl CyclePause {
                     EngineMessage::Visit(one) => visit(one),
                     EngineMessage::Event(event) => {
                         is_written |= lets_a_bind_go_on(&event);
-                        events.push(event);
+                        events.push(event, None);
+                    }
+                    EngineMessage::Copied { event, copy } => {
+                        is_written |= lets_a_bind_go_on(&event);
+                        events.push(event, Some(copy));
                     }
                 }
             }
@@ -251,7 +262,7 @@ enum MessageWeight {
 /// most of them are echoes of our own writes.
 fn weight(message: &EngineMessage) -> MessageWeight {
     let event = match message {
-        EngineMessage::Event(event) => event,
+        EngineMessage::Event(event) | EngineMessage::Copied { event, .. } => event,
         EngineMessage::Visit(visit) if visit.changes() => return MessageWeight::Full,
         EngineMessage::Visit(_) | EngineMessage::Synced(_) | EngineMessage::Stop => {
             return MessageWeight::None;
@@ -319,7 +330,7 @@ mod tests {
         receiver: &mut mpsc::Receiver<EngineMessage>,
     ) -> Option<Vec<ClusterEvent>> {
         match pace.pause(last).next(receiver, |_| {}).await {
-            PauseEnd::Cycle(events) => Some(events),
+            PauseEnd::Cycle(batch) => Some(batch.events),
             PauseEnd::Written(events) => panic!("not over yet: {events:?}"),
             PauseEnd::Stop(_) => None,
         }
@@ -402,12 +413,12 @@ mod tests {
             let written = ClusterEvent::VolumesWritten { uid, objects, devices };
             sender.send(EngineMessage::Event(written)).await.unwrap();
             let next = pause.next(&mut receiver, |_| {}).await;
-            assert!(matches!(next, PauseEnd::Written(events) if events.len() == n_before + 1));
+            assert!(matches!(next, PauseEnd::Written(batch) if batch.events.len() == n_before + 1));
             assert!(start.elapsed().is_zero());
         }
         sender.send(node("b")).await.unwrap();
         let next = pause.next(&mut receiver, |_| {}).await;
-        assert!(matches!(next, PauseEnd::Cycle(events) if events.len() == 1));
+        assert!(matches!(next, PauseEnd::Cycle(batch) if batch.events.len() == 1));
         assert_eq!(start.elapsed(), pace.period);
     }
 
@@ -419,7 +430,7 @@ mod tests {
             sender.send(message).await.unwrap();
         }
         let end = CHANGE.pause(Duration::ZERO).next(&mut receiver, |_| {}).await;
-        assert!(matches!(end, PauseEnd::Stop(events) if events.len() == 2), "nothing is lost");
+        assert!(matches!(end, PauseEnd::Stop(batch) if batch.events.len() == 2), "nothing is lost");
         let (sender, mut receiver) = inbox();
         drop(sender);
         assert!(cycle(CHANGE, Duration::ZERO, &mut receiver).await.is_none());

@@ -11,6 +11,7 @@ use vc_engine::Engine;
 
 use crate::client::{ClientError, Clients};
 use crate::elect::Leadership;
+use crate::event_batch::EventCopies;
 use crate::feeds::{Feeds, follow};
 use crate::inbox::{CyclePace, EngineMessage, inbox};
 use crate::kinds::KindSet;
@@ -107,11 +108,16 @@ impl LeaderWork {
         let LeaderSetup { component, kinds, pace, check_cycles, observer, twin } = setup;
         let (inbox, receiver) = inbox();
         let (effects, batches) = mpsc::channel(BATCHES);
-        let feeds = threads.read(|| Ok(follow(&clients.again()?, &kinds, &inbox, &observer)))?;
+        let event_copies = EventCopies::of(twin.as_ref().map(TwinFeed::progress));
+        let feeds = threads.read(|| {
+            let clients = clients.again()?.with_copies(event_copies.clone());
+            Ok(follow(&clients, &kinds, &inbox, &observer))
+        })?;
         let (writing, written_enough) = oneshot::channel::<()>();
         let writer = threads.write(|| {
             let (to, observer) = (inbox.clone(), observer.clone());
-            let writer = write(clients.for_writes()?, component, to, batches, observer);
+            let clients = clients.for_writes()?.with_copies(event_copies);
+            let writer = write(clients, component, to, batches, observer);
             Ok(async {
                 tokio::select! { biased; _ = written_enough => {}, () = writer => {} }
             })

@@ -17,6 +17,7 @@ use vc_wire::SlimPod;
 use crate::call::{CallError, read};
 use crate::correlate::EventNote;
 use crate::direct::DirectClient;
+use crate::event_batch::EventCopies;
 use crate::events::EventRecorder;
 use crate::evict::EvictTexts;
 use crate::failed::caught;
@@ -88,6 +89,7 @@ pub(crate) struct EffectWriter {
     pub(crate) pod_groups: DirectClient,
     pub(crate) recorder: EventRecorder,
     pub(crate) inbox: mpsc::Sender<EngineMessage>,
+    pub(crate) event_copies: EventCopies,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) pod_group_cache: Arc<PodGroupCache>,
     pub(crate) usage_store: Arc<UsageStore>,
@@ -469,7 +471,7 @@ impl EffectWriter {
 
     pub(crate) async fn report(&self, event: ClusterEvent) {
         // The engine is gone only when the process ends.
-        let _ = self.inbox.send(EngineMessage::Event(event)).await;
+        let _ = self.inbox.send(self.event_copies.message(event)).await;
     }
 }
 

@@ -13,6 +13,7 @@ use vc_engine::{BatchKind, BrokenInvariant, CycleTime, Effect, Engine, Report};
 use vc_model::{Cluster, ClusterEvent};
 
 use crate::backlog::Backlog;
+use crate::event_batch::EventBatch;
 use crate::inbox::{CyclePace, EngineMessage, EngineVisit, PauseEnd, TAKEN};
 use crate::observe::Observer;
 use crate::twin_feed::{BatchCopy, TwinFeed};
@@ -86,18 +87,19 @@ impl SchedulerLoop {
         if let Some(twin) = &mut self.twin {
             twin.start(&engine);
         }
-        let (mut events, mut said, mut n_cycles) = (Some(Vec::new()), Vec::new(), 0_u64);
-        while let Some(batch) = events {
+        let (mut next, mut said, mut n_cycles) = (Some(EventBatch::default()), Vec::new(), 0_u64);
+        while let Some(mut batch) = next {
             n_cycles += 1;
             let start = Instant::now();
-            let (n_events, now) = (batch.len(), now());
-            let mut copy = self.copy(BatchKind::Cycle, &batch);
+            let (n_events, now) = (batch.events.len(), now());
+            let mut copy = self.copy(BatchKind::Cycle, &mut batch);
             let (mut n_early, mut early) = (0, EarlyDecisions::default());
-            let (effects, report) = engine.cycle_with(batch, now, &mut |effects, cluster| {
-                n_early += effects.len();
-                copy.iter_mut().for_each(|copy| copy.digest.add(&effects));
-                early.send(&self, effects, cluster);
-            });
+            let (effects, report) =
+                engine.cycle_with(batch.events, now, &mut |effects, cluster| {
+                    n_early += effects.len();
+                    copy.iter_mut().for_each(|copy| copy.add(&effects));
+                    early.send(&self, effects, cluster);
+                });
             let took = start.elapsed();
             self.send_copy(copy, &effects, now);
             log(&report, n_events, n_early + effects.len(), took);
@@ -112,7 +114,7 @@ impl SchedulerLoop {
                 check(engine.cluster(), &*self.observer);
                 self.is_unchecked = false;
             }
-            events = self.pause(&mut engine, took).await;
+            next = self.pause(&mut engine, took).await;
         }
     }
 
@@ -122,7 +124,7 @@ impl SchedulerLoop {
 
     /// The events of the next cycle, once it is due; `None`: there is none. Binds that wait only for
     /// what is written before them do not wait for that cycle.
-    async fn pause(&mut self, engine: &mut Engine, took: Duration) -> Option<Vec<ClusterEvent>> {
+    async fn pause(&mut self, engine: &mut Engine, took: Duration) -> Option<EventBatch> {
         let mut pause = self.pace.behind(self.backlog.n_waiting()).pause(took);
         pause.end_by(engine.due_micros().map(until));
         loop {
@@ -134,20 +136,20 @@ impl SchedulerLoop {
                 visit.pay(engine, command);
             };
             match pause.next(&mut self.inbox, visit).await {
-                PauseEnd::Cycle(events) => {
-                    if let Some(twin) = self.twin.as_mut().filter(|_| events.is_empty()) {
+                PauseEnd::Cycle(batch) => {
+                    if let Some(twin) = self.twin.as_mut().filter(|_| batch.events.is_empty()) {
                         twin.lull(engine);
                     }
-                    return Some(events);
+                    return Some(batch);
                 }
-                PauseEnd::Stop(events) => {
-                    self.finish(engine, events).await;
+                PauseEnd::Stop(batch) => {
+                    self.finish(engine, batch.events).await;
                     return None;
                 }
-                PauseEnd::Written(events) => {
+                PauseEnd::Written(mut batch) => {
                     self.is_unchecked = true;
-                    let (copy, now) = (self.copy(BatchKind::FollowUp, &events), now());
-                    let effects = engine.follow_up(events, now);
+                    let (copy, now) = (self.copy(BatchKind::FollowUp, &mut batch), now());
+                    let effects = engine.follow_up(batch.events, now);
                     self.send_copy(copy, &effects, now);
                     if !self.send(effects, engine.cluster()).await {
                         return None;
@@ -157,14 +159,14 @@ impl SchedulerLoop {
         }
     }
 
-    fn copy(&self, kind: BatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
-        self.twin.as_ref()?.copy(kind, events)
+    fn copy(&self, kind: BatchKind, batch: &mut EventBatch) -> Option<BatchCopy> {
+        self.twin.as_ref()?.copy(kind, batch)
     }
 
     /// Sends a copy to the twin, with the digest of these effects behind those before.
     fn send_copy(&self, copy: Option<BatchCopy>, effects: &[Effect], now: CycleTime) {
         if let (Some(mut copy), Some(twin)) = (copy, &self.twin) {
-            copy.digest.add(effects);
+            copy.add(effects);
             twin.send(copy, now);
         }
     }
@@ -212,7 +214,9 @@ impl SchedulerLoop {
             }
             for message in taken.drain(..) {
                 match message {
-                    EngineMessage::Event(event) => events.push(event),
+                    EngineMessage::Event(event) | EngineMessage::Copied { event, .. } => {
+                        events.push(event);
+                    }
                     EngineMessage::Synced(kind) => {
                         tracing::debug!(v = 3, kind = kind.noun(), "listed");
                         n_synced += 1;

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vc_engine::{BatchKind, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand};
+use vc_engine::{BatchKind, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand};
 use vc_model::ClusterEvent;
+
+use crate::event_batch::EventBatch;
 
 /// Events that wait for the twin at most.
 pub const MOST_TWIN_EVENTS: usize = 200_000;
@@ -47,6 +49,11 @@ impl TwinProgress {
     /// False: the twin was given up, or none was made yet.
     pub fn is_following(&self) -> bool {
         self.is_following.load(Ordering::Relaxed)
+    }
+
+    /// A twin was made: from now on everything is sent.
+    pub(crate) fn begin(&self) {
+        self.is_following.store(true, Ordering::Relaxed);
     }
 
     /// The twin was given up: nothing is sent until a new one is made.
@@ -91,7 +98,7 @@ impl TwinFeed {
         match engine.twin() {
             Some(twin) => {
                 // Before it is sent: a twin that is given up meanwhile must not begin with it.
-                self.progress.is_following.store(true, Ordering::Relaxed);
+                self.progress.begin();
                 (self.send)(TwinInput::Start(Box::new(twin)));
             }
             None => (self.send)(TwinInput::Stop(TwinStop::Services)),
@@ -106,14 +113,20 @@ impl TwinFeed {
         }
     }
 
+    /// Returns the progress of the twin.
+    pub(crate) fn progress(&self) -> Arc<TwinProgress> {
+        self.progress.clone()
+    }
+
     /// Returns a copy of what the engine is about to be given. Returns `None` if nobody follows.
-    pub(crate) fn copy(&self, kind: BatchKind, events: &[ClusterEvent]) -> Option<BatchCopy> {
-        let copy = || BatchCopy { kind, events: events.to_vec(), digest: EffectDigest::default() };
+    pub fn copy(&self, kind: BatchKind, batch: &mut EventBatch) -> Option<BatchCopy> {
+        let copy =
+            || BatchCopy { kind, events: batch.take_copies(), digest: EffectDigest::default() };
         self.progress.is_following().then(copy)
     }
 
     /// Sends the copy after the engine's call.
-    pub(crate) fn send(&self, copy: BatchCopy, now: CycleTime) {
+    pub fn send(&self, copy: BatchCopy, now: CycleTime) {
         let BatchCopy { kind, events, digest } = copy;
         let n_waiting = self.progress.add_waiting(events.len());
         (self.send)(TwinInput::Batch(EngineBatch { kind, events, now, digest: digest.value() }));
@@ -136,10 +149,17 @@ impl TwinFeed {
 }
 
 /// A copy of a batch with the digest of the effects so far.
-pub(crate) struct BatchCopy {
+pub struct BatchCopy {
     kind: BatchKind,
     events: Vec<ClusterEvent>,
-    pub(crate) digest: EffectDigest,
+    digest: EffectDigest,
+}
+
+impl BatchCopy {
+    /// Adds effects to the digest, in the order in which the engine has returned them.
+    pub fn add(&mut self, effects: &[Effect]) {
+        self.digest.add(effects);
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +196,7 @@ mod tests {
 
     fn send(feed: &TwinFeed, n_events: usize) -> bool {
         let events = vec![ClusterEvent::NodeDeleted { name: "n".into() }; n_events];
-        let copy = feed.copy(BatchKind::Cycle, &events);
+        let copy = feed.copy(BatchKind::Cycle, &mut events.into());
         let is_copied = copy.is_some();
         copy.into_iter().for_each(|copy| feed.send(copy, CycleTime { unix_micros: 1 }));
         is_copied
@@ -224,8 +244,9 @@ mod tests {
             let record = NodeRecord { name: name.into(), ..NodeRecord::default() };
             let events = vec![ClusterEvent::NodeApplied(Box::new(record))];
             let now = CycleTime { unix_micros: engine.last_micros().max(0) + 1 };
-            let copy = feed.copy(BatchKind::Cycle, &events);
-            engine.cycle(events, now);
+            let mut batch = EventBatch::from(events);
+            let copy = feed.copy(BatchKind::Cycle, &mut batch);
+            engine.cycle(batch.events, now);
             copy.into_iter().for_each(|copy| feed.send(copy, now));
         };
         run(&feed, &mut engine, "before");

@@ -44,6 +44,7 @@ pub async fn write(
     );
     let events = tokio::spawn(of_this_process(events));
     let Clients { core, volcano, backlog, pod_group_cache, usage_store, failures, .. } = clients;
+    let event_copies = clients.event_copies;
     let WriteClients { binds, pod_groups, .. } = clients.writes;
     let (log, seen, counts) = (failures.clone(), pod_group_cache.clone(), observer.clone());
     let queue_status_refused = AtomicBool::new(false);
@@ -54,6 +55,7 @@ pub async fn write(
         pod_groups,
         recorder,
         inbox,
+        event_copies,
         observer,
         pod_group_cache,
         usage_store,
