@@ -1,4 +1,4 @@
-//! Instruction counts of what a twin costs the engine's thread, with limits as in gates.rs.
+//! Instruction counts of what a twin costs the engine's thread. The limits are what it may cost.
 //! Specification: answers.md 19 (gates `tee` and `idle`).
 
 #[path = "gates/objects.rs"]

@@ -5,7 +5,7 @@ use vc_framework::Atom;
 use vc_model::NodeSelectorTerm;
 use vc_resource::Dims;
 
-use crate::explanation::{BlockingAtom, BlockingSet, BlockingSets, Responsible};
+use crate::explanation::{BlockingAtom, BlockingSet, BlockingSets, LeftOut, Responsible};
 use crate::obstacles::{PresentAtoms, find_present};
 use crate::trials::{AtomSet, JobTrials, waiting_members};
 
@@ -31,16 +31,18 @@ pub(crate) struct FoundSets {
 
 /// Finds the blocking sets of a job that is not placed.
 pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> FoundSets {
-    let Some(present) = find_present(trials) else { return FoundSets::default() };
+    let Some(present) = find_present(trials) else {
+        let left_out = vec![LeftOut::EvenEmpty, LeftOut::Sets];
+        let blocking = BlockingSets { left_out, ..BlockingSets::default() };
+        return FoundSets { blocking, ..FoundSets::default() };
+    };
     let dims = trials.session().dims.clone();
     let mut ranked: Vec<Atom> = present.atoms.iter().cloned().collect();
     ranked.sort_by(|l, r| l.order(r, &dims));
     let mut search = SetSearch { trials, ranked };
-    let (mut found, mut is_complete) = (Vec::new(), true);
+    let mut found = Vec::new();
     let even_empty = search.even_empty();
-    if search.search(&mut found).is_none() || even_empty.is_none() {
-        is_complete = false;
-    }
+    let mut has_all_sets = search.search(&mut found).is_some();
     let mut sets = Vec::new();
     let mut kept = Vec::new();
     for set in found {
@@ -50,11 +52,14 @@ pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> FoundSets {
                 sets.push(to_set(search.trials, &present, (&set, certified), &dims));
                 kept.push(set);
             }
-            None => is_complete = false,
+            None => has_all_sets = false,
         }
     }
     let atoms = search.ranked.iter().map(|atom| atom.text(&dims)).collect();
-    let blocking = BlockingSets { even_empty, is_complete, atoms, sets };
+    let is_unknown = even_empty.is_none();
+    let parts = [(is_unknown, LeftOut::EvenEmpty), (!has_all_sets, LeftOut::Sets)];
+    let left_out = parts.into_iter().filter_map(|(is_left, part)| is_left.then_some(part));
+    let blocking = BlockingSets { even_empty, left_out: left_out.collect(), atoms, sets };
     FoundSets { blocking, sets: kept, present: present.atoms }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use vc_engine::{Engine, Fork, Report, SkippedCycle};
 use vc_framework::{Atom, Session, WaitCause};
 use vc_model::{
-    Cluster, Counts, JobId, NodeId, ObjectKey, PodGroupCondition, QueueId, TaskId, TaskStatus,
+    Cluster, Counts, JobId, NodeId, ObjectKey, OtherScheduler, PodGroupCondition, QueueId, TaskId,
+    TaskStatus,
 };
 
 use crate::amounts::count;
@@ -29,7 +30,7 @@ use crate::state_tables::StateTables;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::unblock::{ClusterQuestion, change_cluster, change_job};
-use crate::verdict::{Judgement, judge, judge_or_repeat};
+use crate::verdict::{Judgement, failing_classes, judge, judge_or_repeat};
 
 /// Jobs before a job that are tried, to count those that could not start now either.
 const MOST_TRIED_AHEAD: usize = 20;
@@ -188,9 +189,8 @@ fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expl
         explain_in(&mut asked, &record, subject, Scope::Alone(depth))
     });
     if let Some(question) = question {
-        let of_job = std::mem::take(&mut explanation.unblock);
         let kept = (&mut known.changed, &mut known.trials);
-        explanation.unblock = change_cluster(fork, kept, &question, of_job);
+        change_cluster(fork, kept, &question, &mut explanation);
         if !fork.keeps_answers() {
             known.changed = None;
         }
@@ -276,7 +276,7 @@ pub fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanatio
 
 /// Explains that another scheduler decides about a pod.
 pub fn explain_not_ours(state: &AnswerState, pod: ObjectKey, scheduler: &str) -> Explanation {
-    let text = format!("scheduler {scheduler} decides about it");
+    let text = not_ours_text(&OtherScheduler::ByName(scheduler.into()));
     let verdict = Verdict { code: WaitCode::NotOurs, text, also: Vec::new() };
     let subject = AskedSubject { key: pod, is_bare: true, ..AskedSubject::default() };
     without_numbers(state.recorded.as_of, subject, verdict)
@@ -340,6 +340,11 @@ fn explain_in(
         // The search for sets goes on with the trials that the verdict has run.
         Scope::Alone(_) => judge(&mut trials),
     };
+    // No list shows them, and each takes a look at all nodes.
+    let classes = match scope {
+        Scope::List => Vec::new(),
+        Scope::Alone(_) => failing_classes(&mut trials, &judged),
+    };
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
     let changed = found.as_ref().map(|it| change_job(&mut trials, tables, (&it.sets, &it.present)));
     let (unblock, question) = changed.unzip();
@@ -350,7 +355,7 @@ fn explain_in(
     let evict = found.as_ref().filter(|_| is_about_room);
     let evict = evict.map(|_| record.recorded.eviction_answer(session, tables, job));
     let waiting = waiting_members(session, job);
-    let Judgement { verdict, quota, nodes, short, classes, placed } = judged;
+    let Judgement { verdict, quota, nodes, short, placed, .. } = judged;
     let explanation = Explanation {
         as_of: record.recorded.as_of,
         last_condition: last_condition(session, job, verdict.code),
@@ -420,6 +425,9 @@ fn asked_subject(session: &Session<'_>, subject: Subject) -> AskedSubject {
 /// Returns code and text of a subject that no trial is needed for. Returns `None` if it waits in
 /// the session.
 fn outside_verdict(session: &Session<'_>, subject: Subject) -> Option<(WaitCode, String)> {
+    if let Some(other) = other_scheduler(session, subject) {
+        return Some((WaitCode::NotOurs, not_ours_text(other)));
+    }
     if let Some(found) = subject.pod.and_then(|pod| pod_verdict(session, pod)) {
         return Some(found);
     }
@@ -429,7 +437,12 @@ fn outside_verdict(session: &Session<'_>, subject: Subject) -> Option<(WaitCode,
     };
     let row = &session.jobs[job];
     if row.pod_group.is_none() {
-        return Some((WaitCode::NoGroup, format!("PodGroup {} does not exist", row.key)));
+        let elsewhere = match session.view().cluster.settings.division {
+            Some(_) => ", or falls to another scheduler of MULTI_SCHEDULER_ENABLE",
+            None => "",
+        };
+        let text = format!("PodGroup {} does not exist{elsewhere}", row.key);
+        return Some((WaitCode::NoGroup, text));
     }
     if !waits(session, job) {
         let binding = row.tasks.iter().find_map(|&task| pod_verdict(session, task));
@@ -445,6 +458,34 @@ fn outside_verdict(session: &Session<'_>, subject: Subject) -> Option<(WaitCode,
     let queue = &session.queues[row.queue];
     (!queue.present)
         .then(|| (WaitCode::QueueMissing, format!("queue {} does not exist", queue.name)))
+}
+
+/// Returns the scheduler that decides in place of this one about a pod, or about all pods of a job.
+/// Returns `None` if this one decides about some of them, or if several others decide.
+fn other_scheduler<'s>(session: &'s Session<'_>, subject: Subject) -> Option<&'s OtherScheduler> {
+    let cluster = session.view().cluster;
+    if let Some(pod) = subject.pod {
+        return cluster.other_scheduler(pod);
+    }
+    let pods = &cluster.jobs[subject.job?].tasks;
+    let mut schedulers = pods.iter().map(|&pod| cluster.other_scheduler(pod));
+    let first = schedulers.next()??;
+    schedulers.all(|other| other == Some(first)).then_some(first)
+}
+
+/// Returns the text of a verdict about what another scheduler decides about.
+fn not_ours_text(other: &OtherScheduler) -> String {
+    let name: &str = match other {
+        // An API server writes this name if there is none.
+        OtherScheduler::ByName(name) if name.is_empty() => "default-scheduler",
+        OtherScheduler::ByName(name) => name,
+        OtherScheduler::ByDivision(name) => {
+            let by = "by the division of work of MULTI_SCHEDULER_ENABLE";
+            return format!("scheduler {name} decides about it, {by}");
+        }
+        OtherScheduler::Unnamed => return "another scheduler decides about it".to_owned(),
+    };
+    format!("scheduler {name} decides about it")
 }
 
 /// Returns code and text of a pod that has a node, or has ended.

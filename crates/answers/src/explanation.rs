@@ -276,14 +276,36 @@ impl Responsible {
     }
 }
 
+/// A part of an explanation for which there was no budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Whether the job would be placed on empty nodes with nobody before it.
+    EvenEmpty,
+    /// Some blocking sets, or all.
+    Sets,
+    /// A remedy of this kind.
+    Remedy(RemedyKind),
+}
+
+impl LeftOut {
+    /// Returns the word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EvenEmpty => "evenEmpty",
+            Self::Sets => "sets",
+            Self::Remedy(kind) => kind.as_str(),
+        }
+    }
+}
+
 /// What keeps the job from its place, in sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockingSets {
     /// True if the job would be placed on empty nodes with nobody before it. `None` if there was no
     /// budget for it.
     pub even_empty: Option<bool>,
-    /// True if nothing was left out for lack of budget.
-    pub is_complete: bool,
+    /// What was left out for lack of budget, of sets and remedies. Empty: nothing.
+    pub left_out: Vec<LeftOut>,
     /// Names of the atoms that are present, in rank order.
     pub atoms: Vec<String>,
     /// Sets, each of which suffices. Empty: nothing that is present suffices, even all together.
@@ -291,6 +313,16 @@ pub struct BlockingSets {
 }
 
 impl BlockingSets {
+    /// True if nothing was left out for lack of budget.
+    pub fn is_complete(&self) -> bool {
+        self.left_out.is_empty()
+    }
+
+    /// True if all sets are known, and whether empty nodes would do.
+    pub(crate) fn are_sets_complete(&self) -> bool {
+        self.left_out.iter().all(|it| matches!(it, LeftOut::Remedy(_)))
+    }
+
     /// True if the job may start without anybody changing anything: a set has only what running
     /// pods and jobs before it hold, on nodes or of a limit. Also true if that is not known.
     pub fn helps_waiting(&self) -> bool {
@@ -406,7 +438,7 @@ pub struct Explanation {
     /// The resources that it asks for, in report order.
     pub short: Arc<[ShortResource]>,
     /// Up to eight further classes of its members that find no place. The first one, which `nodes` and `short` are
-    /// about, is not among them.
+    /// about, is not among them. Empty in a list.
     pub classes: Vec<FailingClass>,
     /// Limits that it would exceed.
     pub quota: Vec<QuotaRow>,

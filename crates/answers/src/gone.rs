@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use vc_model::{GroupController, ObjectKey};
+use vc_model::{Cluster, GroupController, ObjectKey, TaskId};
 
 use crate::pod_spans::PodSpan;
-use crate::subject::{MOST_NAMES, SubjectError, SubjectKind, SubjectQuery};
+use crate::subject::{
+    MOST_NAMES, NameFit, NameSource, Subject, SubjectError, SubjectQuery, find_fitting, unknown,
+};
 use crate::timeline::{EvictionEntry, JobSpan, Timeline};
 
 /// What became of a job or pod that is gone.
@@ -20,7 +22,41 @@ pub enum GoneSubject<'a> {
     Evicted(&'a EvictionEntry),
 }
 
+/// What a name stands for: a job or pod of the cluster, or one that only the timeline still knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundSubject<'a> {
+    /// The cluster has it.
+    Present(Subject),
+    /// It is gone.
+    Gone(GoneSubject<'a>),
+}
+
 impl Timeline {
+    /// Finds the job or pod that a user names, in the cluster or among those that are gone. What has
+    /// the name itself, and be it gone, comes before what only may be meant by it.
+    ///
+    /// # Errors
+    /// Nothing has the name, or several jobs or pods do.
+    pub fn find(
+        &self,
+        cluster: &Cluster,
+        query: SubjectQuery<'_>,
+    ) -> Result<FoundSubject<'_>, SubjectError> {
+        for fit in NameFit::ALL {
+            let found = find_fitting(cluster, None, query, fit)?;
+            if let Some(subject) = found.filter(|&subject| !is_over(cluster, subject)) {
+                return Ok(FoundSubject::Present(subject));
+            }
+            if let Some(gone) = self.find_gone_fitting(query, fit)? {
+                return Ok(FoundSubject::Gone(gone));
+            }
+            if let Some(subject) = found {
+                return Ok(FoundSubject::Present(subject));
+            }
+        }
+        Err(unknown(cluster, query))
+    }
+
     /// Finds what became of a job or pod that the cluster does not know, by the rules of
     /// [`crate::find_subject`]. Returns `None` if nothing is remembered of it.
     ///
@@ -30,45 +66,55 @@ impl Timeline {
         &self,
         query: SubjectQuery<'_>,
     ) -> Result<Option<GoneSubject<'_>>, SubjectError> {
-        let key = ObjectKey::new(query.namespace, query.name);
-        if query.kind != SubjectKind::Pod
-            && let Some(span) = self.gone_job(&key, query)?
-        {
-            return Ok(Some(GoneSubject::Job(span)));
+        for fit in NameFit::ALL {
+            if let Some(gone) = self.find_gone_fitting(query, fit)? {
+                return Ok(Some(gone));
+            }
         }
-        match query.kind {
-            SubjectKind::Group | SubjectKind::Controller(_) => Ok(None),
-            SubjectKind::Any | SubjectKind::Pod => Ok(self.gone_pod(&key)),
-        }
+        Ok(None)
     }
 
-    /// Returns the last time in which the PodGroup of this name held nodes, or the PodGroup of a
-    /// controller. Where a kind of controllers is asked for, these come first.
-    fn gone_job(
+    /// Finds what became of a job or pod that agrees with the name in this way.
+    fn find_gone_fitting(
         &self,
-        key: &ObjectKey,
         query: SubjectQuery<'_>,
-    ) -> Result<Option<&JobSpan>, SubjectError> {
-        let group = || self.ended_groups().rev().find(|span| span.key == *key);
-        let is_first = matches!(query.kind, SubjectKind::Any | SubjectKind::Group);
-        if let Some(span) = group().filter(|_| is_first) {
-            return Ok(Some(span));
+        fit: NameFit,
+    ) -> Result<Option<GoneSubject<'_>>, SubjectError> {
+        let key = query.key();
+        for source in query.kind.sources(fit) {
+            let found = match source {
+                NameSource::Group => {
+                    let span = self.ended_groups().rev().find(|span| span.key == key);
+                    span.map(GoneSubject::Job)
+                }
+                NameSource::Owner => self.gone_job_of_controller(query, fit)?.map(GoneSubject::Job),
+                NameSource::Pod => self.gone_pod(&key),
+                // Of pods that are gone no controllers are remembered.
+                NameSource::PodController => None,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
         }
-        let owned = self.gone_jobs_of_controller(query);
-        if 1 < owned.len() {
-            let names = owned.keys().map(|key| key.to_string());
-            return Err(SubjectError::Several(names.take(MOST_NAMES).collect()));
-        }
-        let owned = owned.into_values().next();
-        Ok(owned.or_else(|| group().filter(|_| query.kind.means_group())))
+        Ok(None)
     }
 
-    /// Returns the last time of each PodGroup that controllers have owned which a user means.
-    fn gone_jobs_of_controller(&self, query: SubjectQuery<'_>) -> BTreeMap<&ObjectKey, &JobSpan> {
+    /// Returns the last time of the PodGroup that a user means by its controller.
+    fn gone_job_of_controller(
+        &self,
+        query: SubjectQuery<'_>,
+        fit: NameFit,
+    ) -> Result<Option<&JobSpan>, SubjectError> {
         let spans = self.ended_groups().filter(|span| *span.key.namespace == *query.namespace);
         let owned: Vec<(&JobSpan, GroupController<'_>)> =
             spans.filter_map(|span| Some((span, span.controller()?))).collect();
-        query.choose_owned(&owned).into_iter().map(|span| (&span.key, span)).collect()
+        let chosen = query.choose_owned(&owned, fit).into_iter();
+        let last: BTreeMap<&ObjectKey, &JobSpan> = chosen.map(|span| (&span.key, span)).collect();
+        if 1 < last.len() {
+            let names = last.keys().map(|key| key.to_string());
+            return Err(SubjectError::Several(names.take(MOST_NAMES).collect()));
+        }
+        Ok(last.into_values().next())
     }
 
     fn ended_groups(&self) -> impl DoubleEndedIterator<Item = &JobSpan> {
@@ -102,6 +148,14 @@ impl Timeline {
             (_, Some(eviction)) => Some(GoneSubject::Evicted(eviction)),
         }
     }
+}
+
+/// True for a job without a PodGroup, all of whose pods have ended.
+fn is_over(cluster: &Cluster, subject: Subject) -> bool {
+    let Some(job) = subject.job.filter(|_| subject.pod.is_none()) else { return false };
+    let row = &cluster.jobs[job];
+    let has_ended = |task: &TaskId| cluster.tasks[*task].status.is_terminated();
+    row.pod_group.is_none() && row.tasks.iter().all(has_ended)
 }
 
 /// A pod that has left its node.

@@ -208,6 +208,19 @@ impl<'k> KnownOfShape<'k> {
         self.tasks.iter().position(|&other| other == task)
     }
 
+    /// Returns places in the stead of tasks. The tasks mostly come in the order of the job, so that each is found near
+    /// the one before it.
+    fn places_of(&self, placed: &[(TaskId, NodeId)]) -> Option<Vec<(usize, NodeId)>> {
+        let mut next = 0;
+        let place = |&(task, node): &(TaskId, NodeId)| {
+            let mut places = (next..self.tasks.len()).chain(0..next);
+            let place = places.find(|&place| self.tasks[place] == task)?;
+            next = place + 1;
+            Some((place, node))
+        };
+        placed.iter().map(place).collect()
+    }
+
     /// Returns the known result of the attempt with these atoms lifted and the job changed.
     pub(crate) fn attempt(&self, lifted: &AtomSet, change: JobChange) -> Option<TrialAnswer> {
         let trial = self.trial(lifted, change)?;
@@ -226,9 +239,10 @@ impl<'k> KnownOfShape<'k> {
         answer: &TrialAnswer,
     ) {
         let Some(trial) = self.trial(lifted, change) else { return };
-        let places = answer.placed.iter().map(|&(task, node)| Some((self.place_of(task)?, node)));
         let failed = answer.failed.map(|task| self.place_of(task));
-        let (Some(placed), false) = (places.collect(), failed == Some(None)) else { return };
+        let (Some(placed), false) = (self.places_of(&answer.placed), failed == Some(None)) else {
+            return;
+        };
         let attempt = KnownAttempt { end: answer.end.clone(), placed, failed: failed.flatten() };
         self.known.make_room();
         self.known.attempts.insert(trial, attempt);
@@ -332,8 +346,7 @@ impl<'k> KnownOfShape<'k> {
         (task, placed): (TaskId, &[(TaskId, NodeId)]),
     ) -> Option<KnownRefusalsKey> {
         let trial = self.trial(lifted, JobChange::default())?;
-        let places = placed.iter().map(|&(task, node)| Some((self.place_of(task)?, node)));
-        Some((trial, self.place_of(task)?, places.collect::<Option<_>>()?))
+        Some((trial, self.place_of(task)?, self.places_of(placed)?))
     }
 
     /// Returns why this task finds no node with these atoms lifted.

@@ -10,6 +10,7 @@ mod changed_copy;
 mod closed;
 mod code;
 mod comparisons;
+mod controllers;
 mod end_queue;
 mod ended_jobs;
 mod ends;
@@ -32,6 +33,7 @@ mod queue_minutes;
 mod quota;
 mod raised_quota;
 mod remedy_change;
+mod shared_names;
 mod shortage;
 mod state_tables;
 mod subject;
@@ -53,15 +55,16 @@ pub use explain::{
 };
 pub use explanation::{
     AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, ComparedValues, Explanation,
-    FailingClass, GangNumbers, JobsAhead, LastCondition, LineNeighbour, LinePlace, NearestNode,
-    NodeNumbers, PodClassNumbers, QuotaRow, RefusedNodes, Remedy, RemedyKind, Responsible,
-    RoleNumbers, ShortResource, Verdict, time_text,
+    FailingClass, GangNumbers, JobsAhead, LastCondition, LeftOut, LineNeighbour, LinePlace,
+    NearestNode, NodeNumbers, PodClassNumbers, QuotaRow, RefusedNodes, Remedy, RemedyKind,
+    Responsible, RoleNumbers, ShortResource, Verdict, time_text,
 };
-pub use gone::GoneSubject;
+pub use gone::{FoundSubject, GoneSubject};
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};
 pub use pod_spans::PodSpan;
 pub use predictions::PredictionOutcome;
 pub use remedy_change::{RaisedQuota, RemedyChange};
+pub use shared_names::SharedNames;
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
 pub use timeline::{
     CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, TimelineSample, TimelineStep,

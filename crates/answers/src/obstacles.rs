@@ -102,12 +102,12 @@ fn find_node_obstacles(
 /// Returns the first task of each class that found no node.
 fn classes_left(session: &Session<'_>, job: vc_model::JobId, answer: &TrialAnswer) -> Vec<TaskId> {
     let mut seen: BTreeSet<ClassId> = BTreeSet::new();
-    let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
+    let placed = answer.placed_tasks();
     let mut tasks = first_tasks(session, job);
     if tasks.is_empty() {
         tasks.extend(answer.failed);
     }
-    tasks.retain(|task| !is_placed(task) && seen.insert(session.tasks[*task].class));
+    tasks.retain(|task| !placed.contains(task) && seen.insert(session.tasks[*task].class));
     tasks
 }
 

@@ -1,6 +1,6 @@
 //! The waiting members of a job by what they ask for. Specification: answers.md 3 (ANS-15).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_framework::{SessionState, quantity};
 use vc_model::{ClassId, TaskId};
@@ -15,6 +15,7 @@ pub(crate) fn pod_classes(
     waiting: &[TaskId],
     placed: &[TaskId],
 ) -> Vec<PodClassNumbers> {
+    let placed: BTreeSet<TaskId> = placed.iter().copied().collect();
     let mut rows: Vec<PodClassNumbers> = Vec::new();
     let mut places: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
     // The class of the last task, and its row. Most neighbours are of one class.

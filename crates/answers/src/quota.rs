@@ -55,17 +55,25 @@ pub(crate) fn share_text(refusal: &ShareRefusal, queue: &Arc<str>, dims: &Dims) 
     }
 }
 
-/// Returns what is short in the rows of one limit, without its numbers:
-/// `capacity: queue research has no room: 4 cpu short`. Returns `None` if there is no row.
-pub(crate) fn short_text(rows: &[QuotaRow]) -> Option<String> {
-    let first = rows.first()?;
-    let owner = match &first.queue {
-        Some(name) => format!("queue {name}"),
-        None => "the cluster".to_owned(),
+/// Returns what is short below a limit, without its other numbers:
+/// `capacity: queue research has no room: 4 cpu short`. Returns `None` if the plugin has no numbers.
+pub(crate) fn short_text(refusal: &ShareRefusal, dims: &Dims) -> Option<String> {
+    let limit = refusal.limit.as_ref().filter(|limit| !limit.amounts.is_empty())?;
+    let owner = owner_text(&limit.owner).unwrap_or_else(|| "the cluster".to_owned());
+    let text = |it: &LimitedAmount| {
+        format!("{} {} short", quantity_of(exceeded(it), it.dim, dims), dims.name(it.dim))
     };
-    let texts = rows.iter().map(|row| format!("{} {} short", row.short, row.resource));
-    let texts: Vec<String> = texts.collect();
-    Some(format!("{}: {owner} has no room: {}", first.plugin, texts.join(", ")))
+    let texts: Vec<String> = limit.amounts.iter().map(text).collect();
+    Some(format!("{}: {owner} has no room: {}", refusal.by, texts.join(", ")))
+}
+
+/// Returns the object that sets a limit: `queue research`. Returns `None` for the cluster.
+fn owner_text(owner: &LimitOwner) -> Option<String> {
+    match owner {
+        LimitOwner::Queue(name) => Some(format!("queue {name}")),
+        LimitOwner::Cohort(name) => Some(format!("cohort {name}")),
+        LimitOwner::Cluster => None,
+    }
 }
 
 /// Returns why the job is not admitted. A plugin without numbers has its message, if there is one.
@@ -83,11 +91,7 @@ pub(crate) fn admission_text(
 }
 
 fn limit_text(by: &str, limit: &QueueLimit, dims: &Dims) -> String {
-    let owner = match &limit.owner {
-        LimitOwner::Queue(name) => Some(format!("queue {name}")),
-        LimitOwner::Cohort(name) => Some(format!("cohort {name}")),
-        LimitOwner::Cluster => None,
-    };
+    let owner = owner_text(&limit.owner);
     let text = |it: &LimitedAmount| {
         let name = dims.name(it.dim);
         let [limit, used, asked] =

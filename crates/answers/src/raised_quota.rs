@@ -1,5 +1,6 @@
 //! The remedy `raiseQuota`: a queue may hold more, by its capability, its weight or its guarantee. Each change is
-//! tried as a what-if makes it. Specification: answers.md 5 (cases 32, 33).
+//! tried as a what-if makes it, at most 20 of them: each opens a session in which the cluster is divided anew.
+//! Specification: answers.md 5 (cases 32, 33).
 
 use vc_framework::{LimitOwner, QueueLimit};
 use vc_model::{Cluster, Queue, QueueId, QueueRecord};
@@ -10,6 +11,7 @@ use crate::changed_copy::ChangedCopy;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_trials::{KnownTrials, SupposedChange};
 use crate::remedy_change::{RaisedQuota, RemedyChange};
+use crate::trials::BudgetSpent;
 use crate::unblock::ClusterQuestion;
 use crate::what_if::changes::changed_queue;
 
@@ -27,6 +29,8 @@ pub(crate) struct LackingQuota {
     capability: Vec<(Dim, i64)>,
     /// Amounts that the queue would have to deserve. Empty if its share by weight is not exceeded.
     deserved: Vec<(Dim, i64)>,
+    /// What the queue deserves now of the same resources.
+    present: Vec<i64>,
 }
 
 impl LackingQuota {
@@ -36,7 +40,8 @@ impl LackingQuota {
         let owner = &limits.first()?.owner;
         let LimitOwner::Queue(name) = owner else { return None };
         let queue = cluster.queue(name)?;
-        let mut lacking = Self { queue, capability: Vec::new(), deserved: Vec::new() };
+        let (capability, deserved, present) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lacking = Self { queue, capability, deserved, present };
         for limit in limits.iter().filter(|limit| limit.owner == *owner) {
             let is_set_by = |source: &str| limit.amounts.iter().all(|it| it.set_by == source);
             let wanted = limit.amounts.iter().map(|it| (it.dim, it.used.saturating_add(it.asked)));
@@ -44,6 +49,7 @@ impl LackingQuota {
                 wanted.for_each(|amount| lacking.raise_capability(amount));
             } else if is_set_by(DESERVED) {
                 lacking.deserved = wanted.collect();
+                lacking.present = limit.amounts.iter().map(|it| it.limit).collect();
             } else {
                 return None;
             }
@@ -62,6 +68,17 @@ impl LackingQuota {
             Some((_, known)) => *known = amount.max(*known),
             None => self.capability.push((dim, amount)),
         }
+    }
+
+    /// Returns the smallest weight that would do if each other queue with jobs wanted more than it gets, and nothing
+    /// but weights bounded what it gets. So it is a guess. Returns `None` if no weight would do then.
+    fn guess_weight(&self, cluster: &Cluster, present: i32) -> Option<i32> {
+        let total = cluster.total_amounts();
+        let amounts = self.deserved.iter().zip(&self.present);
+        let weights = amounts.map(|(&(dim, wanted), &deserved)| {
+            weight_for((wanted.into(), deserved.into(), total.exact(dim)), present)
+        });
+        weights.collect::<Option<Vec<i32>>>()?.into_iter().max()
     }
 
     /// Returns the guarantees that would do, if the cluster has them beside those of all other queues.
@@ -94,69 +111,122 @@ fn texts(amounts: &[(Dim, i64)], dims: &Dims) -> Vec<(String, String)> {
     amounts.iter().map(text).collect()
 }
 
+/// Returns the weight with which a queue deserves a wanted part of the total, where it deserves another part with its
+/// present weight, and the weights of all others stay. Returns `None` if it deserves nothing now, or everything is
+/// wanted.
+fn weight_for((wanted, deserved, total): (i128, i128, i128), present: i32) -> Option<i32> {
+    if deserved <= 0 || total <= deserved || total <= wanted {
+        return None;
+    }
+    // deserved = total · present ÷ (present + others), and wanted likewise.
+    let parts = wanted.checked_mul(total - deserved)?.checked_mul(present.into())?;
+    let whole = deserved.checked_mul(total - wanted)?;
+    let rounded_up = parts.checked_add(whole - 1)? / whole;
+    i32::try_from(rounded_up).ok().filter(|weight| *weight <= MOST_WEIGHT)
+}
+
 /// Returns the remedy, if the job is placed once the queue may hold more.
+///
+/// # Errors
+/// The budget does not suffice to find out.
 pub(crate) fn raise_quota(
     copy: &mut ChangedCopy,
     question: &ClusterQuestion,
     known: &mut KnownTrials,
-) -> Option<Remedy> {
-    let lacking = question.lacking.as_ref()?;
+) -> Result<Option<Remedy>, BudgetSpent> {
+    let Some(lacking) = &question.lacking else { return Ok(None) };
     let cluster = copy.cluster();
     let record = cluster.queue_record(lacking.queue);
+    let guess = lacking.guess_weight(cluster, record.weight);
     let guarantee = lacking.guarantee(cluster);
     let capability = texts(&lacking.capability, &cluster.dims);
-    let mut suffices = |raised: &RaisedQuota| {
+    let mut budget = question.budget;
+    let mut suffices = |raised: &RaisedQuota| -> Result<bool, BudgetSpent> {
+        budget.charge()?;
         let change = SupposedChange::RaisedQuota(lacking.queue, raised.clone());
-        known.is_placed(question.shape, change, || {
+        Ok(known.is_placed(question.shape, change, || {
             let record = changed_queue(record.clone(), &raised.as_change());
             copy.is_placed_with_queue((lacking.queue, record), question)
-        })
+        }))
     };
     let capability = RaisedQuota { capability, ..RaisedQuota::default() };
     let raised = match lacking.deserved.is_empty() {
-        true => suffices(&capability).then_some(capability),
-        false => raise_share(capability, (record.weight, guarantee), &mut suffices),
+        true => suffices(&capability)?.then_some(capability),
+        false => {
+            let share = PresentShare { weight: record.weight, guess, guarantee };
+            raise_share(capability, share, &mut suffices)?
+        }
     };
-    raised.map(|raised| remedy(&record, raised))
+    Ok(raised.map(|raised| remedy(&record, raised)))
+}
+
+/// What is known of a queue whose share by weight is to be raised.
+struct PresentShare {
+    weight: i32,
+    /// A weight that probably suffices. `None` if there is no guess.
+    guess: Option<i32>,
+    /// Guarantees that would do. `None` if the cluster does not have them.
+    guarantee: Option<Vec<(String, String)>>,
 }
 
 /// Returns the smallest change after which the share of the queue suffices: its capability alone, else with the
-/// smallest weight, else with a guarantee. `weight` is the present one.
+/// smallest weight, else with a guarantee.
 fn raise_share(
     capability: RaisedQuota,
-    (weight, guarantee): (i32, Option<Vec<(String, String)>>),
-    suffices: &mut dyn FnMut(&RaisedQuota) -> bool,
-) -> Option<RaisedQuota> {
-    if !capability.capability.is_empty() && suffices(&capability) {
-        return Some(capability);
+    present: PresentShare,
+    suffices: &mut dyn FnMut(&RaisedQuota) -> Result<bool, BudgetSpent>,
+) -> Result<Option<RaisedQuota>, BudgetSpent> {
+    if !capability.capability.is_empty() && suffices(&capability)? {
+        return Ok(Some(capability));
     }
+    let PresentShare { weight, guess, guarantee } = present;
     let with_weight = |weight: i32| RaisedQuota { weight: Some(weight), ..capability.clone() };
-    if let Some(least) = least_weight(weight, |weight| suffices(&with_weight(weight))) {
-        return Some(with_weight(least));
+    if let Some(least) = least_weight(weight, guess, |weight| suffices(&with_weight(weight)))? {
+        return Ok(Some(with_weight(least)));
     }
-    let raised = RaisedQuota { guarantee: guarantee?, ..capability };
-    suffices(&raised).then_some(raised)
+    let Some(guarantee) = guarantee else { return Ok(None) };
+    let raised = RaisedQuota { guarantee, ..capability };
+    Ok(suffices(&raised)?.then_some(raised))
 }
 
-/// Returns the smallest weight above the present one that suffices, by doubling and bisection.
-fn least_weight(present: i32, mut suffices: impl FnMut(i32) -> bool) -> Option<i32> {
+/// Returns the smallest weight above the present one that suffices: the guess, if it does and one less does not, else
+/// by bisection. It takes at most 19 trials.
+fn least_weight(
+    present: i32,
+    guess: Option<i32>,
+    mut suffices: impl FnMut(i32) -> Result<bool, BudgetSpent>,
+) -> Result<Option<i32>, BudgetSpent> {
     let mut low = present.max(0).saturating_add(1);
-    // Mostly no weight will do if the largest does not.
-    if MOST_WEIGHT < low || !suffices(MOST_WEIGHT) {
-        return None;
+    if MOST_WEIGHT < low {
+        return Ok(None);
     }
-    let mut high = (2 * present.max(1)).min(MOST_WEIGHT);
-    while high < MOST_WEIGHT && !suffices(high) {
-        (low, high) = (high + 1, (2 * high).min(MOST_WEIGHT));
+    let guess = guess.map(|weight| weight.clamp(low, MOST_WEIGHT));
+    let double = guess.map(|weight| weight.saturating_mul(2).min(MOST_WEIGHT));
+    let mut found = None;
+    // Mostly no weight will do if the largest does not.
+    for weight in [guess, double, Some(MOST_WEIGHT)].into_iter().flatten() {
+        if low <= weight && found.is_none() {
+            match suffices(weight)? {
+                true => found = Some(weight),
+                false => low = weight + 1,
+            }
+        }
+    }
+    let Some(mut high) = found else { return Ok(None) };
+    if guess == Some(high) && low < high {
+        match suffices(high - 1)? {
+            true => high -= 1,
+            false => low = high,
+        }
     }
     while low < high {
         let middle = low + (high - low) / 2;
-        match suffices(middle) {
+        match suffices(middle)? {
             true => high = middle,
             false => low = middle + 1,
         }
     }
-    Some(high)
+    Ok(Some(high))
 }
 
 fn remedy(record: &QueueRecord, raised: RaisedQuota) -> Remedy {
@@ -192,26 +262,63 @@ mod tests {
     use super::*;
 
     /// Returns the weight that is found if `least` and all larger ones suffice, and the number of trials.
-    fn found(present: i32, least: i32) -> (Option<i32>, usize) {
+    fn found(present: i32, guess: Option<i32>, least: i32) -> (Option<i32>, usize) {
         let mut n_trials = 0;
-        let weight = least_weight(present, |weight| {
+        let weight = least_weight(present, guess, |weight| {
             n_trials += 1;
-            least <= weight
+            Ok(least <= weight)
         });
-        (weight, n_trials)
+        (weight.unwrap(), n_trials)
     }
 
     #[test]
     fn ans_33_the_smallest_weight_is_found() {
         for present in [-1, 0, 1, 2, 3, 7, 100, 40_000, 65_534] {
             for least in [1, 2, 3, 4, 5, 9, 101, 199, 201, 40_001, 65_534, 65_535] {
-                let (weight, n_trials) = found(present, least);
-                assert_eq!(weight, Some(least.max(present + 1).max(1)), "{present} {least}");
-                assert!(n_trials <= 33, "{present} {least}: {n_trials}");
+                let expected = least.max(present + 1).max(1);
+                for guess in [None, Some(-3), Some(1), Some(150), Some(65_535), Some(i32::MAX)] {
+                    let (weight, n_trials) = found(present, guess, least);
+                    assert_eq!(weight, Some(expected), "{present} {guess:?} {least}");
+                    // With one for the capability there are 20.
+                    assert!(n_trials <= 19, "{present} {guess:?} {least}: {n_trials}");
+                }
+                let (weight, n_trials) = found(present, Some(expected), least);
+                assert_eq!(weight, Some(expected), "{present} {least}");
+                assert!(n_trials <= 2, "a good guess: {present} {least}: {n_trials}");
             }
         }
-        assert_eq!(found(1, 65_536), (None, 1));
-        assert_eq!(found(65_535, 1), (None, 0));
-        assert_eq!(found(i32::MAX, 1), (None, 0));
+        assert_eq!(found(1, None, 65_536), (None, 1));
+        assert_eq!(found(1, Some(5), 65_536), (None, 3));
+        assert_eq!(found(65_535, None, 1), (None, 0));
+        assert_eq!(found(i32::MAX, Some(1), 1), (None, 0));
+    }
+
+    #[test]
+    fn ans_33_a_weight_is_guessed_by_the_division_of_two_queues() {
+        for (wanted, deserved, total, present, expected) in [
+            // 8 of 16 with weight 1 against 1: 10 of 16 need 2 against 1, 12 need 3 and 13 need 5.
+            (10, 8, 16, 1, Some(2)),
+            (12, 8, 16, 1, Some(3)),
+            (13, 8, 16, 1, Some(5)),
+            // 4 of 16 with weight 2 against 6: 8 of 16 need 6.
+            (8, 4, 16, 2, Some(6)),
+            (16, 8, 16, 1, None),
+            (10, 0, 16, 1, None),
+            (15_999_999, 1, 16_000_000, 1, None),
+            (i128::MAX / 2, 1, i128::MAX, 1, None),
+        ] {
+            let found = weight_for((wanted, deserved, total), present);
+            assert_eq!(found, expected, "{wanted} instead of {deserved} of {total}");
+        }
+    }
+
+    #[test]
+    fn ans_31_a_search_for_a_weight_ends_with_the_budget() {
+        let mut left = 3;
+        let found = least_weight(1, None, |weight| {
+            left -= 1;
+            if left == 0 { Err(BudgetSpent) } else { Ok(40 <= weight) }
+        });
+        assert!(found.is_err());
     }
 }

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use vc_model::{
-    Cluster, ControllerName, GroupController, Job, JobId, ObjectKey, SelectorKind, TaskId,
-    TaskStatus,
+use vc_model::{Cluster, ControllerName, GroupController, JobId, ObjectKey, TaskId, TaskStatus};
+
+use crate::controllers::{
+    ControllerIndex, controller_of, is_known, jobs_of_controller, pods_of_controller,
 };
 
 /// Names in a message about an ambiguous name.
@@ -87,6 +88,23 @@ impl<'a> SubjectKind<'a> {
         }
     }
 
+    /// Returns where a name is looked for. The first of these that has it is taken. Everything that
+    /// has the name itself comes before what may be meant by it.
+    pub(crate) fn sources(self, fit: NameFit) -> &'static [NameSource] {
+        use NameSource::{Group, Owner, Pod, PodController};
+        match (self, fit) {
+            (Self::Any, NameFit::Stated) => &[Group, Owner, Pod, PodController],
+            (Self::Group, NameFit::Stated) => &[Group, Owner, PodController],
+            (Self::Any | Self::Group, NameFit::Guessed) => &[Owner, PodController],
+            (Self::Controller(_), NameFit::Stated) if self.means_group() => {
+                &[Owner, PodController, Group]
+            }
+            (Self::Controller(_), NameFit::Stated) => &[Owner, PodController],
+            (Self::Pod, NameFit::Stated) => &[Pod],
+            (Self::Controller(_) | Self::Pod, NameFit::Guessed) => &[],
+        }
+    }
+
     /// True if the name may be that of a PodGroup without a controller. Users call it a job, too.
     pub(crate) fn means_group(self) -> bool {
         match self {
@@ -97,24 +115,71 @@ impl<'a> SubjectKind<'a> {
     }
 }
 
+/// How a name and a controller agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameFit {
+    /// Kind and name are those of the controller, or of the Deployment of a ReplicaSet.
+    Stated,
+    /// No kind of controllers is given, and the name is that of the Deployment of a ReplicaSet, as
+    /// far as names tell. The ReplicaSet may as well have been made by a user.
+    Guessed,
+}
+
+impl NameFit {
+    /// All of them, the better ones first.
+    pub(crate) const ALL: [Self; 2] = [Self::Stated, Self::Guessed];
+}
+
+/// Where a name is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameSource {
+    /// The PodGroup of the name.
+    Group,
+    /// The PodGroups of controllers.
+    Owner,
+    /// The pod of the name.
+    Pod,
+    /// The pods of controllers.
+    PodController,
+}
+
 impl SubjectQuery<'_> {
-    /// True if the user means this controller by kind and name. A plural kind means the same.
-    fn means(self, controller: ControllerName<'_>) -> bool {
-        let kind = self.kind.controller();
-        let singular = kind.and_then(|kind| kind.strip_suffix(['s', 'S']));
-        controller.is_meant_by(kind, self.name)
-            || singular.is_some_and(|kind| controller.is_meant_by(Some(kind), self.name))
+    /// Returns namespace and name.
+    pub(crate) fn key(self) -> ObjectKey {
+        ObjectKey::new(self.namespace, self.name)
+    }
+
+    /// True if kind and name agree with this controller in this way. A plural kind means the same.
+    pub(crate) fn fits(self, controller: ControllerName<'_>, fit: NameFit) -> bool {
+        match (self.kind, fit) {
+            (SubjectKind::Controller(kind), NameFit::Stated) => {
+                let singular = kind.strip_suffix(['s', 'S']);
+                let is_meant = |kind: &str| controller.is_meant_by(Some(kind), self.name);
+                is_meant(kind) || singular.is_some_and(is_meant)
+            }
+            (SubjectKind::Any | SubjectKind::Group, NameFit::Stated) => {
+                controller.is_meant_by(None, self.name)
+            }
+            (SubjectKind::Any | SubjectKind::Group, NameFit::Guessed) => {
+                controller.deployment() == Some(self.name)
+            }
+            (SubjectKind::Pod, _) | (SubjectKind::Controller(_), NameFit::Guessed) => false,
+        }
     }
 
     /// Returns what the controller with the uid that is asked for owns. If it owns nothing, returns
-    /// what controllers of the name own.
-    pub(crate) fn choose_owned<T: Copy>(self, owned: &[(T, GroupController<'_>)]) -> Vec<T> {
+    /// what controllers own that agree with the name in this way.
+    pub(crate) fn choose_owned<T: Copy>(
+        self,
+        owned: &[(T, GroupController<'_>)],
+        fit: NameFit,
+    ) -> Vec<T> {
         let has_uid =
             |controller: &GroupController<'_>| self.controller_uid == Some(controller.uid);
         let is_uid_known = owned.iter().any(|(_, controller)| has_uid(controller));
         let is_meant = |controller: &GroupController<'_>| match is_uid_known {
             true => has_uid(controller),
-            false => controller.name.is_some_and(|name| self.means(name)),
+            false => controller.name.is_some_and(|name| self.fits(name, fit)),
         };
         owned.iter().filter(|(_, controller)| is_meant(controller)).map(|(it, _)| *it).collect()
     }
@@ -125,59 +190,88 @@ impl SubjectQuery<'_> {
 pub enum SubjectError {
     /// Nothing has this name. Names that are close follow, sorted.
     Unknown(Vec<String>),
-    /// Several jobs have it: their PodGroups, or pods without one, sorted.
+    /// Several jobs have it: their PodGroups, sorted.
     Several(Vec<String>),
+    /// Several jobs or pods have it, of which one at least has no PodGroup: the pods, and PodGroups
+    /// of others, sorted.
+    SeveralPods(Vec<String>),
 }
 
 /// Finds the job or pod that a user names: a PodGroup of the name, the PodGroup of a controller, a
-/// pod. The first of these that exists is taken. Where a kind of controllers is given, they come
-/// before a PodGroup of the name, and pods are not looked for.
+/// pod, the pods of a controller. The first of these that exists is taken. A name that is none of
+/// them may be that of the Deployment of a ReplicaSet.
+///
+/// Where a kind of controllers is given, they come before a PodGroup of the name, and pods are not
+/// looked for.
 ///
 /// # Errors
-/// Nothing has the name, or several PodGroups belong to controllers of the name.
+/// Nothing has the name, or several PodGroups or pods belong to controllers of the name.
 pub fn find_subject(cluster: &Cluster, query: SubjectQuery<'_>) -> Result<Subject, SubjectError> {
-    let key = ObjectKey::new(query.namespace, query.name);
-    let group = || cluster.job(&key).filter(|&job| is_known(cluster, job));
-    let is_first = matches!(query.kind, SubjectKind::Any | SubjectKind::Group);
-    if let Some(job) = group().filter(|_| is_first) {
-        return Ok(of_job(job));
-    }
-    if query.kind != SubjectKind::Pod {
-        let found = subjects_of_controller(cluster, query);
-        match found[..] {
-            [] => {}
-            [one] => return Ok(one),
-            [..] => return Err(SubjectError::Several(names(cluster, &found))),
+    find_indexed(cluster, None, query)
+}
+
+/// Finds what a user names, likewise. With an index, which must be one of this cluster, not all rows
+/// are read. It does not know uids.
+pub(crate) fn find_indexed(
+    cluster: &Cluster,
+    index: Option<&ControllerIndex>,
+    query: SubjectQuery<'_>,
+) -> Result<Subject, SubjectError> {
+    for fit in NameFit::ALL {
+        if let Some(subject) = find_fitting(cluster, index, query, fit)? {
+            return Ok(subject);
         }
     }
-    if let Some(job) = group().filter(|_| query.kind.means_group()) {
-        return Ok(of_job(job));
+    Err(unknown(cluster, query))
+}
+
+/// Finds what agrees with a name in this way. Returns `None` if nothing does.
+pub(crate) fn find_fitting(
+    cluster: &Cluster,
+    index: Option<&ControllerIndex>,
+    query: SubjectQuery<'_>,
+    fit: NameFit,
+) -> Result<Option<Subject>, SubjectError> {
+    let key = query.key();
+    for source in query.kind.sources(fit) {
+        let found: Vec<Subject> = match source {
+            NameSource::Group => {
+                let group = cluster.job(&key).filter(|&job| is_known(cluster, job));
+                group.map(of_job).into_iter().collect()
+            }
+            NameSource::Owner => {
+                let jobs = jobs_of_controller(cluster, index, query, fit);
+                jobs.into_iter().map(of_job).collect()
+            }
+            NameSource::Pod => {
+                let of_pod = |pod: TaskId| Subject { job: cluster.tasks[pod].job, pod: Some(pod) };
+                cluster.task_named(&key).map(of_pod).into_iter().collect()
+            }
+            NameSource::PodController => {
+                subjects_of_pods(cluster, &pods_of_controller(cluster, index, query, fit))
+            }
+        };
+        match found[..] {
+            [] => {}
+            [one] => return Ok(Some(one)),
+            [..] => return Err(several(cluster, &found)),
+        }
     }
-    let may_be_pod = matches!(query.kind, SubjectKind::Any | SubjectKind::Pod);
-    match cluster.task_named(&key).filter(|_| may_be_pod) {
-        Some(task) => Ok(Subject { job: cluster.tasks[task].job, pod: Some(task) }),
-        None => Err(SubjectError::Unknown(close_names(cluster, query))),
-    }
+    Ok(None)
+}
+
+/// Returns the error about a name that nothing has.
+pub(crate) fn unknown(cluster: &Cluster, query: SubjectQuery<'_>) -> SubjectError {
+    SubjectError::Unknown(close_names(cluster, query))
 }
 
 fn of_job(job: JobId) -> Subject {
     Subject { job: Some(job), pod: None }
 }
 
-/// True if the job has a PodGroup or pods: others are rows without an object.
-fn is_known(cluster: &Cluster, job: JobId) -> bool {
-    let row = &cluster.jobs[job];
-    !row.bare && (row.pod_group.is_some() || !row.tasks.is_empty())
-}
-
-/// Returns what belongs to the controllers that a user means: the jobs whose PodGroups they own. If
-/// there are none, the jobs of their pods, and their pods that wait without a PodGroup.
-fn subjects_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<Subject> {
-    let jobs = jobs_of_controller(cluster, query);
-    if !jobs.is_empty() {
-        return jobs.into_iter().map(of_job).collect();
-    }
-    let subject = |task: TaskId| {
+/// Returns the jobs of pods, and those of the pods that wait without a PodGroup.
+fn subjects_of_pods(cluster: &Cluster, pods: &[TaskId]) -> Vec<Subject> {
+    let subject = |&task: &TaskId| {
         let row = &cluster.tasks[task];
         match row.job {
             Some(job) => Some(of_job(job)),
@@ -186,46 +280,17 @@ fn subjects_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<Sub
                 .then_some(Subject { job: None, pod: Some(task) }),
         }
     };
-    let subjects = pods_of_controller(cluster, query).into_iter().filter_map(subject);
-    let subjects: BTreeSet<Subject> = subjects.collect();
+    let subjects: BTreeSet<Subject> = pods.iter().filter_map(subject).collect();
     subjects.into_iter().collect()
 }
 
-/// Returns the controller of the PodGroup of a job. Returns `None` if it has none, or there is no
-/// PodGroup.
-fn controller_of(job: &Job) -> Option<GroupController<'_>> {
-    job.pod_group.as_ref()?.controller(&job.key)
-}
-
-/// Returns the jobs of the namespace whose PodGroups are owned by the controller with the uid that is
-/// asked for, else by controllers of the name, by key.
-pub(crate) fn jobs_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<JobId> {
-    let owned: Vec<(JobId, GroupController<'_>)> = cluster
-        .jobs_by_key()
-        .filter(|&job| *cluster.jobs[job].key.namespace == *query.namespace)
-        .filter(|&job| is_known(cluster, job))
-        .filter_map(|job| Some((job, controller_of(&cluster.jobs[job])?)))
-        .collect();
-    query.choose_owned(&owned)
-}
-
-/// Returns the pods of the namespace that belong to controllers of the name. Of pods only
-/// ReplicaSets, StatefulSets and ReplicationControllers are known.
-pub(crate) fn pods_of_controller(cluster: &Cluster, query: SubjectQuery<'_>) -> Vec<TaskId> {
-    let tasks = cluster.tasks.iter().filter(|(_, task)| {
-        let class = &cluster.classes[task.class];
-        let controller = class.controller.as_ref().and_then(|(kind, name)| {
-            let kind = match kind {
-                SelectorKind::ReplicationController => "ReplicationController",
-                SelectorKind::ReplicaSet => "ReplicaSet",
-                SelectorKind::StatefulSet => "StatefulSet",
-                SelectorKind::Service => return None,
-            };
-            Some(ControllerName { kind, name })
-        });
-        *task.key.namespace == *query.namespace && controller.is_some_and(|it| query.means(it))
-    });
-    tasks.map(|(task, _)| task).collect()
+fn several(cluster: &Cluster, subjects: &[Subject]) -> SubjectError {
+    let is_pod = |subject: &Subject| subject.job.is_none_or(|job| cluster.jobs[job].bare);
+    let names = names(cluster, subjects);
+    match subjects.iter().any(is_pod) {
+        true => SubjectError::SeveralPods(names),
+        false => SubjectError::Several(names),
+    }
 }
 
 fn names(cluster: &Cluster, subjects: &[Subject]) -> Vec<String> {

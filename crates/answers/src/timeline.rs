@@ -392,10 +392,14 @@ impl Timeline {
             filter.has(&span.queue, &span.key)
                 && filter.has_time(span.start_micros, span.end_micros.unwrap_or(i64::MAX))
         };
-        let mut found: Vec<&JobSpan> =
-            self.ended.iter().chain(self.open.values()).filter(is_wanted).collect();
+        let mut found: Vec<&JobSpan> = self.spans().filter(is_wanted).collect();
         found.sort_by(|a, b| (b.start_micros, &a.key).cmp(&(a.start_micros, &b.key)));
         found
+    }
+
+    /// Returns all jobs that held nodes.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = &JobSpan> {
+        self.ended.iter().chain(self.open.values())
     }
 
     /// Returns the jobs that hold no node any more, the one that ended first first.

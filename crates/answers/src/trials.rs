@@ -69,6 +69,11 @@ impl TrialAnswer {
     pub(crate) fn succeeds(&self) -> bool {
         matches!(self.end, TrialEnd::Placed | TrialEnd::Pipelined)
     }
+
+    /// Returns the members that found nodes.
+    pub(crate) fn placed_tasks(&self) -> BTreeSet<TaskId> {
+        self.placed.iter().map(|(task, _)| *task).collect()
+    }
 }
 
 /// The trials of one job. Answers are kept, since trials change nothing.
@@ -88,6 +93,31 @@ pub(crate) struct JobTrials<'s, 'c> {
     refusals: BTreeMap<RefusalsKey, Arc<NodeRefusals>>,
     /// Units of work that may still be spent (ANS-3).
     left_units: u64,
+}
+
+/// The budget of a question is spent (ANS-3).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BudgetSpent;
+
+/// What is left of the budget for trials in changed copies of the cluster.
+#[derive(Clone, Copy)]
+pub(crate) struct CopyBudget {
+    left_units: u64,
+    units_per_trial: u64,
+}
+
+impl CopyBudget {
+    /// Charges one more trial, also one whose result is known.
+    ///
+    /// # Errors
+    /// Nothing is left.
+    pub(crate) fn charge(&mut self) -> Result<(), BudgetSpent> {
+        if self.left_units == 0 {
+            return Err(BudgetSpent);
+        }
+        self.left_units = self.left_units.saturating_sub(self.units_per_trial);
+        Ok(())
+    }
 }
 
 /// The task, the lifted atoms and the placed members.
@@ -269,9 +299,18 @@ impl<'s, 'c> JobTrials<'s, 'c> {
     }
 
     fn spend(&mut self, n_placed: usize) {
+        self.left_units = self.left_units.saturating_sub(self.units_of_trial(n_placed));
+    }
+
+    fn units_of_trial(&self, n_placed: usize) -> u64 {
         let n_looks = self.session.info().nodes.len() as u64;
-        let units = n_looks + UNITS_PER_PLACEMENT * n_placed as u64;
-        self.left_units = self.left_units.saturating_sub(units.max(1));
+        (n_looks + UNITS_PER_PLACEMENT * n_placed as u64).max(1)
+    }
+
+    /// Returns what is left for trials in changed copies. Each costs as much as one that places all needed members.
+    pub(crate) fn budget_of_copies(&self, n_needed: usize) -> CopyBudget {
+        let units_per_trial = self.units_of_trial(n_needed);
+        CopyBudget { left_units: self.left_units, units_per_trial }
     }
 
     /// Asks about the base state with these atoms lifted. Everything is restored afterwards.

@@ -13,14 +13,17 @@ use vc_resource::Dim;
 use crate::amounts::quantity_of;
 use crate::changed_copy::ChangedCopy;
 use crate::ended_jobs::{self, EndingQuestion, end_jobs};
-use crate::explanation::{Remedy, RemedyKind, Responsible};
+use crate::explanation::{Explanation, LeftOut, Remedy, RemedyKind, Responsible};
 use crate::known_failures::first_of_classes;
 use crate::known_trials::{ChangesToTry, KnownTrials, ShapeNumber};
 use crate::new_nodes::{add_nodes, mark_same_counts, shapes};
 use crate::raised_quota::{LackingQuota, raise_quota};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
-use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialAnswer, TrialEnd, waiting_members};
+use crate::trials::{
+    AtomSet, BudgetSpent, CopyBudget, HeldByOrder, JobTrials, TrialAnswer, TrialEnd,
+    waiting_members,
+};
 
 /// Remedies that are listed.
 pub(crate) const MOST_REMEDIES: usize = 8;
@@ -40,6 +43,10 @@ pub(crate) struct ClusterQuestion {
     pub(crate) n_missing: usize,
     /// Nodes to add and jobs to end.
     pub(crate) changes: ChangesToTry,
+    /// What is left for the trials of a queue that is raised.
+    pub(crate) budget: CopyBudget,
+    /// Kinds of remedies for whose trials there was no budget.
+    left_out: Vec<RemedyKind>,
 }
 
 /// Tries changes of the job itself. Returns the remedies, and what is to be asked of changed
@@ -51,9 +58,16 @@ pub(crate) fn change_job(
 ) -> (Vec<Remedy>, ClusterQuestion) {
     let mut remedies: Vec<Remedy> =
         sets.iter().filter_map(|set| lift_single(trials, set)).collect();
-    remedies.extend(ask_less(trials, present));
+    let mut left_out = Vec::new();
+    match ask_less(trials, present) {
+        Ok(remedy) => remedies.extend(remedy),
+        Err(BudgetSpent) => left_out.push(RemedyKind::AskLess),
+    }
     if sets.contains(&AtomSet::from([Atom::Minimum])) {
-        remedies.extend(lower_minimum(trials));
+        match lower_minimum(trials) {
+            Ok(remedy) => remedies.extend(remedy),
+            Err(BudgetSpent) => left_out.push(RemedyKind::LowerMinimum),
+        }
     }
     let base = trials.run(&AtomSet::new());
     let (job, held) = (trials.job(), trials.held().clone());
@@ -70,18 +84,40 @@ pub(crate) fn change_job(
         Some(task) => changes_to_try(trials, tables, (task, shape), (n_needed, limits.first())),
         None => ChangesToTry::default(),
     };
-    let lacking = LackingQuota::of(trials.session().view().cluster, &limits);
-    let lacking = lacking.filter(|_| is_placed_without_limits(trials, present));
+    let lacking = lacking_quota(trials, present, &limits).unwrap_or_else(|BudgetSpent| {
+        left_out.push(RemedyKind::RaiseQuota);
+        None
+    });
     let n_missing = needed.len().saturating_sub(base.placed.len());
-    (remedies, ClusterQuestion { job, held, shape, n_needed, n_missing, lacking, changes })
+    let budget = trials.budget_of_copies(n_needed);
+    let question = ClusterQuestion {
+        job,
+        held,
+        shape,
+        n_needed,
+        lacking,
+        n_missing,
+        changes,
+        budget,
+        left_out,
+    };
+    (remedies, question)
 }
 
-/// True if the job gets its places once no plugin refuses it for its queue. Otherwise no limit of a queue needs to be
-/// raised in a copy.
-fn is_placed_without_limits(trials: &mut JobTrials<'_, '_>, present: &AtomSet) -> bool {
+/// Returns what would have to be raised of a queue. Returns `None` if the job would not even get its places once no
+/// plugin refuses it for its queue: then no copy needs to be asked.
+fn lacking_quota(
+    trials: &mut JobTrials<'_, '_>,
+    present: &AtomSet,
+    limits: &[QueueLimit],
+) -> Result<Option<LackingQuota>, BudgetSpent> {
+    let Some(lacking) = LackingQuota::of(trials.session().view().cluster, limits) else {
+        return Ok(None);
+    };
     let is_limit = |atom: &&Atom| matches!(atom, Atom::Admission(_) | Atom::Share(_));
-    let limits: AtomSet = present.iter().filter(is_limit).cloned().collect();
-    trials.try_succeeds(&limits).unwrap_or(false)
+    let atoms: AtomSet = present.iter().filter(is_limit).cloned().collect();
+    let is_placed = trials.try_succeeds(&atoms).ok_or(BudgetSpent)?;
+    Ok(is_placed.then_some(lacking))
 }
 
 /// Returns the changes of the cluster that are worth a trial, because `task` finds no node without them. They are
@@ -121,24 +157,31 @@ fn changes_to_try(
     changes
 }
 
-/// Tries changes of the cluster, and orders all remedies: those of the user first.
-/// `changed` is the copy in which earlier questions about the same state have made changes, if there is one;
-/// `known` are their trials.
+/// Tries changes of the cluster, and adds them to the remedies of an explanation, in order: those of the user first.
+/// What was left out is named in it. `changed` is the copy in which earlier questions about the same state have made
+/// changes, if there is one; `known` are their trials.
 pub(crate) fn change_cluster(
     fork: &mut Fork,
     (changed, known): (&mut Option<ChangedCopy>, &mut KnownTrials),
     question: &ClusterQuestion,
-    mut remedies: Vec<Remedy>,
-) -> Vec<Remedy> {
+    explanation: &mut Explanation,
+) {
+    let remedies = &mut explanation.unblock;
+    let mut left_out = question.left_out.clone();
     if !question.changes.is_empty() || question.lacking.is_some() {
         let copy = changed.get_or_insert_with(|| ChangedCopy::new(fork));
-        remedies.extend(raise_quota(copy, question, known));
+        match raise_quota(copy, question, known) {
+            Ok(remedy) => remedies.extend(remedy),
+            Err(BudgetSpent) => left_out.push(RemedyKind::RaiseQuota),
+        }
         remedies.extend(add_nodes(copy, question, known));
         remedies.extend(end_jobs((fork, copy), question, known));
     }
     remedies.sort_by_key(|remedy| (remedy.who, remedy.kind));
     remedies.truncate(MOST_REMEDIES);
-    remedies
+    if let Some(blocking) = &mut explanation.blocking {
+        blocking.left_out.extend(left_out.into_iter().map(LeftOut::Remedy));
+    }
 }
 
 /// A single atom of the pod's spec, or a cordon.
@@ -226,52 +269,72 @@ fn nodes_of(trials: &JobTrials<'_, '_>, answer: &TrialAnswer) -> Vec<Arc<str>> {
 
 /// The largest request per pod below the present one with which the job is placed. Only for pods
 /// that ask for the same, where one resource is short on nodes and no limit of a queue counts.
-fn ask_less(trials: &mut JobTrials<'_, '_>, present: &AtomSet) -> Option<Remedy> {
+fn ask_less(
+    trials: &mut JobTrials<'_, '_>,
+    present: &AtomSet,
+) -> Result<Option<Remedy>, BudgetSpent> {
     if present.iter().any(|atom| matches!(atom, Atom::Admission(_) | Atom::Share(_))) {
-        return None;
+        return Ok(None);
     }
     let mut rooms = present.iter().filter(|atom| atom.is_room());
-    let (Some(Atom::Room(dim)), None) = (rooms.next(), rooms.next()) else { return None };
-    let (dim, requests) = (*dim, smaller_requests(trials, *dim)?);
-    let SmallerRequests { candidates, asked, unit } = requests;
-    let mut placed = |amount: i64| {
-        let change = JobChange { request: Some((dim, amount)), ..JobChange::default() };
-        Some(trials.run_changed(change)?).filter(TrialAnswer::succeeds)
-    };
-    // Mostly none of the candidates will do if the smallest does not.
-    let mut best = (*candidates.first()?, placed(*candidates.first()?)?);
-    let (mut low, mut high) = (1, candidates.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match placed(candidates[middle]) {
-            Some(answer) => (best, low) = ((candidates[middle], answer), middle + 1),
-            None => high = middle,
-        }
-    }
-    // A limit of the queue may be reached before a node is full.
-    let mut above = candidates.get(low).copied().unwrap_or(asked) / unit;
-    if let Some(answer) = placed(best.0 + unit).filter(|_| best.0 / unit + 1 < above) {
-        best = (best.0 + unit, answer);
-        while best.0 / unit + 1 < above {
-            let middle = best.0 / unit + (above - best.0 / unit) / 2;
-            match placed(middle * unit) {
-                Some(answer) => best = (middle * unit, answer),
-                None => above = middle,
-            }
-        }
-    }
-    let (amount, answer) = best;
+    let (Some(Atom::Room(dim)), None) = (rooms.next(), rooms.next()) else { return Ok(None) };
+    let dim = *dim;
+    let Some(requests) = smaller_requests(trials, dim) else { return Ok(None) };
+    let Some((amount, answer)) = largest_request(trials, dim, &requests)? else { return Ok(None) };
     let job = group_key(trials);
     let dims = &trials.session().dims;
     let (amount, name) = (quantity_of(amount.into(), dim, dims), dims.name(dim).to_owned());
-    Some(Remedy {
+    Ok(Some(Remedy {
         kind: RemedyKind::AskLess,
         who: Responsible::You,
         text: format!("ask for at most {amount} {name} a pod"),
         nodes: nodes_of(trials, &answer),
         at_micros: None,
         change: job.map(|job| RemedyChange::Request { job, resource: name, amount }),
-    })
+    }))
+}
+
+/// Returns the largest of these requests with which the job is placed, and its places. Returns `None` if it is placed
+/// with none.
+fn largest_request(
+    trials: &mut JobTrials<'_, '_>,
+    dim: Dim,
+    requests: &SmallerRequests,
+) -> Result<Option<(i64, TrialAnswer)>, BudgetSpent> {
+    let SmallerRequests { candidates, asked, unit } = requests;
+    let (asked, unit) = (*asked, *unit);
+    let mut placed = |amount: i64| -> Result<Option<TrialAnswer>, BudgetSpent> {
+        let change = JobChange { request: Some((dim, amount)), ..JobChange::default() };
+        let answer = trials.run_changed(change).ok_or(BudgetSpent)?;
+        Ok(Some(answer).filter(TrialAnswer::succeeds))
+    };
+    // Mostly none of the candidates will do if the smallest does not.
+    let Some(&smallest) = candidates.first() else { return Ok(None) };
+    let Some(answer) = placed(smallest)? else { return Ok(None) };
+    let mut best = (smallest, answer);
+    let (mut low, mut high) = (1, candidates.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match placed(candidates[middle])? {
+            Some(answer) => (best, low) = ((candidates[middle], answer), middle + 1),
+            None => high = middle,
+        }
+    }
+    // A limit of the queue may be reached before a node is full.
+    let mut above = candidates.get(low).copied().unwrap_or(asked) / unit;
+    if best.0 / unit + 1 < above
+        && let Some(answer) = placed(best.0 + unit)?
+    {
+        best = (best.0 + unit, answer);
+        while best.0 / unit + 1 < above {
+            let middle = best.0 / unit + (above - best.0 / unit) / 2;
+            match placed(middle * unit)? {
+                Some(answer) => best = (middle * unit, answer),
+                None => above = middle,
+            }
+        }
+    }
+    Ok(Some(best))
 }
 
 /// Requests to try in place of the present one.
@@ -316,7 +379,7 @@ fn unit(asked: i64, dim: Dim) -> i64 {
 
 /// The largest minimum below the present one with which the job is placed. It covers the minimums
 /// of the roles.
-fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
+fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Result<Option<Remedy>, BudgetSpent> {
     let row = trials.row();
     let present = row.min_available;
     let least = i32::try_from(row.task_min_available_total).unwrap_or(i32::MAX);
@@ -325,7 +388,7 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
     while low <= high {
         let middle = low + (high - low) / 2;
         let change = JobChange { min_available: Some(middle), ..JobChange::default() };
-        let answer = trials.run_changed(change)?;
+        let answer = trials.run_changed(change).ok_or(BudgetSpent)?;
         match answer.succeeds() {
             true => {
                 best = Some((middle, answer));
@@ -334,15 +397,15 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Option<Remedy> {
             false => high = middle - 1,
         }
     }
-    let (minimum, answer) = best?;
-    Some(Remedy {
+    let Some((minimum, answer)) = best else { return Ok(None) };
+    Ok(Some(Remedy {
         kind: RemedyKind::LowerMinimum,
         who: Responsible::You,
         text: format!("lower the minimum from {present} to {minimum}"),
         nodes: nodes_of(trials, &answer),
         at_micros: None,
         change: group_key(trials).map(|job| RemedyChange::Minimum { job, minimum }),
-    })
+    }))
 }
 
 /// Returns the limits that keep the job from its places, with amounts, in the order in which it meets them: that of

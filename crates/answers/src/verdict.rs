@@ -31,8 +31,8 @@ pub(crate) struct Judgement {
     pub(crate) quota: Vec<QuotaRow>,
     pub(crate) nodes: Option<Arc<NodeNumbers>>,
     pub(crate) short: Arc<[ShortResource]>,
-    /// Further classes of members that find no place.
-    pub(crate) classes: Vec<FailingClass>,
+    /// The atoms that are lifted in the trial that the code is about. `None` if it is about no trial of members.
+    pub(crate) lifted: Option<AtomSet>,
     /// Members that find places in the base state.
     pub(crate) placed: Vec<TaskId>,
 }
@@ -79,7 +79,6 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
     let (code, text) = rows.next().expect("the stage nodes always has a row");
     let mut seen = BTreeSet::from([code, WaitCode::NextCycle, WaitCode::WaitsForRelease]);
     let also = rows.map(|(code, _)| code).filter(|code| seen.insert(*code)).collect();
-    // What was lifted in the trial that the code is about.
     let lifted = match code {
         WaitCode::QueueFull => Some(AtomSet::new()),
         WaitCode::NodesRefuse
@@ -89,13 +88,12 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
         | WaitCode::GangShort => Some(found.lifted),
         _ => None,
     };
-    let classes = lifted.map(|lifted| failing_classes(trials, &lifted));
     Judgement {
         verdict: Verdict { code, text, also },
         quota: found.quota,
         nodes: found.nodes,
         short: found.short,
-        classes: classes.unwrap_or_default(),
+        lifted,
         placed: base.placed.iter().map(|(task, _)| *task).collect(),
     }
 }
@@ -339,8 +337,8 @@ fn refused_row(
     }
     let job = trials.job();
     let needed = trials.with_lifted(lifted, |session| still_needed(session, job, task));
-    let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
-    let left: Vec<TaskId> = needed.iter().copied().filter(|task| !is_placed(task)).collect();
+    let placed = answer.placed_tasks();
+    let left: Vec<TaskId> = needed.iter().copied().filter(|task| !placed.contains(task)).collect();
     let refusals = trials.refusals(task, lifted, &answer.placed).without(lifted);
     let mut refused = trials
         .with_placed(lifted, &answer.placed, |session| refused_task(session, &refusals, &left));
@@ -390,15 +388,20 @@ fn refused_task(
     RefusedTask { row, quota, nodes, short, rules: refusals.rules() }
 }
 
-/// Returns the classes of members that find no place beside that of the first one, with these atoms lifted.
-/// A class that some node would take is left out.
-fn failing_classes(trials: &mut JobTrials<'_, '_>, lifted: &AtomSet) -> Vec<FailingClass> {
+/// Returns the classes of members that find no place beside that of the first one, in the trial that the verdict is
+/// about. A class that some node would take is left out. It takes a look at all nodes for each class.
+pub(crate) fn failing_classes(
+    trials: &mut JobTrials<'_, '_>,
+    judged: &Judgement,
+) -> Vec<FailingClass> {
+    let Some(lifted) = &judged.lifted else { return Vec::new() };
     let (answer, job) = (trials.run(lifted), trials.job());
     let Some(failed) = answer.failed.filter(|_| !has_one_class(trials)) else {
         return Vec::new();
     };
     let (open, needed) = trials.with_lifted(lifted, |session| {
-        (open_classes(session, job, (&answer, failed)), needed(session, job))
+        let needed: BTreeSet<TaskId> = needed(session, job).into_iter().collect();
+        (open_classes(session, job, (&answer, failed)), needed)
     });
     let mut rows: Vec<FailingClass> = Vec::new();
     for members in open {
@@ -434,10 +437,10 @@ fn open_classes(
     job: JobId,
     (answer, failed): (&TrialAnswer, TaskId),
 ) -> Vec<Vec<TaskId>> {
-    let is_placed = |task: &TaskId| answer.placed.iter().any(|(other, _)| other == task);
+    let placed = answer.placed_tasks();
     let mut shapes = vec![shape_of(session, failed)];
     let mut classes: Vec<Vec<TaskId>> = vec![Vec::new()];
-    for task in first_tasks(session, job).into_iter().filter(|task| !is_placed(task)) {
+    for task in first_tasks(session, job).into_iter().filter(|task| !placed.contains(task)) {
         let shape = shape_of(session, task);
         match shapes.iter().position(|known| *known == shape) {
             Some(at) => classes[at].push(task),
@@ -456,11 +459,11 @@ fn open_classes(
 fn failing_class(
     trials: &mut JobTrials<'_, '_>,
     (lifted, placed): (&AtomSet, &[(TaskId, NodeId)]),
-    (members, needed): (&[TaskId], &[TaskId]),
+    (members, needed): (&[TaskId], &BTreeSet<TaskId>),
 ) -> Option<FailingClass> {
     let first = *members.first()?;
-    let is_needed = |task: &TaskId| needed.contains(task);
-    let mut left: Vec<TaskId> = members.iter().copied().filter(is_needed).collect();
+    let mut left: Vec<TaskId> =
+        members.iter().copied().filter(|task| needed.contains(task)).collect();
     if left.is_empty() {
         left.push(first);
     }
@@ -483,8 +486,9 @@ fn refused_class(
     refusals: &NodeRefusals,
     left: &[TaskId],
 ) -> Option<(WaitCode, String)> {
-    if let Some((_, text, rows)) = refusal(session, refusals.task) {
-        return Some((WaitCode::QueueFull, quota::short_text(&rows).unwrap_or(text)));
+    if let Some((refused, text, _)) = refusal(session, refusals.task) {
+        let short = quota::short_text(&refused, &session.dims);
+        return Some((WaitCode::QueueFull, short.unwrap_or(text)));
     }
     if refusals.sets().any(|(atoms, n_nodes)| atoms.is_empty() && 0 < n_nodes) {
         return None;

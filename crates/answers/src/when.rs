@@ -249,7 +249,7 @@ pub(crate) fn waiting_tasks(cluster: &Cluster, job: JobId) -> impl Iterator<Item
 fn is_not_by_time(explanation: &Explanation) -> bool {
     explanation.blocking.as_ref().is_some_and(|blocking| {
         let never = blocking.sets.is_empty() && blocking.even_empty == Some(false);
-        blocking.is_complete && (never || !blocking.helps_waiting())
+        blocking.are_sets_complete() && (never || !blocking.helps_waiting())
     })
 }
 

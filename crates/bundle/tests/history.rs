@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use ciborium::Value;
 use vc_bundle::{
     Bundle, BundleError, BundleWriter, EncodedCheckpoint, History, HistoryCopy, RecordedInput,
     Replay, TextPlace, encode_checkpoint,
 };
 use vc_engine::{
-    BatchKind, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand, EngineOptions,
+    BatchKind, Checkpoint, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand,
+    EngineOptions, Evaluator,
 };
-use vc_model::{ClusterEvent, Division, NodeRecord, Settings, fixture};
+use vc_model::{ClusterEvent, Division, NodeRecord, ObjectKey, OtherScheduler, Settings, fixture};
 
 const MINUTE: i64 = 60_000_000;
 
@@ -213,7 +215,7 @@ fn state_of(engine: &mut Engine, objects: &str) -> Bundle {
 
 /// The states of the plugins of an engine, by name.
 fn plugin_states(engine: Engine) -> BTreeMap<String, Vec<u8>> {
-    let state = ciborium::Value::serialized(&engine.into_checkpoint(0).unwrap()).unwrap();
+    let state = Value::serialized(&engine.into_checkpoint(0).unwrap()).unwrap();
     let mut fields = state.as_map().unwrap().iter();
     let (_, states) = fields.find(|(key, _)| key.as_text() == Some("plugins")).unwrap();
     states.deserialized().unwrap()
@@ -254,6 +256,78 @@ fn ans_102_sub_jobs_with_long_values_are_found_by_their_new_ids() {
     let renamed = without_team(&named).unwrap();
     let replay = Replay::new(&renamed, None).unwrap();
     assert_eq!(replay.engine().cluster().check(), Ok(()));
+}
+
+/// An engine with one pod of another scheduler.
+fn engine_with_other_scheduler() -> Engine {
+    let mut engine = engine();
+    let mut events = fixture::events_of("node n cpu=4\npod ml/far cpu=1 @n running");
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event {
+            pod.scheduler_name = "team-scheduler".into();
+        }
+    }
+    drop(engine.cycle(events, CycleTime { unix_micros: fixture::START_MICROS }));
+    engine
+}
+
+/// The scheduler of the pod `ml/far`.
+fn other_scheduler(engine: &Engine) -> Option<OtherScheduler> {
+    let cluster = engine.cluster();
+    assert_eq!(cluster.check(), Ok(()));
+    let pod = cluster.task_named(&ObjectKey::new("ml", "far")).unwrap();
+    cluster.other_scheduler(pod).cloned()
+}
+
+#[test]
+fn ans_03_the_schedulers_of_pods_are_part_of_the_state() {
+    let engine = engine_with_other_scheduler();
+    let named = |name: &str| Some(OtherScheduler::ByName(name.into()));
+    assert_eq!(other_scheduler(&engine.copy_for_questions()), named("team-scheduler"));
+    let now = HistoryCopy::of_now(engine.n_cycles(), checkpoint(&engine));
+    let stored = bundle(&now, None).unwrap();
+    let replay = Replay::new(&stored, None).unwrap();
+    assert_eq!(other_scheduler(replay.engine()), named("team-scheduler"));
+    let renamed = without_team(&stored).unwrap();
+    let replay = Replay::new(&renamed, None).unwrap();
+    assert_eq!(other_scheduler(replay.engine()), named("a-scheduler"));
+}
+
+/// Removes these fields of all objects.
+fn without_fields(value: Value, fields: &[&str]) -> Value {
+    let is_removed = |key: &Value| key.as_text().is_some_and(|text| fields.contains(&text));
+    match value {
+        Value::Array(values) => {
+            Value::Array(values.into_iter().map(|it| without_fields(it, fields)).collect())
+        }
+        Value::Map(entries) => {
+            let kept = entries.into_iter().filter(|(key, _)| !is_removed(key));
+            Value::Map(kept.map(|(key, it)| (key, without_fields(it, fields))).collect())
+        }
+        value => value,
+    }
+}
+
+fn cbor(value: &impl serde::Serialize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    ciborium::into_writer(value, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn ans_03_a_state_of_an_earlier_version_says_nothing_about_schedulers() {
+    let mut engine = engine_with_other_scheduler();
+    let now = cbor(&engine.copy().into_checkpoint(0).unwrap());
+    let value: Value = ciborium::from_reader(&*now).unwrap();
+    let earlier = cbor(&without_fields(value, &["scheduler", "other_schedulers"]));
+    assert!(earlier.len() < now.len());
+    let earlier: Checkpoint = ciborium::from_reader(&*earlier).unwrap();
+    let mut restored = Engine::restore(earlier, Evaluator::Plain);
+    assert_eq!(other_scheduler(&restored), None);
+    // Both decide the same.
+    let time = CycleTime { unix_micros: fixture::START_MICROS + MINUTE };
+    let events = || fixture::events_of("queue default\njob ml/j\n task a cpu=1");
+    assert_eq!(restored.cycle(events(), time).0, engine.cycle(events(), time).0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Questions of a user to a scheduler, by each of the ways to it. Specification: answers.md 13 (ANS-88, ANS-89).
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::answers_tunnel::tunnel_client;
 use crate::answers_way::{
     AnswersPod, AnswersWay, DEFAULT_SERVICE, NO_STATUS, WayProblem, find_answers_pods,
 };
-use crate::connection_flags::{ConnectionFlags, RequestTimedOut, check_impersonation};
+use crate::connection_flags::{ConnectionFlags, RequestTimedOut};
 
 /// Path of the answers at their server.
 pub(crate) const BASE: &str = "/apis/answers.volcano.sh/v1";
@@ -84,9 +85,15 @@ pub enum AnswersError {
     #[error(
         "{place} is not asked: it would answer the user of the token, not {user}, who is impersonated\n\
          hint: the API server's own group (value answers.aggregated of the chart) and --local answer as an \
-         impersonated user; or give --token with a token of that user in place of --as"
+         impersonated user; or {hint}"
     )]
-    NotImpersonated { place: String, user: String },
+    NotImpersonated { place: String, user: String, hint: &'static str },
+    /// The API server would answer the user of the credentials, as nobody else is named.
+    #[error(
+        "kubeconfig: its user has as-uid, as-groups or as-user-extra, and no \"as\" that names whom they are about\n\
+         hint: add \"as\" to the user of the kubeconfig, or give --as"
+    )]
+    NoImpersonatedUser,
     /// The server's own words.
     #[error("{0}")]
     Refused(String),
@@ -115,6 +122,28 @@ impl AnswersError {
             Self::NotThere { .. } | Self::NoAccountToken { .. } | Self::NotImpersonated { .. }
         )
     }
+
+    /// True if no file of `$KUBECONFIG`, or none in the home directory, exists, or if what they say has no current
+    /// context, so that nobody is their user.
+    fn is_no_kubeconfig(&self) -> bool {
+        match self {
+            Self::Kubeconfig(KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet) => {
+                true
+            }
+            Self::Kubeconfig(KubeconfigError::LoadContext(name)) => name.is_empty(),
+            Self::Kubeconfig(KubeconfigError::ReadConfig(error, _)) => {
+                error.kind() == ErrorKind::NotFound && !has_kubeconfig_of_environment()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// True if a file of `$KUBECONFIG` exists, or that cannot be found out.
+fn has_kubeconfig_of_environment() -> bool {
+    let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
+    let mut files = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
+    files.any(|path| path.try_exists().unwrap_or(true))
 }
 
 /// Asks questions.
@@ -146,7 +175,7 @@ impl AnswersClient {
     /// not be the one who is answered.
     pub async fn by(access: &AnswersAccess, way: AnswersWay) -> Result<Self, AnswersError> {
         let config = access.config_for(&way).await?;
-        check_impersonation(&config, &way)?;
+        access.flags.check_impersonation(&config, &way)?;
         let namespace = config.default_namespace.clone();
         let server = match &way {
             AnswersWay::Server(server) => Some(access.server_config(config, server)?),
@@ -356,10 +385,12 @@ impl AnswersAccess {
     }
 
     /// Returns the kubeconfig for this way. Without one the port of a scheduler is asked with the flags alone, as a
-    /// server of one's own machine may ask for no token.
+    /// server of one's own machine may ask for no token. One that cannot be used may say whom its user impersonates.
     async fn config_for(&self, way: &AnswersWay) -> Result<Config, AnswersError> {
         match (self.config().await, way) {
-            (Err(_), AnswersWay::Server(server)) if !self.names_kubeconfig() => {
+            (Err(error), AnswersWay::Server(server))
+                if !self.names_kubeconfig() && error.is_no_kubeconfig() =>
+            {
                 let mut config = Config::new(url(server)?);
                 self.flags.change_user(&mut config.auth_info)?;
                 Ok(config)

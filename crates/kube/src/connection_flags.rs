@@ -84,22 +84,51 @@ pub(crate) async fn in_time<T>(
     answered.unwrap_or_else(|_| Err(kube::Error::Service(Box::new(RequestTimedOut(limit)))))
 }
 
-/// Checks that a way leads to answers for the user who is impersonated, if there is one. Only the API server knows
-/// impersonation. By all other ways the scheduler would answer the user of the token, with the rights of that one.
+/// What to do instead of impersonating a user: of `--as`, and of `as` in a kubeconfig.
+const AS_TOKEN: &str = "give --token with a token of that user in place of --as";
+const AS_OTHER_USER: &str = "name another --user, or a kubeconfig whose user has no \"as\", with credentials of that \
+    user";
+
+/// Returns the user who is impersonated. Returns `None` if nobody is.
 ///
 /// # Errors
-/// The way leads to answers for another user.
-pub(crate) fn check_impersonation(config: &Config, way: &AnswersWay) -> Result<(), AnswersError> {
-    let user = config.auth_info.impersonate.as_ref().filter(|user| !user.is_empty());
-    match (user, way) {
-        (None, _) | (Some(_), AnswersWay::ApiServer) => Ok(()),
-        (Some(user), way) => {
-            Err(AnswersError::NotImpersonated { place: way.to_string(), user: user.clone() })
-        }
+/// A uid, groups or further fields of such a user are given, but no name. client-go refuses that, too.
+fn impersonated_user(user: &AuthInfo) -> Result<Option<&str>, AnswersError> {
+    let name = user.impersonate.as_deref().filter(|name| !name.is_empty());
+    let has_uid = user.impersonate_uid.as_ref().is_some_and(|uid| !uid.is_empty());
+    let has_groups = user.impersonate_groups.as_ref().is_some_and(|groups| !groups.is_empty());
+    let has_extra = user.impersonate_user_extra.as_ref().is_some_and(|extra| !extra.is_empty());
+    match name.is_none() && (has_uid || has_groups || has_extra) {
+        true => Err(AnswersError::NoImpersonatedUser),
+        false => Ok(name),
     }
 }
 
 impl ConnectionFlags {
+    /// Checks that a way leads to answers for the user who is impersonated, if there is one. Only the API server knows
+    /// impersonation. By all other ways the scheduler would answer the user of the token, with the rights of that one.
+    ///
+    /// # Errors
+    /// The way leads to answers for another user.
+    pub(crate) fn check_impersonation(
+        &self,
+        config: &Config,
+        way: &AnswersWay,
+    ) -> Result<(), AnswersError> {
+        match (impersonated_user(&config.auth_info)?, way) {
+            (None, _) | (Some(_), AnswersWay::ApiServer) => Ok(()),
+            (Some(user), way) => {
+                // A token of the flags leaves the impersonation of the kubeconfig in force.
+                let hint = match &self.impersonation {
+                    Some(_) => AS_TOKEN,
+                    None => AS_OTHER_USER,
+                };
+                let (place, user) = (way.to_string(), user.to_owned());
+                Err(AnswersError::NotImpersonated { place, user, hint })
+            }
+        }
+    }
+
     /// Returns the configuration of a context, with the flags in it. `None` is the current context.
     ///
     /// # Errors
@@ -141,7 +170,7 @@ impl ConnectionFlags {
     /// Puts the credentials and the impersonation of the flags in place of those of a user.
     ///
     /// # Errors
-    /// A file of the credentials cannot be read.
+    /// A file of the credentials cannot be read, or of a user to impersonate all but the name is given.
     pub(crate) fn change_user(&self, user: &mut AuthInfo) -> Result<(), AnswersError> {
         if let Some(given) = &self.credentials {
             let old = std::mem::take(user);
@@ -159,7 +188,7 @@ impl ConnectionFlags {
             user.impersonate_groups = Some(groups.clone());
             user.impersonate_user_extra = None;
         }
-        Ok(())
+        impersonated_user(user).map(drop)
     }
 
     /// Puts the flags about TLS in place of what a cluster says. As kubectl does it, a CA of the flags verifies also a
@@ -321,20 +350,58 @@ mod tests {
 
     #[tokio::test]
     async fn ans_86_only_the_api_server_answers_as_somebody_else() {
-        let config = config(&insecure()).await.unwrap();
         let (namespace, name) = ("sched".to_owned(), "ask".to_owned());
         let service = AnswersWay::Service { namespace, name };
-        assert!(check_impersonation(&config, &AnswersWay::ApiServer).is_ok());
-        let error = check_impersonation(&config, &service).unwrap_err();
-        assert!(error.is_not_there(), "{error}");
-        let expected =
-            "Service sched/ask is not asked: it would answer the user of the token, not jo, ";
-        assert!(error.to_string().starts_with(expected), "{error}");
-        let mut nobody = config;
-        for name in [None, Some(String::new())] {
-            nobody.auth_info.impersonate = name;
-            assert!(check_impersonation(&nobody, &service).is_ok());
+        let di = Impersonation { user: "di".to_owned(), uid: None, groups: Vec::new() };
+        let of_flag = ConnectionFlags { impersonation: Some(di), ..insecure() };
+        // Each has the remedy that helps: a token does not end what the kubeconfig says.
+        for (flags, user, remedy) in [(insecure(), "jo", AS_OTHER_USER), (of_flag, "di", AS_TOKEN)]
+        {
+            let mut config = config(&flags).await.unwrap();
+            assert!(flags.check_impersonation(&config, &AnswersWay::ApiServer).is_ok());
+            let error = flags.check_impersonation(&config, &service).unwrap_err();
+            assert!(error.is_not_there(), "{error}");
+            let text = error.to_string();
+            let expected = format!(
+                "Service sched/ask is not asked: it would answer the user of the token, not {user}, "
+            );
+            assert!(text.starts_with(&expected), "{text}");
+            assert!(text.ends_with(&format!("; or {remedy}")), "{text}");
+            for name in [None, Some(String::new())] {
+                config.auth_info = AuthInfo { impersonate: name, ..AuthInfo::default() };
+                assert!(flags.check_impersonation(&config, &service).is_ok());
+            }
         }
+    }
+
+    /// The API server would answer the user of the credentials.
+    #[tokio::test]
+    async fn ans_86_groups_of_nobody_are_refused() {
+        let with_user = |fields: &str| {
+            let text = format!(
+                "current-context: c\nclusters: [{{name: k, cluster: {{server: 'http://10.1.2.4'}}}}]\n\
+                 contexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n\
+                 users: [{{name: u, user: {{token: t, {fields}}}}}]\n"
+            );
+            Kubeconfig::from_yaml(&text).unwrap()
+        };
+        let di = Impersonation { user: "di".to_owned(), uid: None, groups: Vec::new() };
+        let as_di = ConnectionFlags { impersonation: Some(di), ..ConnectionFlags::default() };
+        for field in ["as-groups: [dev]", "as-uid: '42'", "as-user-extra: {team: [a]}"] {
+            for fields in [field.to_owned(), format!("as: '', {field}")] {
+                let error = ConnectionFlags::default().config(with_user(&fields), None).await;
+                let error = error.unwrap_err();
+                assert!(matches!(error, AnswersError::NoImpersonatedUser), "{fields}: {error}");
+                assert!(!error.is_not_there(), "no other way is tried");
+                let user = as_di.config(with_user(&fields), None).await.unwrap().auth_info;
+                assert_eq!(user.impersonate.as_deref(), Some("di"), "{fields}");
+                assert!(user.impersonate_uid.is_none() && user.impersonate_user_extra.is_none());
+            }
+            let named = with_user(&format!("as: jo, {field}"));
+            assert!(ConnectionFlags::default().config(named, None).await.is_ok(), "{field}");
+        }
+        let nobody = with_user("as-groups: [], as-user-extra: {}");
+        assert!(ConnectionFlags::default().config(nobody, None).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -40,6 +40,7 @@ use crate::index::Index;
 use crate::job::{Job, MinResources};
 use crate::node::Node;
 use crate::numa::NumaTopology;
+use crate::other_scheduler::{OtherScheduler, OtherSchedulers};
 use crate::queue::Queue;
 use crate::quota::Quotas;
 use crate::reads::{self, Read};
@@ -173,6 +174,9 @@ pub struct Cluster {
     pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
     pub(crate) selectors: ServiceSelectors,
     shards: Shards,
+    /// Schedulers whose pods have nodes here. States of earlier versions do not have them.
+    #[serde(default)]
+    other_schedulers: OtherSchedulers,
     node_changes: ChangeLog<NodeId>,
     /// Nodes whose objects changed.
     object_changes: ChangeLog<NodeId>,
@@ -319,6 +323,12 @@ impl Cluster {
     /// Returns the request of a task, which includes `pods` = 1.
     pub fn request(&self, task: TaskId) -> &Resource {
         &self.class(task).request
+    }
+
+    /// Returns the scheduler that decides about a pod. Returns `None` if this one does, or if the pod
+    /// is in a state of an earlier version, which does not say it.
+    pub fn other_scheduler(&self, task: TaskId) -> Option<&OtherScheduler> {
+        self.other_schedulers.get(self.tasks[task].scheduler)
     }
 
     /// Returns the job of a task. Returns `None` if the task belongs to no job.

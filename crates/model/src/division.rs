@@ -44,6 +44,12 @@ impl Division {
         self.owner(key) == Some(&*self.ours)
     }
 
+    /// Returns the other scheduler that the object with this key belongs to. Returns `None` if it is
+    /// ours, or nobody's.
+    pub(crate) fn other_owner(&self, key: &str) -> Option<&str> {
+        self.owner(key).filter(|name| **name != *self.ours)
+    }
+
     /// Returns the scheduler at the first point after the hash of the key, around the ring. Returns
     /// `None` if there is no scheduler.
     fn owner(&self, key: &str) -> Option<&str> {

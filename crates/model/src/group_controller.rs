@@ -11,24 +11,26 @@ pub struct ControllerName<'a> {
     pub name: &'a str,
 }
 
-impl ControllerName<'_> {
+impl<'a> ControllerName<'a> {
     /// True if a user means this controller by a kind and a name. Upper and lower case of the kind
     /// are alike; `None` means any kind.
     ///
-    /// A Deployment controls its pods by ReplicaSets, each named `<deployment>-<hash>`, so it means
-    /// all of these.
+    /// The kind `Deployment` means the ReplicaSets of the Deployment, too.
     pub fn is_meant_by(self, kind: Option<&str>, name: &str) -> bool {
-        let is_kind = |own: &str| kind.is_none_or(|kind| kind.eq_ignore_ascii_case(own));
-        let is_own = self.name == name && is_kind(self.kind);
-        let is_deployed = is_kind("Deployment") && self.is_replica_set_of(name);
-        is_own || is_deployed
+        let is_kind = kind.is_none_or(|kind| kind.eq_ignore_ascii_case(self.kind));
+        let is_deployment = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("Deployment"));
+        let is_deployed = is_deployment && self.deployment() == Some(name);
+        (is_kind && self.name == name) || is_deployed
     }
 
-    fn is_replica_set_of(self, deployment: &str) -> bool {
-        let rest = self.name.strip_prefix(deployment);
-        let hash = rest.and_then(|rest| rest.strip_prefix('-'));
-        let is_hash = |hash: &str| !hash.is_empty() && !hash.contains('-');
-        self.kind.eq_ignore_ascii_case("ReplicaSet") && hash.is_some_and(is_hash)
+    /// Returns the name of the Deployment of this ReplicaSet, as far as names tell: a Deployment
+    /// controls its pods by ReplicaSets, each named `<deployment>-<hash>`.
+    ///
+    /// Returns `None` for other kinds, and for a ReplicaSet without such a name.
+    pub fn deployment(self) -> Option<&'a str> {
+        let (deployment, hash) = self.name.rsplit_once('-')?;
+        let is_replica_set = self.kind.eq_ignore_ascii_case("ReplicaSet");
+        (is_replica_set && !hash.is_empty()).then_some(deployment)
     }
 }
 
@@ -72,7 +74,7 @@ mod tests {
         let job = ControllerName { kind: "Job", name: "train" };
         for (controller, kind, name, expected) in [
             (replica_set, Some("deployment"), "web", true),
-            (replica_set, None, "web", true),
+            (replica_set, None, "web", false),
             (replica_set, Some("ReplicaSet"), "web-5d9f7c", true),
             (replica_set, None, "web-5d9f7c", true),
             (replica_set, Some("replicaset"), "web", false),
@@ -89,6 +91,19 @@ mod tests {
         ] {
             let found = controller.is_meant_by(kind, name);
             assert_eq!(found, expected, "{controller:?} {kind:?} {name}");
+        }
+    }
+
+    #[test]
+    fn ans_05_the_name_of_a_replica_set_tells_of_its_deployment() {
+        for (kind, name, expected) in [
+            ("ReplicaSet", "web-5d9f7c", Some("web")),
+            ("replicaset", "web-a-b", Some("web-a")),
+            ("ReplicaSet", "web-", None),
+            ("ReplicaSet", "web", None),
+            ("StatefulSet", "web-5d9f7c", None),
+        ] {
+            assert_eq!(ControllerName { kind, name }.deployment(), expected, "{kind} {name}");
         }
     }
 

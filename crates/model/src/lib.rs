@@ -30,6 +30,7 @@ mod node_group;
 mod node_load;
 pub mod node_selector;
 mod numa;
+mod other_scheduler;
 mod pod_affinity;
 mod queue;
 mod quota;
@@ -89,6 +90,7 @@ pub use node_load::{LOAD_INTERVAL_MICROS, NodeLoad};
 pub use numa::{
     CpuAllocation, CpuPlace, CpuSet, MAX_CPUS, NumaDemand, NumaTopology, parse_cpu_list,
 };
+pub use other_scheduler::OtherScheduler;
 pub use pod_affinity::{
     InclusionPolicy, PodAffinity, PodSelector, PodTerm, PreferredPodTerm, SpreadConstraint,
     Unsatisfiable,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ClassId, JobId, NodeId};
 use crate::numa::CpuSet;
+use crate::other_scheduler::SchedulerNumber;
 use crate::record::{ObjectKey, PodCondition};
 use crate::run_template::RunTemplate;
 use crate::selector::Labels;
@@ -126,7 +127,14 @@ pub struct Task {
     pub node_lock: Option<Arc<str>>,
     /// The PodGroup that the pod names, as `namespace/name`, if it requests an extended resource.
     pub device_group: Option<Arc<str>>,
+    /// Number of the scheduler that decides about the pod. States of earlier versions do not have
+    /// it.
+    #[serde(default)]
+    pub(crate) scheduler: SchedulerNumber,
 }
+
+// There are as many tasks as pods.
+const _: () = assert!(size_of::<Task>() <= 352);
 
 /// Why the refused write of a pod is not repeated yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

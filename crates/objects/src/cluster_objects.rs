@@ -1,10 +1,12 @@
 //! The rows of a cluster as objects that exist: what a scheduler knows of them.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use vc_model::{
-    Cluster, ControllerName, JobId, ObjectKey, PriorityClassRecord, QueueState, TaskId, TaskStatus,
+    Cluster, ControllerName, GroupController, JobId, ObjectKey, PriorityClassRecord, QueueState,
+    TaskId, TaskStatus,
 };
 use vc_resource::Resource;
 use vc_wire::Kind;
@@ -12,18 +14,37 @@ use vc_wire::Kind;
 use crate::live::{LiveIdentity, LiveObjects};
 use crate::workload::WorkloadContext;
 
+/// Uids of controllers by namespace, kind and name.
+type ControllerUids<'a> = BTreeMap<(&'a str, &'a str, &'a str), &'a str>;
+
 /// The objects of a cluster. A scheduler does not see controllers; they are known by their PodGroups.
 pub struct ClusterObjects<'a> {
     cluster: &'a Cluster,
     now_micros: i64,
     pods: BTreeMap<&'a ObjectKey, TaskId>,
+    /// Made when it is first needed.
+    controllers: OnceCell<ControllerUids<'a>>,
 }
 
 impl<'a> ClusterObjects<'a> {
     /// Reads the rows. The time is in microseconds since 1970.
     pub fn new(cluster: &'a Cluster, now_micros: i64) -> Self {
         let pods = cluster.tasks.iter().map(|(id, task)| (&task.key, id)).collect();
-        Self { cluster, now_micros, pods }
+        Self { cluster, now_micros, pods, controllers: OnceCell::new() }
+    }
+
+    /// Reads the controllers of all PodGroups. Of several with one name the first one counts.
+    fn read_controllers(&self) -> ControllerUids<'a> {
+        let cluster = self.cluster;
+        let mut uids = ControllerUids::new();
+        for row in self.jobs().map(|job| &cluster.jobs[job]) {
+            let controller = row.pod_group.as_ref().and_then(|group| group.controller(&row.key));
+            let Some(GroupController { uid, name }) = controller else { continue };
+            if let Some(ControllerName { kind, name }) = name {
+                uids.entry((&*row.key.namespace, kind, name)).or_insert(uid);
+            }
+        }
+        uids
     }
 
     fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
@@ -110,13 +131,7 @@ impl LiveObjects for ClusterObjects<'_> {
 
     /// Only controllers that own PodGroups are known.
     fn controller_uid(&self, namespace: &str, kind: &str, name: &str) -> Option<String> {
-        let wanted = ControllerName { kind, name };
-        let of_job = |job: JobId| {
-            let row = &self.cluster.jobs[job];
-            let controller = row.pod_group.as_ref()?.controller(&row.key)?;
-            let is_it = *row.key.namespace == *namespace && controller.name == Some(wanted);
-            is_it.then(|| controller.uid.to_owned())
-        };
-        self.jobs().find_map(of_job)
+        let controllers = self.controllers.get_or_init(|| self.read_controllers());
+        controllers.get(&(namespace, kind, name)).map(|&uid| uid.to_owned())
     }
 }

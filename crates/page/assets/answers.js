@@ -34,7 +34,8 @@ function recordedAnswer(answers, path) {
   if (kind !== 'namespaces') return list ? undefined : whole(`/${kind}`)?.items?.find((it) => it.name === name);
   const all = whole('/explanations');
   const items = all?.items.filter((it) => it.subject.namespace === name) ?? [];
-  return job ? items.find((it) => [it.subject.name, it.subject.job].includes(job)) : all && partOfList({ ...all, items }, parameters);
+  const named = (field) => items.find((it) => it.subject[field] === job);
+  return job ? named('name') ?? named('job') : all && partOfList({ ...all, items }, parameters);
 }
 
 function partOfList(list, parameters) {

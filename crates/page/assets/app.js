@@ -15,11 +15,13 @@ import { whatIfView } from './whatif.js';
 
 const POLL_MILLIS = 2000;
 const NARROWEST = 280;
-const navigation = { summary: 'Summary', queues: 'Queues', jobs: 'Jobs', nodes: 'Nodes', timeline: 'Timeline', whatif: 'What if' };
-const viewsByName = { summary: summaryView, queues: queuesView, jobs: jobsView, nodes: nodesView, timeline: timelineView, whatif: whatIfView };
+const views = {
+  summary: ['Summary', summaryView], queues: ['Queues', queuesView], jobs: ['Jobs', jobsView], nodes: ['Nodes', nodesView],
+  timeline: ['Timeline', timelineView], whatif: ['What if', whatIfView],
+};
 
 const store = new AnswerStore();
-if (store.isFile) delete navigation.whatif;
+if (store.isFile) delete views.whatif;
 const ui = { windows: {}, tries: {} };
 const pending = new Set();
 const page = { route: readRoute(), width: NARROWEST, timer: 0, isDrawing: false, wasLost: false, told: '' };
@@ -28,7 +30,7 @@ const page = { route: readRoute(), width: NARROWEST, timer: 0, isDrawing: false,
 function readRoute() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decodedPart);
-  const name = navigation[parts[0]] ? parts[0] : 'summary';
+  const name = views[parts[0]] ? parts[0] : 'summary';
   return { name, parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
@@ -42,7 +44,7 @@ function decodedPart(part) {
 
 function currentView() {
   const { name, parts } = page.route;
-  return name === 'jobs' && parts.length === 2 ? jobView : viewsByName[name];
+  return name === 'jobs' && parts.length === 2 ? jobView : views[name][1];
 }
 
 function go(address) {
@@ -79,12 +81,12 @@ function pagePart(title, body) {
   return html`
     <button type="button" class="skip" @click=${() => document.getElementById('title').focus()}>Skip to content</button>
     <header><div class="bar-top"><span class="product">vc-scheduler</span>${statusPart()}</div>
-      <nav aria-label="Views"><ul>${Object.entries(navigation).map(navigationItem)}</ul></nav></header>
+      <nav aria-label="Views"><ul>${Object.entries(views).map(navigationItem)}</ul></nav></header>
     <main id="content"><h1 id="title" tabindex="-1">${title}</h1>${body}</main>
     <footer>The same answers in a terminal: <code>kubectl vc</code>. ${store.asOf ? `Version ${store.asOf.version}.` : ''}</footer>`;
 }
 
-function navigationItem([name, text]) {
+function navigationItem([name, [text]]) {
   return html`<li><a href="#/${name}" aria-current=${page.route.name === name ? 'page' : nothing}>${text}</a></li>`;
 }
 
@@ -105,7 +107,7 @@ function tokenPart() {
     event.preventDefault();
     store.useToken(event.target.elements.token.value.trim());
     event.target.reset();
-    startPolling();
+    poll();
     update();
   };
   const { sentence } = store.needsToken;
@@ -145,11 +147,6 @@ async function poll() {
   page.timer = setTimeout(poll, POLL_MILLIS);
 }
 
-function startPolling() {
-  clearTimeout(page.timer);
-  poll();
-}
-
 function tellConnection() {
   const isLost = Boolean(store.lostSince);
   if (isLost || page.wasLost) update();
@@ -174,7 +171,7 @@ function changeRoute() {
   if (!isOtherView) return;
   window.scrollTo(0, 0);
   document.getElementById('title').focus({ preventScroll: true });
-  startPolling();
+  poll();
 }
 
 function measure() {
@@ -191,9 +188,9 @@ function startPage() {
   measure();
   window.addEventListener('hashchange', changeRoute);
   window.addEventListener('resize', () => { measure(); update(); });
-  document.addEventListener('visibilitychange', startPolling);
+  document.addEventListener('visibilitychange', poll);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', update);
-  startPolling();
+  poll();
 }
 
 startPage();

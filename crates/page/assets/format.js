@@ -104,9 +104,13 @@ export function sortedResources(names) {
   return [...new Set(names)].sort((l, r) => order(l) - order(r) || (l < r ? -1 : 1));
 }
 
+/** Returns the values that are set as a query with its question mark, or an empty text. */
+export function queryText(values) {
+  const text = new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString();
+  return text && `?${text}`;
+}
+
 /** Returns the address of a view: the parts become path segments of the hash. */
 export function viewAddress(parts, query = {}) {
-  const pairs = Object.entries(query).filter(([, value]) => value);
-  const text = new URLSearchParams(pairs).toString();
-  return `#/${parts.map(encodeURIComponent).join('/')}${text ? `?${text}` : ''}`;
+  return `#/${parts.map(encodeURIComponent).join('/')}${queryText(query)}`;
 }

@@ -1,7 +1,7 @@
 // The picture of jobs over time: a band for each queue, with as many rows as jobs at once.
 import { html, svg, nothing } from './vendor/lit-html.js';
 import { legendPart } from './parts.js';
-import { counted, isHiddenName, number, shortTime, viewAddress } from './format.js';
+import { counted, isHiddenName, number, shortTime, viewAddress, visibleName } from './format.js';
 
 const MOST_BARS = 4000;
 const MOST_ROWS = 40;
@@ -57,7 +57,6 @@ export function ganttPart({ jobs = [], evictions = [], from, to, asOf }, { width
       ${axisPart(start, end, width, height, place, asOf?.time)}${parts}
       ${evictions.length ? evictionMarks(evictions, top, place, asOf?.time) : nothing}</svg>
     <figcaption>${shown < jobs.length ? `The picture shows ${number(shown)} of ${number(jobs.length)} jobs, the table all of them. ` : ''}
-      
       ${legendPart([[barShape(0, 24, 5, false), 'has ended'], [barShape(0, 24, 5, true), 'runs'], [evictionShape(12, 4), 'eviction']])}</figcaption></figure>`;
 }
 
@@ -65,9 +64,8 @@ function bandPart({ queue, placed, total }, top, width, place, now) {
   const bar = ({ job, row, from, to }) => {
     const x = place(from);
     const y = top + HEAD + row * ROW;
-    const name = job.hidden || isHiddenName(job.job) ? 'a job that you may not see' : job.job;
-    const title = `${name}, ${counted(job.pods, 'pod')}, ${shortTime(job.start, now)} to ${job.end ? shortTime(job.end, now) : 'now'}`;
-    const address = job.hidden ? nothing : viewAddress(['jobs', ...job.job.split('/')]);
+    const title = `${visibleName(job.job)}, ${counted(job.pods, 'pod')}, ${shortTime(job.start, now)} to ${job.end ? shortTime(job.end, now) : 'now'}`;
+    const address = isHiddenName(job.job) ? nothing : viewAddress(['jobs', ...job.job.split('/')]);
     return svg`<g data-address=${address}>${barShape(x, Math.max(2, place(to) - x - 1), y, !job.end)}<title>${title}</title></g>`;
   };
   return svg`<g><line class="band" x1="0" x2=${width} y1=${top} y2=${top}></line>
@@ -93,9 +91,7 @@ function axisPart(start, end, width, height, place, now) {
 }
 
 function evictionMarks(evictions, top, place, now) {
-  const mark = (it) => {
-    const pod = it.hidden ? 'a pod that you may not see' : it.pod;
-    return svg`<g>${evictionShape(place(Date.parse(it.time)), top + HEAD)}<title>${pod}, ${it.action}, ${shortTime(it.time, now)}</title></g>`;
-  };
+  const mark = (it) => svg`<g>${evictionShape(place(Date.parse(it.time)), top + HEAD)}
+    <title>${visibleName(it.pod, 'pod')}, ${it.action}, ${shortTime(it.time, now)}</title></g>`;
   return svg`<g><text x="2" y=${top + 15}>Evictions</text>${evictions.slice(-MOST_BARS).map(mark)}</g>`;
 }

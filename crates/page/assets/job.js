@@ -55,13 +55,15 @@ function gangText(gang) {
 }
 
 function blockedPart(blocking) {
-  if (!blocking || (!blocking.complete && blocking.sets.length === 0)) return nothing;
-  const { sets } = blocking;
-  if (sets.length === 0) return html`<p>Not even empty nodes without all other obstacles would do.</p>`;
+  if (!blocking) return nothing;
+  const { sets, complete, leftOut: parts = ['sets'] } = blocking;
+  const leftOut = complete ? '' : ` Left out, as the search ended early: ${parts.join(', ')}.`;
+  const none = complete || !parts.includes('sets') ? 'Not even empty nodes without all other obstacles would do.' : '';
+  if (sets.length === 0) return html`<p>${none}${leftOut}</p>`;
   const lead = sets.length === 1 ? 'It would start without these obstacles; none of them may stay.' : 'It would start without any one of these:';
   const set = ({ atoms, certified }, at) => html`<li>${tablePart(`Obstacles, way ${at + 1}`, atomColumns, atoms)}
     <p class="quiet">Every ${certified === 'all' ? 'smaller set' : 'set with one obstacle less'} was tried and fails.</p></li>`;
-  return html`<p>${lead}${blocking.helpsWaiting ? '' : ' Waiting alone does not help.'}${blocking.complete ? '' : ' There may be more: the search ended early.'}</p>
+  return html`<p>${lead}${blocking.helpsWaiting ? '' : ' Waiting alone does not help.'}${leftOut}</p>
     <ol>${sets.map(set)}</ol>`;
 }
 
@@ -99,10 +101,11 @@ function nodesPart(nodes) {
 
 function membersPart({ gang, classes: failing }) {
   if (!gang) return nothing;
-  const classes = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num'], ['Find a place', 'placed', 'num']];
-  const roles = ['role', 'needed num', ['With a node', 'ready', 'num'], ['Find a place', 'placed', 'num']];
-  const reasons = [['Each asks for', (it) => amountsText(it.request)], ['Pods', 'count', 'num'], ['Code', (it) => codePart(it.code)], ['Why', 'text']];
-  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', classes, gang.pods)}${tablePart('Roles with a minimum', roles, gang.roles)}
+  const pods = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num']];
+  const placed = ['Find a place', 'placed', 'num'];
+  const roles = ['role', 'needed num', ['With a node', 'ready', 'num'], placed];
+  const reasons = [...pods, ['Code', (it) => codePart(it.code)], ['Why', 'text']];
+  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', [...pods, placed], gang.pods)}${tablePart('Roles with a minimum', roles, gang.roles)}
     ${titledTable('Further pods that find no place', reasons, failing)}`;
 }
 
@@ -122,7 +125,7 @@ function placePart({ line, subject }) {
 
 /** Returns a neighbour in the line with what decides which of the two comes first. */
 function neighbourPart(other, isBefore) {
-  const name = jobLink(other.job, other.hidden);
+  const name = jobLink(other.job);
   if (!other.values || other.decidedBy === 'name') return html`${name}, by ${other.decidedBy}`;
   const [own, its] = other.values;
   const day = own.slice(0, 10) === its.slice(0, 10) ? own : '';

@@ -1,6 +1,6 @@
 // The jobs that wait, each with its code and obstacle.
 import { html } from './vendor/lit-html.js';
-import { counted, duration, jobName, viewAddress } from './format.js';
+import { counted, duration, jobName, queryText, viewAddress } from './format.js';
 import { answeredPart, codePart, listPaths, listTable, selectPart, textPart, viewLink } from './parts.js';
 
 export const jobsView = {
@@ -17,8 +17,8 @@ export const jobsView = {
 
 function jobsPath({ query: { namespace, queue, code } }) {
   const place = namespace ? `/namespaces/${encodeURIComponent(namespace)}/explanations` : '/explanations';
-  const query = new URLSearchParams(Object.entries({ queue, code }).filter(([, value]) => value)).toString();
-  return (range) => `${place}?${query ? `${query}&` : ''}${range}`;
+  const query = queryText({ queue, code });
+  return (range) => `${place}${query ? `${query}&` : '?'}${range}`;
 }
 
 function filterPart({ route, store, go }) {

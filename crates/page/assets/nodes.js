@@ -1,7 +1,7 @@
 // Nodes as a map by resource with a table beside it, and one node.
 import { html, nothing, svg } from './vendor/lit-html.js';
 import { counted, number, percent, quantityPart, sortedResources, viewAddress } from './format.js';
-import { amountColumns, answeredPart, barPart, chosenPart, jobLink, legendPart, problemPart, sectionPart, tableSection, textPart, viewLink, windowedTable } from './parts.js';
+import { amountColumns, answeredPart, barPart, chosenPart, colorValues, jobLink, legendPart, problemPart, rowsTable, sectionPart, tableSection, textPart, viewLink } from './parts.js';
 
 const MAP_STEPS = [0, 1, 2, 3, 4];
 const LARGEST_CELL = 48;
@@ -92,7 +92,7 @@ function nodeTable(context) {
     ['Node', ({ node }) => viewLink(['nodes', node.name])], ...amountColumns(NODE_AMOUNTS, ({ node }, name) => node[name][resource]),
     ['Part', ({ node }) => percent(node.usedPercent[resource]), 'num'], ['Pods', ({ node }) => node.pods, 'num'], ['State', ({ node }) => nodeState(node).join(' ') || '–', 'wide'],
   ];
-  return windowedTable(context, { name: 'nodes', caption: `Nodes and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index], empty: 'No node.' });
+  return rowsTable(context, `Nodes and their ${resource}`, columns, rows, 'nodes', 'No node.');
 }
 
 function hyperNodeTable(context, rows) {
@@ -102,7 +102,7 @@ function hyperNodeTable(context, rows) {
     ['', (it) => barPart(it.used[resource], [['scale', it.allocatable[resource]]]), 'bar-cell'],
     ...amountColumns(NODE_AMOUNTS, (it, name) => it[name][resource]),
   ];
-  return windowedTable(context, { name: 'hypernodes', caption: `HyperNodes and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index] });
+  return rowsTable(context, `HyperNodes and their ${resource}`, columns, rows, 'hypernodes');
 }
 
 function nodeDetails(node) {
@@ -110,7 +110,7 @@ function nodeDetails(node) {
     ['Resource', (name) => name], ['', (name) => barPart(node.used?.[name], [['scale', node.allocatable[name]]]), 'bar-cell'],
     ...amountColumns(NODE_AMOUNTS, (resource, name) => node[name]?.[resource]),
   ];
-  const jobs = [['Job', (it) => jobLink(it.job, it.hidden)], 'pods num'];
+  const jobs = [['Job', (it) => jobLink(it.job)], 'pods num'];
   const labels = [['Label', (it) => it[0]], ['Value', (it) => it[1]]];
   return html`<dl class="facts"><div><dt>State</dt><dd>${nodeState(node).join(' ') || 'schedulable'}</dd></div>
       <div><dt>Pods</dt><dd>${number(node.pods)}</dd></div>
@@ -132,9 +132,8 @@ function mapLayout(width, count) {
 }
 
 function mapColors() {
-  const style = getComputedStyle(document.documentElement);
-  const color = (name) => style.getPropertyValue(name).trim();
-  return { steps: MAP_STEPS.map((step) => color(`--step-${step}`)), outline: color('--outline'), mark: color('--mark'), back: color('--back') };
+  const [outline, mark, back, ...steps] = colorValues(['--outline', '--mark', '--back', ...MAP_STEPS.map((step) => `--step-${step}`)]);
+  return { steps, outline, mark, back };
 }
 
 /** Draws rows `{node, part}` unless the canvas shows them already. */

@@ -54,9 +54,9 @@ export function viewLink(parts, text = parts.at(-1)) {
 }
 
 /** Returns `namespace/name` of a job as a link, or that it may not be seen. */
-export function jobLink(job, isHidden = false) {
+export function jobLink(job) {
   if (!job) return '–';
-  if (isHidden || isHiddenName(job)) return html`<span class="quiet">${isHiddenName(job) ? visibleName(job) : 'a job that you may not see'}</span>`;
+  if (isHiddenName(job)) return html`<span class="quiet">${visibleName(job)}</span>`;
   const [namespace, name] = job.split('/');
   return name ? viewLink(['jobs', namespace, name], job) : job;
 }
@@ -132,8 +132,13 @@ export function listTable(context, list, { name, pathOf, ...table }) {
   return windowedTable(context, { ...table, name, total: list.total, rowAt });
 }
 
+/** Returns a table of rows that are all there. `name` stands for the place to which it is scrolled. */
+export function rowsTable(context, caption, columns, rows, name = caption, empty = undefined) {
+  return windowedTable(context, { name, caption, columns, total: rows.length, rowAt: (index) => rows[index], empty });
+}
+
 /** Returns a table of `total` rows. `rowAt(index)` gives a row, or nothing if not loaded. */
-export function windowedTable({ ui, update }, { name, caption, columns, total, rowAt, empty = 'None.' }) {
+function windowedTable({ ui, update }, { name, caption, columns, total, rowAt, empty = 'None.' }) {
   if (total === 0) return html`<p class="quiet">${empty}</p>`;
   const { first, last } = visibleRows(ui.windows, name, total);
   const height = rowHeight();
@@ -163,7 +168,7 @@ export const grantColumns = ['action', ['For', (it) => jobLink(it.forJob ?? it.f
 
 /** Returns columns of amounts. `amountOf` gives that of a row by the name of the amount. */
 export function amountColumns(names, amountOf) {
-  return names.map((name) => [name[0].toUpperCase() + name.slice(1), (row) => amountOf(row, name) ?? '–', 'num']);
+  return names.map((name) => [columnParts(name)[0], (row) => amountOf(row, name) ?? '–', 'num']);
 }
 
 /**
@@ -192,6 +197,12 @@ function markShape(name) {
   };
   const [color, shape] = shapes[name] ?? [];
   return shape ? svg`<path class="mark" fill="var(${color})" d=${shape}></path>` : nothing;
+}
+
+/** Returns the values of colours of the style sheet, by name. */
+export function colorValues(names) {
+  const style = getComputedStyle(document.documentElement);
+  return names.map((name) => style.getPropertyValue(name).trim());
 }
 
 /** Returns what shapes mean: items `[shape, text]`, a shape at most 24 by 18. */

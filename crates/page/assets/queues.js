@@ -1,7 +1,7 @@
 // Queues as a tree with what they hold and may hold, and one queue with its line.
 import { html, nothing } from './vendor/lit-html.js';
 import { duration, number, shareText, sortedResources } from './format.js';
-import { amountColumns, answeredPart, chosenPart, codePart, jobLink, listPaths, listTable, markLegend, queueBar, sectionPart, tablePart, tableSection, viewLink, windowedTable } from './parts.js';
+import { amountColumns, answeredPart, chosenPart, codePart, jobLink, listPaths, listTable, markLegend, queueBar, rowsTable, sectionPart, tablePart, tableSection, viewLink } from './parts.js';
 
 const AMOUNTS = ['allocated', 'deserved', 'guarantee', 'capability'];
 const queuePath = (name) => `/queues/${encodeURIComponent(name)}`;
@@ -56,7 +56,7 @@ function treePart(context) {
     ];
     return html`<div class="fields">${chosenPart(context, 'resource', 'Resource', resource, resources)}${markLegend()}</div>
       <p class="quiet">Each bar is as long as the largest amount of its row.</p>
-      ${windowedTable(context, { name: 'queues', caption: `Queues and their ${resource}`, columns, total: rows.length, rowAt: (index) => rows[index] })}`;
+      ${rowsTable(context, `Queues and their ${resource}`, columns, rows, 'queues')}`;
   });
 }
 
@@ -74,7 +74,7 @@ function queuePart(context, name) {
 }
 
 const lineColumns = [
-  ['Job', (row) => jobLink(row.job, row.hidden)], 'place num', 'priority num', 'pods num',
+  ['Job', (row) => jobLink(row.job)], 'place num', 'priority num', 'pods num',
   ['Waits for', (row) => duration(row.waitingSeconds), 'num'], ['Code', (row) => codePart(row.code)],
 ];
 
@@ -84,10 +84,7 @@ function queueDetails(queue) {
     ['Resource', (name) => name], ['', (name) => queueBar(queue, name), 'bar-cell'],
     ...amountColumns(AMOUNTS, (resource, name) => queue[name]?.[resource]),
   ], resourcesOf([queue]), 'The queue holds nothing and has no limit.');
-  const quota = [
-    'resource', 'nominal num', 'used num', 'borrowed num', 'lent num',
-    'available num',
-  ];
+  const quota = ['resource', 'nominal num', 'used num', 'borrowed num', 'lent num', 'available num'];
   return html`<dl class="facts">
       ${fact('State', queue.state)}${queue.parent ? fact('Parent', viewLink(['queues', queue.parent])) : nothing}
       ${fact('Waiting', `${number(queue.waiting)} of ${number(queue.jobs)} jobs`)}

@@ -1,7 +1,7 @@
 // Jobs of the last hour by queue, evictions, and curves.
 import { html, svg, nothing } from './vendor/lit-html.js';
-import { counted, quantityNumber, sortedResources, viewAddress, visibleName } from './format.js';
-import { answeredPart, chosenPart, grantColumns, isMissingRoute, jobLink, legendPart, sectionPart, selectPart, textPart, timePart, windowedTable } from './parts.js';
+import { counted, quantityNumber, queryText, sortedResources, viewAddress, visibleName } from './format.js';
+import { answeredPart, chosenPart, colorValues, grantColumns, isMissingRoute, jobLink, legendPart, rowsTable, sectionPart, selectPart, textPart, timePart } from './parts.js';
 import { ganttPart } from './gantt.js';
 
 const CURVE_HEIGHT = 220;
@@ -22,8 +22,7 @@ export const timelineView = {
 };
 
 function timelinePath({ query: { from, queue, namespace } }) {
-  const query = new URLSearchParams(Object.entries({ from, queue, namespace }).filter(([, value]) => value)).toString();
-  return query ? `/timeline?${query}` : '/timeline';
+  return `/timeline${queryText({ from, queue, namespace })}`;
 }
 
 function timelineFields({ route, go }) {
@@ -44,20 +43,16 @@ function timelinePart(timeline, context) {
     ${sectionPart('Allocated', allocatedCurve(context, samples, now))}`;
 }
 
-function rowsTable(context, caption, columns, rows) {
-  return windowedTable(context, { name: caption, caption, columns, total: rows.length, rowAt: (index) => rows[index] });
-}
-
 function ranColumns(now) {
   return [
-    ['Job', (it) => jobLink(it.job, it.hidden)], 'queue', 'pods num', ['Start (UTC)', (it) => timePart(it.start, now), 'num'],
+    ['Job', (it) => jobLink(it.job)], 'queue', 'pods num', ['Start (UTC)', (it) => timePart(it.start, now), 'num'],
     ['End (UTC)', (it) => (it.end ? timePart(it.end, now) : 'runs'), 'num'],
   ];
 }
 
 function evictionTimes(now) {
   return [
-    ['Pod', (it) => visibleName(it.pod, 'pod')], ['Time (UTC)', (it) => timePart(it.time, now), 'num'], ['PodGroup', (it) => jobLink(it.podGroup, it.hidden)], 'queue',
+    ['Pod', (it) => visibleName(it.pod, 'pod')], ['Time (UTC)', (it) => timePart(it.time, now), 'num'], ['PodGroup', (it) => jobLink(it.podGroup)], 'queue',
     ...grantColumns,
   ];
 }
@@ -65,6 +60,7 @@ function evictionTimes(now) {
 function allocatedCurve(context, samples, now) {
   const { ui } = context;
   const resources = sortedResources(samples.flatMap((it) => Object.keys(it.allocated ?? {})));
+  if (samples.length > 0 && resources.length === 0) return html`<p class="quiet">You may not see what this queue holds.</p>`;
   const resource = resources.includes(ui.curveResource) ? ui.curveResource : resources[0] ?? '';
   const part = (key, name) => ({ name, amount: (it) => it[key]?.[resource] ?? '0' });
   const series = [part('allocated', resource)];
@@ -88,7 +84,7 @@ function curvePart(context, id, samples, series, now) {
 /** Draws a curve into an element, or brings the one that is there up to date. */
 function drawCurve(element, { samples, series, width }) {
   if (!element || typeof uPlot !== 'function') return;
-  const colors = curveColors();
+  const colors = colorValues(['--link', '--second', '--text', '--grid']);
   const key = [series.map((it) => it.name).join(), colors.join()].join(' ');
   const drawn = drawnCurves.get(element);
   if (drawn?.key === key) {
@@ -100,11 +96,6 @@ function drawCurve(element, { samples, series, width }) {
   drawn?.plot.destroy();
   const plot = new uPlot(curveOptions(series, width, colors), curveData(samples, series), element);
   drawnCurves.set(element, { key, width, samples, plot });
-}
-
-function curveColors() {
-  const style = getComputedStyle(document.documentElement);
-  return ['--link', '--second', '--text', '--grid'].map((name) => style.getPropertyValue(name).trim());
 }
 
 function curveData(samples, series) {

@@ -4,7 +4,7 @@ use vc_answers::{
     AnswerTime, BlockingAtom, ComparedValues, Explanation, LineNeighbour, Remedy, time_text,
 };
 use vc_engine::QuotaAmounts;
-use vc_model::{ControllerName, GroupController, ObjectKey};
+use vc_model::{ControllerName, ObjectKey};
 
 use crate::cluster::QueueQuotaJson;
 use crate::explanation::{
@@ -22,13 +22,14 @@ pub struct Owner {
     pub kind: String,
     /// Name.
     pub name: String,
+    /// True if the name means no other job of the namespace, so that it can stand for the PodGroup.
+    pub is_unique: bool,
 }
 
 impl Owner {
-    /// Returns the owner for people. Returns `None` if its name is not known.
-    pub(crate) fn of(controller: GroupController<'_>) -> Option<Self> {
-        let ControllerName { kind, name } = controller.name?;
-        Some(Self { kind: kind.to_lowercase(), name: name.to_owned() })
+    /// Returns the owner for people.
+    pub(crate) fn of(ControllerName { kind, name }: ControllerName<'_>, is_unique: bool) -> Self {
+        Self { kind: kind.to_lowercase(), name: name.to_owned(), is_unique }
     }
 }
 
@@ -219,7 +220,8 @@ fn blocking(it: &Explanation) -> Option<BlockingJson> {
     });
     Some(BlockingJson {
         even_empty: blocking.even_empty,
-        complete: blocking.is_complete,
+        complete: blocking.is_complete(),
+        left_out: blocking.left_out.iter().map(|it| it.as_str().to_owned()).collect(),
         helps_waiting: blocking.helps_waiting(),
         atoms: blocking.atoms.clone(),
         sets: sets.collect(),
@@ -259,9 +261,10 @@ impl From<&QuotaAmounts> for QueueQuotaJson {
     }
 }
 
-/// Returns the name of a job as users know it: that of its controller, else of its PodGroup.
+/// Returns the name of a job as users know it: that of its controller if no other job is meant by it,
+/// else that of its PodGroup.
 pub(crate) fn job_name(key: &ObjectKey, owner: OwnerOf<'_>) -> String {
-    match owner(key) {
+    match owner(key).filter(|owner| owner.is_unique) {
         Some(owner) => format!("{}/{}", key.namespace, owner.name),
         None => key.to_string(),
     }

@@ -57,7 +57,7 @@ pub struct ExplanationJson {
     /// The resources that it asks for.
     pub short: Vec<ShortJson>,
     /// Up to eight further classes of its pods that find no place. The first one, which `nodes` and `short` are
-    /// about, is not among them.
+    /// about, is not among them. Absent in a list.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub classes: Vec<FailingClassJson>,
     /// Limits that it would exceed.
@@ -284,6 +284,9 @@ pub struct BlockingJson {
     pub even_empty: Option<bool>,
     /// True if nothing was left out for lack of budget.
     pub complete: bool,
+    /// What was left out for lack of budget: `evenEmpty`, `sets`, and kinds of remedies.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_out: Vec<String>,
     /// True if it may start without anybody changing anything.
     pub helps_waiting: bool,
     /// The atoms that are present.

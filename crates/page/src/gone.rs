@@ -59,9 +59,9 @@ fn pod_subject(pod: &ObjectKey) -> SubjectJson {
 }
 
 fn job_subject(span: &JobSpan, owner: OwnerOf<'_>) -> SubjectJson {
-    let of_span = || Owner::of(span.controller()?);
+    let of_span = || Some(Owner::of(span.controller()?.name?, true));
     let (job_kind, job) = match owner(&span.key).or_else(of_span) {
-        Some(Owner { kind, name }) => (Some(kind), Some(name)),
+        Some(Owner { kind, name, .. }) => (Some(kind), Some(name)),
         None => (None, None),
     };
     SubjectJson {

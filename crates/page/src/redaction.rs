@@ -11,6 +11,7 @@ use crate::access::Visible;
 use crate::document::Document;
 use crate::explanation::{ExplanationJson, LineJson, NodeNumbersJson, QuotaJson, RemedyJson};
 use crate::start::EvictJson;
+use crate::timeline::TimelineJson;
 use crate::what_if::WhatIfResultJson;
 
 /// Names of the cluster, by which they are found in sentences.
@@ -57,8 +58,13 @@ impl Document {
             queues.extend(it.quota.iter().filter_map(|row| row.queue.clone()));
             queues.extend(it.unblock.iter().filter_map(raised_queue).map(str::to_owned));
         });
-        if let Self::WhatIf(result) = self {
-            queues.extend(result.queues.iter().map(|row| row.queue.clone()));
+        match self {
+            Self::WhatIf(result) => {
+                queues.extend(result.queues.iter().map(|row| row.queue.clone()));
+            }
+            // Sums over all queues are for whoever may ask for them.
+            Self::Timeline(timeline) => queues.extend(timeline.content.queue.clone()),
+            _ => {}
         }
         (namespaces, queues)
     }
@@ -92,11 +98,15 @@ impl Document {
                 awaited.for_each(|awaited| awaited.nodes.clear());
             }
         });
-        if let Self::WhatIf(result) = self {
-            result.queues.retain(|row| visible.queues.contains(&row.queue));
-            if !visible.nodes {
-                hide_supposed_nodes(result);
+        match self {
+            Self::WhatIf(result) => {
+                result.queues.retain(|row| visible.queues.contains(&row.queue));
+                if !visible.nodes {
+                    hide_supposed_nodes(result);
+                }
             }
+            Self::Timeline(timeline) => hide_samples(&mut timeline.content, visible),
+            _ => {}
         }
         self.visit_texts(&mut |text| *text = redacted(text, &known, visible, &mut aliases));
     }
@@ -310,6 +320,16 @@ fn visit_eviction(it: &mut EvictJson, visit: &mut dyn FnMut(&mut String)) {
     causes.for_each(|cause| visit(&mut cause.text));
 }
 
+/// Leaves of the samples of one queue the numbers of its jobs, if the queue is not visible.
+fn hide_samples(it: &mut TimelineJson, visible: &Visible) {
+    if it.queue.as_ref().is_some_and(|queue| !visible.queues.contains(queue)) {
+        for sample in &mut it.samples {
+            sample.allocated.clear();
+            sample.deserved.clear();
+        }
+    }
+}
+
 /// Leaves of a limit what is short, if its queue is not visible.
 fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
     let is_hidden = |row: &&mut QuotaJson| {
@@ -320,10 +340,14 @@ fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
         (row.amount, row.used, has_hidden) = (None, None, true);
         let QuotaJson { plugin, resource, short, .. } = &*row;
         let queue = row.queue.as_deref().unwrap_or_default();
-        if let Some(at) = it.verdict.text.find(&format!("{plugin}: ")) {
-            it.verdict.text.truncate(at);
-            let said = format!("{plugin}: queue {queue} has no room: {short} {resource} short");
-            it.verdict.text.push_str(&said);
+        let text = &mut it.verdict.text;
+        if let Some(at) = text.find(&format!("{plugin}: ")) {
+            let is_cohort = text[at..].contains(&format!("cohort {queue} "));
+            let owner = if is_cohort { "cohort" } else { "queue" };
+            text.truncate(at);
+            text.push_str(&format!(
+                "{plugin}: {owner} {queue} has no room: {short} {resource} short"
+            ));
         }
     }
     let tells_numbers = |remedy: &&mut RemedyJson| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_answers::{Change, ExpectedEnds, WhatIf, WhatIfError, what_if};
+use vc_answers::{Change, ExpectedEnds, SharedNames, WhatIf, WhatIfError, what_if};
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, ObjectKey, PodGroupRecord};
 use vc_objects::ClusterObjects;
@@ -10,7 +10,7 @@ use vc_objects::what_if::{WhatIfAsked, WhatIfMistake, WhatIfTexts, understand};
 
 use crate::convert::{Owner, StateSource};
 use crate::problem::Problem;
-use crate::view::owner;
+use crate::view::controller;
 use crate::what_if::WhatIfResultJson;
 
 /// Answers what would happen, where pods end as is expected. The engine must be between two cycles; nothing of it changes.
@@ -35,14 +35,16 @@ pub fn suppose(
     })?;
     result.warnings.splice(0..0, warnings);
     let applied = applied_groups(&question);
-    let name_of = |key: &ObjectKey| match applied.get(key) {
-        Some(group) => Owner::of(group.controller()?),
-        None => owner(engine.cluster(), key),
+    let shared = SharedNames::with_groups(engine.cluster(), applied.values().copied());
+    let name_of = |key: &ObjectKey| {
+        let applied = applied.get(key).and_then(|group| group.controller()?.name);
+        let name = applied.or_else(|| controller(engine.cluster(), key));
+        Some(Owner::of(name?, !shared.contains(key)))
     };
     Ok(WhatIfResultJson::new(&result, &name_of, source))
 }
 
-/// Returns the PodGroups that are applied and have controllers.
+/// Returns the PodGroups that are applied.
 fn applied_groups(question: &WhatIf) -> BTreeMap<&ObjectKey, &PodGroupRecord> {
     let events = question.changes.iter().filter_map(|change| match change {
         Change::Apply(events) => Some(events),
@@ -50,9 +52,7 @@ fn applied_groups(question: &WhatIf) -> BTreeMap<&ObjectKey, &PodGroupRecord> {
     });
     fn group(event: &ClusterEvent) -> Option<(&ObjectKey, &PodGroupRecord)> {
         match event {
-            ClusterEvent::PodGroupApplied(group) if group.controller_uid.is_some() => {
-                Some((&group.key, &**group))
-            }
+            ClusterEvent::PodGroupApplied(group) => Some((&group.key, &**group)),
             _ => None,
         }
     }

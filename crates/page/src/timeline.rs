@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vc_answers::{CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, time_text};
+use vc_answers::{
+    CycleEntry, EvictionEntry, JobSpan, SharedNames, Timeline, TimelineFilter, time_text,
+};
 use vc_model::{Cluster, ObjectKey};
 
 use crate::convert::{Owner, OwnerOf, job_name, map};
@@ -57,7 +59,10 @@ pub struct TimelineJson {
     pub to: String,
     /// True if entries between both are left out, as there are too many.
     pub truncated: bool,
-    /// Sums over the queues, minute by minute.
+    /// The queue that was asked for. Absent: all queues.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub queue: Option<String>,
+    /// Sums over these queues, minute by minute.
     pub samples: Vec<TimelineSampleJson>,
     /// Jobs that held nodes, those that began last first.
     pub jobs: Vec<JobSpanJson>,
@@ -74,9 +79,11 @@ pub struct TimelineSampleJson {
     pub waiting: u32,
     /// Jobs that held nodes.
     pub running: u32,
-    /// What jobs held; of one queue, those of the queue itself.
+    /// What jobs held; of one queue, those of the queue itself. Absent if the reader may not see the queue.
+    #[serde(skip_serializing_if = "AmountsJson::is_empty", default)]
     pub allocated: AmountsJson,
-    /// What the queues of these jobs deserved. A queue without jobs does not count.
+    /// What the queues of these jobs deserved. A queue without jobs does not count. Absent if the reader may not see
+    /// the queue.
     #[serde(skip_serializing_if = "AmountsJson::is_empty", default)]
     pub deserved: AmountsJson,
 }
@@ -172,6 +179,8 @@ impl TimelineJson {
             namespace: asked.namespace.as_deref(),
         };
         let jobs = timeline.jobs(filter);
+        let shared = SharedNames::of_timeline(cluster, timeline);
+        let span = |it| span(it, &shared);
         let evictions: Vec<&EvictionEntry> = timeline.evictions(filter).collect();
         let samples = timeline.samples(filter).into_iter().map(|it| TimelineSampleJson {
             time: time_text(it.at_micros),
@@ -184,6 +193,7 @@ impl TimelineJson {
             from: time_text(from_micros),
             to: time_text(to_micros),
             truncated: MOST_ROWS < jobs.len().max(evictions.len()),
+            queue: asked.queue.clone(),
             samples: samples.collect(),
             jobs: jobs.into_iter().take(MOST_ROWS).map(span).collect(),
             evictions: evictions.into_iter().take(MOST_ROWS).map(eviction).collect(),
@@ -191,8 +201,9 @@ impl TimelineJson {
     }
 }
 
-fn span(it: &JobSpan) -> JobSpanJson {
-    let owner = |_: &ObjectKey| Owner::of(it.controller()?);
+fn span(it: &JobSpan, shared: &SharedNames) -> JobSpanJson {
+    let is_unique = !shared.contains(&it.key);
+    let owner = |_: &ObjectKey| Some(Owner::of(it.controller()?.name?, is_unique));
     JobSpanJson {
         job: job_name(&it.key, &owner),
         hidden: false,

@@ -2,14 +2,15 @@
 //! Specification: answers.md 1 (ANS-1), 11.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use vc_answers::{
-    AnswerState, Depth, Explanation, StartAnswer, Subject, SubjectError, SubjectKind, SubjectQuery,
-    Timeline, add_start, explain, explain_jobs, explain_waiting, find_subject, waiting_line,
+    AnswerState, Depth, Explanation, FoundSubject, SharedNames, StartAnswer, SubjectError,
+    SubjectKind, SubjectQuery, Timeline, add_start, explain, explain_jobs, explain_waiting,
+    waiting_line,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
-use vc_model::{Cluster, HyperNodeTree, JobId, ObjectKey, TaskId};
+use vc_model::{Cluster, ControllerName, HyperNodeTree, JobId, ObjectKey};
 
 use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
 use crate::convert::{Owner, StateSource, job_name};
@@ -31,6 +32,7 @@ pub struct AnswerView {
     /// Controllers of PodGroups that are known otherwise than by names.
     owners: BTreeMap<ObjectKey, Owner>,
     names: Option<Arc<ClusterNames>>,
+    shared_names: OnceLock<SharedNames>,
     hyper_nodes: Arc<HyperNodeTree>,
     /// The job whose start was told last, and that start.
     told: Option<(ObjectKey, StartAnswer)>,
@@ -47,6 +49,7 @@ impl AnswerView {
             source,
             owners: BTreeMap::new(),
             names: None,
+            shared_names: OnceLock::new(),
             told: None,
         }
     }
@@ -189,8 +192,15 @@ impl AnswerView {
         })
     }
 
+    /// Returns the controller of a PodGroup. Its name is unique if a question with that name alone
+    /// finds the job.
     pub(crate) fn owner(&self, key: &ObjectKey) -> Option<Owner> {
-        self.owners.get(key).cloned().or_else(|| owner(self.cluster(), key))
+        let name = controller(self.cluster(), key);
+        let shared = || self.shared_names.get_or_init(|| SharedNames::of_cluster(self.cluster()));
+        let found = name.map(|name| Owner::of(name, !shared().contains(key)));
+        let Some(known) = self.owners.get(key) else { return found };
+        let is_unique = found.is_some_and(|found| found.is_unique && found.name == known.name);
+        Some(Owner { is_unique, ..known.clone() })
     }
 
     /// Explains a job or pod, with what is remembered of evictions. One that is gone is answered
@@ -207,17 +217,14 @@ impl AnswerView {
             controller_uid: asked.controller_uid.as_deref(),
             kind: SubjectKind::of(asked.kind.as_deref()),
         };
-        let found = find_subject(self.cluster(), query);
-        let may_be_gone = match &found {
-            Ok(subject) => is_over(self.cluster(), *subject),
-            Err(error) => matches!(error, SubjectError::Unknown(_)),
+        let found = timeline.find(self.cluster(), query);
+        let subject = match found.map_err(|error| not_found(error, query))? {
+            FoundSubject::Present(subject) => subject,
+            FoundSubject::Gone(gone) => {
+                let owner = |key: &ObjectKey| self.owner(key);
+                return Ok(gone_explanation(gone, timeline, &owner, self.as_of()));
+            }
         };
-        let gone = may_be_gone.then(|| timeline.find_gone(query)).transpose();
-        if let Some(gone) = gone.map_err(|error| not_found(error, query))?.flatten() {
-            let owner = |key: &ObjectKey| self.owner(key);
-            return Ok(gone_explanation(gone, timeline, &owner, self.as_of()));
-        }
-        let subject = found.map_err(|error| not_found(error, query))?;
         let depth = if asked.quick { Depth::Quick } else { Depth::Full };
         let mut found = explain(&mut self.state, subject, depth);
         if asked.when && !asked.quick {
@@ -265,17 +272,12 @@ impl AnswerView {
 }
 
 /// Returns the controller of a PodGroup. Returns `None` if it has none, or its name is not known.
-pub(crate) fn owner(cluster: &Cluster, key: &ObjectKey) -> Option<Owner> {
+pub(crate) fn controller<'a>(
+    cluster: &'a Cluster,
+    key: &'a ObjectKey,
+) -> Option<ControllerName<'a>> {
     let group = cluster.jobs[cluster.job(key)?].pod_group.as_ref()?;
-    Owner::of(group.controller(key)?)
-}
-
-/// True for a job without a PodGroup, all of whose pods have ended.
-fn is_over(cluster: &Cluster, subject: Subject) -> bool {
-    let Some(job) = subject.job.filter(|_| subject.pod.is_none()) else { return false };
-    let row = &cluster.jobs[job];
-    let has_ended = |task: &TaskId| cluster.tasks[*task].status.is_terminated();
-    row.pod_group.is_none() && row.tasks.iter().all(has_ended)
+    group.controller(key)?.name
 }
 
 fn not_found(error: SubjectError, query: SubjectQuery<'_>) -> Problem {
@@ -299,6 +301,10 @@ fn not_found(error: SubjectError, query: SubjectQuery<'_>) -> Problem {
         SubjectError::Several(names) => {
             Problem::several(format!("{name} means several: {}", names.join(", ")))
                 .hint("give the name of the PodGroup")
+        }
+        SubjectError::SeveralPods(names) => {
+            Problem::several(format!("{name} means several: {}", names.join(", ")))
+                .hint("give the name of one pod")
         }
     }
 }

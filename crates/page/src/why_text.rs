@@ -37,6 +37,12 @@ pub fn why_text(it: &ExplanationJson) -> String {
     let remedies: Vec<&RemedyJson> =
         it.unblock.iter().filter(|remedy| remedy.kind != "wait").collect();
     remedy_lines(&mut out, &remedies);
+    let left_out = it.blocking.iter().flat_map(|blocking| &blocking.left_out);
+    let left_out: Vec<&str> = left_out.map(String::as_str).collect();
+    if !left_out.is_empty() {
+        let text = format!("{}: the budget of the question is spent", left_out.join(", "));
+        line(&mut out, "LEFT OUT", &text);
+    }
     if let Some(condition) = &it.last_condition {
         let text = format!("{}: {}", condition.reason, condition.message);
         line(&mut out, "WRITTEN", &text);
@@ -209,12 +215,18 @@ fn blocked_text(blocking: &BlockingJson) -> Option<String> {
         false => "; waiting alone does not help",
     };
     let text = match sets.as_slice() {
-        [] if !blocking.complete => return None,
+        [] if !are_sets_complete(blocking) => return None,
         [] => "not even empty nodes without all other obstacles would do".to_owned(),
         [one] => format!("by  {one}{by_time}"),
         [..] => format!("any one of:  {}{by_time}", sets.join("   |   ")),
     };
     Some(text)
+}
+
+/// True if no set was left out. A scheduler of an older version does not say what was.
+fn are_sets_complete(blocking: &BlockingJson) -> bool {
+    let left_out = &blocking.left_out;
+    blocking.complete || !left_out.is_empty() && left_out.iter().all(|it| it != "sets")
 }
 
 fn line_text(it: &ExplanationJson, place: &LineJson) -> String {

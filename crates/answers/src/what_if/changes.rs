@@ -15,16 +15,16 @@ use super::question::{
     WhatIfError,
 };
 use super::run::{GonePod, SupposedRun, group_of};
+use crate::controllers::{ControllerIndex, jobs_of_controller, pods_of_controller};
 use crate::ended_jobs::end_job;
-use crate::subject::{
-    Subject, SubjectError, SubjectKind, SubjectQuery, find_subject, jobs_of_controller,
-    pods_of_controller,
-};
+use crate::subject::{NameFit, Subject, SubjectError, SubjectKind, SubjectQuery, find_indexed};
 
 /// A label with the name of its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
-/// Ends that one change lets happen.
+/// Ends that all changes let happen.
 const MOST_ENDS: usize = 500;
+/// Changes of single nodes that already exist.
+const MOST_CHANGED_NODES: usize = 500_000;
 /// Cycles after each end.
 const CYCLES_PER_END: u32 = 3;
 
@@ -38,6 +38,10 @@ pub(crate) struct ChangeNotes {
     pub(super) warnings: BTreeSet<String>,
     /// True if ends were left out.
     pub(super) is_incomplete: bool,
+    /// Index of the cluster of the run.
+    controllers: ControllerIndex,
+    n_ends: usize,
+    n_changed_nodes: usize,
 }
 
 /// A field and what is wrong with it.
@@ -52,9 +56,9 @@ pub(crate) fn make(
     let made = match change {
         Change::AddNodes { nodes, count } => add_nodes(run, nodes, *count, notes),
         Change::RemoveNodes(nodes) => remove_nodes(run, nodes, notes),
-        Change::Cordon(nodes) => cordon(run, nodes, true),
-        Change::Uncordon(nodes) => cordon(run, nodes, false),
-        Change::PatchNodes(nodes, patch) => patch_nodes(run, nodes, patch),
+        Change::Cordon(nodes) => cordon(run, nodes, true, notes),
+        Change::Uncordon(nodes) => cordon(run, nodes, false, notes),
+        Change::PatchNodes(nodes, patch) => patch_nodes(run, nodes, patch, notes),
         Change::Apply(events) => {
             apply(run, events, notes);
             Ok(())
@@ -131,7 +135,7 @@ fn remove_nodes(
     nodes: &NodeSelection,
     notes: &mut ChangeNotes,
 ) -> Result<(), ChangeProblem> {
-    for node in selected(run.cluster(), nodes, "removeNodes")? {
+    for node in selected(run.cluster(), nodes, "removeNodes", notes)? {
         remove_node(run, node, notes);
     }
     Ok(())
@@ -163,9 +167,14 @@ fn remove_node(run: &mut SupposedRun, node: NodeId, notes: &mut ChangeNotes) {
     run.apply(ClusterEvent::NodeDeleted { name });
 }
 
-fn cordon(run: &mut SupposedRun, nodes: &NodeSelection, on: bool) -> Result<(), ChangeProblem> {
+fn cordon(
+    run: &mut SupposedRun,
+    nodes: &NodeSelection,
+    on: bool,
+    notes: &mut ChangeNotes,
+) -> Result<(), ChangeProblem> {
     let field = if on { "cordon" } else { "uncordon" };
-    for node in selected(run.cluster(), nodes, field)? {
+    for node in selected(run.cluster(), nodes, field, notes)? {
         let record = NodeRecord { unschedulable: on, ..run.cluster().node_record(node) };
         run.apply(ClusterEvent::NodeApplied(Box::new(record)));
     }
@@ -176,8 +185,15 @@ fn patch_nodes(
     run: &mut SupposedRun,
     nodes: &NodeSelection,
     patch: &NodePatch,
+    notes: &mut ChangeNotes,
 ) -> Result<(), ChangeProblem> {
-    for node in selected(run.cluster(), nodes, "patchNodes")? {
+    let is_same = |l: &Taint, r: &Taint| (&l.key, l.effect) == (&r.key, r.effect);
+    let mut added: Vec<&Taint> = Vec::new();
+    for taint in &patch.add_taints {
+        added.retain(|&other| !is_same(other, taint));
+        added.push(taint);
+    }
+    for node in selected(run.cluster(), nodes, "patchNodes", notes)? {
         let mut record = run.cluster().node_record(node);
         for (key, value) in &patch.labels {
             match value {
@@ -185,12 +201,11 @@ fn patch_nodes(
                 None => record.labels.remove(key),
             };
         }
-        record.taints.retain(|taint| !patch.remove_taints.contains(&taint.key));
-        let is_same = |l: &Taint, r: &Taint| (&l.key, l.effect) == (&r.key, r.effect);
-        for taint in &patch.add_taints {
-            record.taints.retain(|other| !is_same(other, taint));
-            record.taints.push(taint.clone());
-        }
+        record.taints.retain(|taint| {
+            let is_replaced = added.iter().any(|&other| is_same(other, taint));
+            !is_replaced && !patch.remove_taints.contains(&taint.key)
+        });
+        record.taints.extend(added.iter().copied().cloned());
         run.apply(ClusterEvent::NodeApplied(Box::new(record)));
     }
     Ok(())
@@ -209,6 +224,7 @@ fn apply(run: &mut SupposedRun, events: &[ClusterEvent], notes: &mut ChangeNotes
         }
         run.apply(event.clone());
     }
+    notes.controllers.add(events);
 }
 
 fn delete(
@@ -235,7 +251,7 @@ fn delete_one(
             delete_pods(run, &[task]);
         }
         LiveObject::Job(key) => {
-            let job = job_of(cluster, key)?;
+            let job = job_of(cluster, &notes.controllers, (SubjectKind::Group, key))?;
             delete_job(run, job, notes);
         }
         LiveObject::Controller(kind, key) => delete_controller(run, kind, key, notes)?,
@@ -273,23 +289,26 @@ fn delete_job(run: &mut SupposedRun, job: JobId, notes: &mut ChangeNotes) {
     run.apply(ClusterEvent::PodGroupDeleted { key });
 }
 
-/// Deletes the PodGroups of a controller with their pods, and its pods in other PodGroups.
+/// Deletes the PodGroups of a controller with their pods, and its pods in other PodGroups. It is an
+/// error if the kind is not one of controllers.
 fn delete_controller(
     run: &mut SupposedRun,
     kind: &str,
     key: &ObjectKey,
     notes: &mut ChangeNotes,
 ) -> Result<(), String> {
-    let (namespace, name) = (&*key.namespace, &*key.name);
     let kind_asked = SubjectKind::of(Some(kind));
-    let query = SubjectQuery { namespace, name, controller_uid: None, kind: kind_asked };
-    let mut jobs = jobs_of_controller(run.cluster(), query);
+    if !matches!(kind_asked, SubjectKind::Controller(_)) {
+        return Err(format!("{key} of kind {kind} is no controller"));
+    }
+    let (query, fit) = (query_of(key, kind_asked), NameFit::Stated);
+    let mut jobs = jobs_of_controller(run.cluster(), Some(&notes.controllers), query, fit);
     if jobs.is_empty() && kind_asked.means_group() {
         jobs.extend(run.cluster().job(key));
     }
     let is_known = !jobs.is_empty();
     jobs.into_iter().for_each(|job| delete_job(run, job, notes));
-    let pods = pods_of_controller(run.cluster(), query);
+    let pods = pods_of_controller(run.cluster(), Some(&notes.controllers), query, fit);
     if !is_known && pods.is_empty() {
         return Err(format!("no {kind} {key} controls pods"));
     }
@@ -313,7 +332,8 @@ fn finish(
 ) -> Result<(), ChangeProblem> {
     for (at, key) in jobs.iter().enumerate() {
         let cluster = run.cluster();
-        let job = job_of(cluster, key).map_err(|text| (format!("finish.jobs[{at}]"), text))?;
+        let job = job_of(cluster, &notes.controllers, (SubjectKind::Any, key))
+            .map_err(|text| (format!("finish.jobs[{at}]"), text))?;
         notes.jobs.insert(cluster.jobs[job].key.clone());
         run.engine_mut().suppose(|cluster| end_job(cluster, job));
     }
@@ -362,7 +382,8 @@ fn set_job(
     notes: &mut ChangeNotes,
 ) -> Result<(), ChangeProblem> {
     let cluster = run.cluster();
-    let job = job_of(cluster, key).map_err(|text| ("setJob.job".to_owned(), text))?;
+    let job = job_of(cluster, &notes.controllers, (SubjectKind::Any, key))
+        .map_err(|text| ("setJob.job".to_owned(), text))?;
     let mut record = cluster
         .pod_group_record(job)
         .ok_or_else(|| ("setJob.job".to_owned(), format!("{key} has no PodGroup")))?;
@@ -395,7 +416,8 @@ fn set_pods(
     change: &PodChange,
     notes: &mut ChangeNotes,
 ) -> Result<(), ChangeProblem> {
-    let job = job_of(run.cluster(), key).map_err(|text| ("setPods.job".to_owned(), text))?;
+    let job = job_of(run.cluster(), &notes.controllers, (SubjectKind::Any, key))
+        .map_err(|text| ("setPods.job".to_owned(), text))?;
     notes.jobs.extend(group_of(run.cluster(), job));
     run.engine_mut().suppose(|cluster| {
         for task in waiting(cluster, job) {
@@ -433,20 +455,20 @@ fn changed_class(cluster: &mut Cluster, task: TaskId, change: &PodChange) -> Cla
 /// Moves the clock on. At each expected end the pods end, and a few cycles are run.
 fn advance(run: &mut SupposedRun, micros: i64, notes: &mut ChangeNotes) {
     let until_micros = run.now_micros().saturating_add(micros);
-    let mut n_ends = 0;
-    while n_ends < MOST_ENDS && run.end_next(until_micros).is_ok() {
-        n_ends += 1;
+    while notes.n_ends < MOST_ENDS && run.end_next(until_micros).is_ok() {
+        notes.n_ends += 1;
         run.settle(CYCLES_PER_END);
     }
-    notes.is_incomplete |= n_ends == MOST_ENDS;
+    notes.is_incomplete |= notes.n_ends == MOST_ENDS;
     run.advance_to(until_micros);
 }
 
-/// Returns the nodes of a selection, in name order.
+/// Returns the nodes of a selection, in name order, and counts them.
 fn selected(
     cluster: &Cluster,
     selection: &NodeSelection,
     field: &str,
+    notes: &mut ChangeNotes,
 ) -> Result<Vec<NodeId>, ChangeProblem> {
     let mut found = BTreeSet::new();
     for (at, name) in selection.names.iter().enumerate() {
@@ -463,6 +485,11 @@ fn selected(
             return Err((format!("{field}.selector"), "no node has these labels".to_owned()));
         }
         found.extend(matching);
+    }
+    notes.n_changed_nodes += found.len();
+    if MOST_CHANGED_NODES < notes.n_changed_nodes {
+        let text = format!("{MOST_CHANGED_NODES} nodes in all changes at most");
+        return Err((field.to_owned(), text));
     }
     let mut nodes: Vec<NodeId> = found.into_iter().collect();
     nodes.sort_by_key(|&node| &cluster.nodes[node].name);
@@ -483,18 +510,27 @@ fn present_queue(cluster: &Cluster, name: &str) -> Result<Arc<str>, String> {
     queue.map(|queue| queue.name.clone()).ok_or_else(|| format!("no queue {name}"))
 }
 
-/// Returns the job of a PodGroup, of its controller, or of a bare pod. The error does not name jobs
-/// that were not named in the question, which may be hidden from whoever asks.
-fn job_of(cluster: &Cluster, key: &ObjectKey) -> Result<JobId, String> {
-    let kind = SubjectKind::Any;
-    let (namespace, name) = (&*key.namespace, &*key.name);
-    let query = SubjectQuery { namespace, name, controller_uid: None, kind };
-    match find_subject(cluster, query) {
+fn query_of<'a>(key: &'a ObjectKey, kind: SubjectKind<'a>) -> SubjectQuery<'a> {
+    SubjectQuery { namespace: &key.namespace, name: &key.name, controller_uid: None, kind }
+}
+
+/// Returns the job of a PodGroup, of its controller, or of one of its pods. The error does not name
+/// jobs that were not named in the question, which may be hidden from whoever asks.
+fn job_of(
+    cluster: &Cluster,
+    index: &ControllerIndex,
+    (kind, key): (SubjectKind<'_>, &ObjectKey),
+) -> Result<JobId, String> {
+    match find_indexed(cluster, Some(index), query_of(key, kind)) {
         Ok(Subject { job: Some(job), .. }) => Ok(job),
+        Ok(Subject { job: None, .. }) => Err(format!("{key} has no PodGroup")),
         Err(SubjectError::Several(_)) => {
             Err(format!("{key} means several jobs: give the name of one PodGroup"))
         }
-        Ok(_) | Err(SubjectError::Unknown(_)) => Err(format!("no job {key}")),
+        Err(SubjectError::SeveralPods(_)) => {
+            Err(format!("{key} means several pods: give the name of one pod"))
+        }
+        Err(SubjectError::Unknown(_)) => Err(format!("no job {key}")),
     }
 }
 

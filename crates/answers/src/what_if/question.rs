@@ -7,7 +7,8 @@ use vc_model::{
     ClusterEvent, Labels, NodeRecord, ObjectKey, QueueState, ResourceList, Taint, Toleration,
 };
 
-/// Changes that a question may have.
+/// Changes that a question may have, and jobs, objects, labels, taints, tolerations and requests that all
+/// of them may list.
 pub const MOST_CHANGES: usize = 1_000;
 /// Nodes that a question may add.
 pub const MOST_NEW_NODES: u64 = 10_000;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use vc_answers::{Depth, SubjectKind, SubjectQuery, explain, find_subject, try_lifted};
+use vc_answers::{
+    Depth, LeftOut, RemedyKind, SubjectKind, SubjectQuery, explain, find_subject, try_lifted,
+};
 use vc_engine::Evaluator;
 use vc_model::fixture::events_of;
 use vc_model::{
@@ -70,7 +72,7 @@ fn ans_23_thirty_taints_are_twenty_four_atoms() {
     assert_eq!(blocking.atoms.len(), 24);
     assert!(blocking.atoms.contains(&"filter/others".to_owned()));
     assert_eq!(sets(&why), ["taint/t39:NoSchedule", "filter/others"]);
-    assert!(blocking.is_complete);
+    assert!(blocking.is_complete());
 }
 
 #[test]
@@ -178,11 +180,41 @@ fn ans_31_a_small_budget() {
     for units in [0, 1, 1_000, 5_000] {
         let why = explain(&mut state, subject, Depth::Within(units));
         let blocking = why.blocking.unwrap();
-        assert!(!blocking.is_complete || 1_000 < units, "{units}");
+        assert!(!blocking.is_complete() || 1_000 < units, "{units}");
         for set in &blocking.sets {
             let atoms: Vec<String> = set.atoms.iter().map(|atom| atom.atom.clone()).collect();
             assert!(try_lifted(&mut state, subject.job.unwrap(), &atoms), "{units}");
         }
+    }
+}
+
+#[test]
+fn ans_31_what_was_left_out_is_named() {
+    let text = "node n cpu=4\njob j\n task a cpu=8";
+    let it = Asked::new(&conf("allocate", "gang predicates nodeorder"), text);
+    let ask_less = vec![LeftOut::Remedy(RemedyKind::AskLess)];
+    // Lifted room is one trial. Of the largest request it is known that one unit more fails.
+    for (units, expected) in [
+        (0, vec![LeftOut::EvenEmpty, LeftOut::Sets]),
+        (1, ask_less.clone()),
+        (2, ask_less),
+        (2_000, Vec::new()),
+    ] {
+        let why = it.why_within("j", units);
+        let asks_less = why.unblock.iter().any(|remedy| remedy.kind == RemedyKind::AskLess);
+        assert_eq!(asks_less, expected.is_empty(), "{units}");
+        assert_eq!(why.blocking.unwrap().left_out, expected, "{units}");
+    }
+    let minimum = "node n cpu=4\njob j min=3\n task a cpu=2 x3";
+    let it = Asked::new(&conf("allocate", "gang predicates nodeorder"), minimum);
+    let whole = it.why("j");
+    assert!(whole.unblock.iter().any(|remedy| remedy.kind == RemedyKind::LowerMinimum));
+    let budgets = [0, 1, 2_000, 4_000, 6_000, 8_000, 12_000, 16_000, 24_000, 40_000, u64::MAX];
+    for units in budgets {
+        let why = it.why_within("j", units);
+        let blocking = why.blocking.unwrap();
+        let has_all = why.unblock.len() == whole.unblock.len();
+        assert_eq!(blocking.is_complete(), has_all, "{units}: {:?}", blocking.left_out);
     }
 }
 
@@ -262,7 +294,7 @@ proptest! {
         let it = Asked::new(&config, &text);
         let why = it.why("j");
         let Some(blocking) = &why.blocking else { return Ok(()) };
-        prop_assert!(blocking.is_complete);
+        prop_assert!(blocking.is_complete());
         prop_assume!(blocking.atoms.len() <= 8);
         // Brute force has no caches.
         let mut state = Asked::evaluated(Evaluator::Plain, &config, &text).state();

@@ -1,9 +1,9 @@
 //! Codes and stages of verdicts. Specification: answers.md 20, cases 1 to 4, 10, 11, 16, 17.
 
 use vc_answers::WaitCode;
-use vc_engine::Effect;
+use vc_engine::{Effect, EngineOptions};
 use vc_model::fixture::events_of;
-use vc_model::{ClusterEvent, ReadAfter};
+use vc_model::{ClusterEvent, Division, ReadAfter, Settings};
 
 use crate::support::{Asked, EXAMPLE, conf};
 
@@ -144,6 +144,71 @@ fn ans_02_later_stages_follow() {
         asked(&gated).verdict("j"),
         "Gated: 1 of 1 pod has scheduling gates: x also QueueNotOpen QueueFull NoRoom"
     );
+}
+
+/// Returns the events of these objects. Pods with one of these names are of another scheduler.
+fn events_with_others(objects: &str, names: &[&str], scheduler: &str) -> Vec<ClusterEvent> {
+    let mut events = events_of(objects);
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event
+            && names.contains(&&*pod.key.name)
+        {
+            pod.scheduler_name = scheduler.into();
+        }
+    }
+    events
+}
+
+#[test]
+fn ans_03_another_scheduler_decides_about_pods_on_nodes() {
+    let mut it = asked("node n cpu=9");
+    let objects = "job theirs min=3\n task a cpu=1 @n running x2
+        job both min=1 running\n task a cpu=1 @n running x2\npod lone cpu=1 @n running
+        pod kept cpu=1 @n succeeded";
+    let others = ["theirs-a-0", "theirs-a-1", "both-a-0", "lone", "kept"];
+    it.cycle(events_with_others(objects, &others, "default-scheduler"));
+    let not_ours = "NotOurs: scheduler default-scheduler decides about it";
+    for (name, expected) in [
+        ("lone", not_ours),
+        ("kept", not_ours),
+        ("theirs", not_ours),
+        ("theirs-a-0", not_ours),
+        ("both-a-0", not_ours),
+        ("both-a-1", "Placed: pod default/both-a-1 has node n"),
+        ("both", "Placed: all 2 pods have a node"),
+    ] {
+        assert_eq!(it.verdict(name), expected, "{name}");
+        assert!(!it.why(name).waits(), "{name}");
+    }
+    assert_eq!(it.why("lone").verdict.code.stage(), "ours");
+    assert!(it.all().is_empty(), "{:?}", it.all());
+    // An object may lack the name that an API server would have written.
+    it.cycle(events_with_others("pod nameless cpu=1 @n running", &["nameless"], ""));
+    assert_eq!(it.verdict("nameless"), not_ours);
+}
+
+#[test]
+fn ans_03_another_scheduler_of_the_division_decides_about_a_pod_on_a_node() {
+    let division = Division::new("s-0", 2);
+    let mut names = (0..).map(|number: u32| format!("x-{number}"));
+    let mut name = |is_ours: bool| names.find(|name| division.owns(name) == is_ours).unwrap();
+    let (ours, theirs, group) = (name(true), name(false), name(false));
+    let objects = format!(
+        "node {ours} cpu=9\npod {theirs} cpu=1 @{ours} running\njob {group}
+        pod {ours} cpu=1 annotation.scheduling.k8s.io/group-name={group}"
+    );
+    let settings = Settings { division: Some(division), ..Settings::default() };
+    let config = conf("allocate", EXAMPLE);
+    let it = Asked::with_options(EngineOptions::from(settings), &config, &objects);
+    assert_eq!(
+        it.verdict(&theirs),
+        "NotOurs: scheduler s-1 decides about it, by the division of work of MULTI_SCHEDULER_ENABLE"
+    );
+    let missing = format!(
+        "NoGroup: PodGroup default/{group} does not exist, or falls to another scheduler of \
+         MULTI_SCHEDULER_ENABLE"
+    );
+    assert_eq!(it.verdict(&ours), missing);
 }
 
 #[test]

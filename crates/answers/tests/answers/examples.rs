@@ -68,7 +68,7 @@ fn ans_18_a_two_ways_out() {
     assert_eq!(why.quota, []);
     assert_eq!(sets(&why), ["taint/team=vision:NoSchedule", "room/nvidia.com/gpu"]);
     let blocking = why.blocking.unwrap();
-    assert_eq!((blocking.even_empty, blocking.is_complete), (Some(true), true));
+    assert_eq!((blocking.even_empty, blocking.is_complete()), (Some(true), true));
     let taint = &blocking.sets[0];
     assert_eq!((taint.certified, &*taint.atoms[0].place), ("all", "spec.tolerations"));
     assert_eq!((taint.atoms[0].n_nodes, taint.atoms[0].who.as_str()), (Some(1), "you"));

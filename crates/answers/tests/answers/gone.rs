@@ -1,6 +1,6 @@
 //! Jobs and pods that the cluster has forgotten. Specification: answers.md 20, case 47.
 
-use vc_answers::{GoneSubject, SubjectError, SubjectKind, SubjectQuery};
+use vc_answers::{FoundSubject, GoneSubject, SubjectError, SubjectKind, SubjectQuery};
 use vc_engine::EngineOptions;
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_model::{ClusterEvent, ObjectKey, Settings};
@@ -174,4 +174,41 @@ fn ans_47_jobs_of_other_controllers_are_remembered() {
     }
     let of_group = found(&it, SubjectKind::Controller("job"), "podgroup-5e").unwrap();
     assert!(of_group.starts_with("job ml/podgroup-5e "), "a PodGroup is called a job: {of_group}");
+}
+
+#[test]
+fn ans_47_a_job_that_is_gone_comes_before_what_its_name_may_mean() {
+    let mut it = Recorded::new("enqueue, allocate", PLUGINS);
+    it.cycle(
+        "node n cpu=8\nqueue default
+        job ml/train-7f owner=train kind=Job min=1 running\n task a cpu=1 @n running
+        job ml/podgroup-1 owner=train-api kind=ReplicaSet min=1 running\n task a cpu=1 @n running
+        job ml/podgroup-2 owner=web-5d9f7c kind=ReplicaSet min=1 running\n task a cpu=1 @n running",
+    );
+    let find = |it: &Recorded, kind: SubjectKind, name: &str| {
+        let query = SubjectQuery { namespace: "ml", name, controller_uid: None, kind };
+        let cluster = it.engine.cluster();
+        match it.timeline.find(cluster, query).unwrap() {
+            FoundSubject::Present(subject) => {
+                cluster.jobs[subject.job.unwrap()].key.name.to_string()
+            }
+            FoundSubject::Gone(GoneSubject::Job(span)) => format!("gone {}", span.key.name),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(find(&it, SubjectKind::Any, "train"), "train-7f");
+    delete_job(&mut it, "train-7f");
+    assert_eq!(find(&it, SubjectKind::Any, "train"), "gone train-7f");
+    assert_eq!(find(&it, SubjectKind::Controller("deployment"), "train"), "podgroup-1");
+    assert_eq!(find(&it, SubjectKind::Any, "web"), "podgroup-2");
+    delete_job(&mut it, "podgroup-2");
+    assert_eq!(find(&it, SubjectKind::Any, "web"), "gone podgroup-2");
+    let unknown = SubjectQuery {
+        namespace: "ml",
+        name: "nothing",
+        controller_uid: None,
+        kind: SubjectKind::Any,
+    };
+    let found = it.timeline.find(it.engine.cluster(), unknown);
+    assert_eq!(found, Err(SubjectError::Unknown(Vec::new())));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use vc_answers::{Explanation, FailingClass};
+use vc_answers::{Depth, Explanation, FailingClass, explain_waiting};
 
 use crate::support::{Asked, EXAMPLE, conf, groups, random_cases};
 
@@ -169,6 +169,35 @@ fn ans_13_a_class_that_its_queue_refuses_tells_what_is_short() {
     let expected = "1 pods nvidia.com/gpu=2 QueueFull: capacity: queue q has no room: 1 nvidia.com/gpu \
         short";
     assert_eq!(classes, [expected]);
+}
+
+/// The limit of a cohort is not that of a queue.
+#[test]
+fn ans_13_a_class_that_a_cohort_refuses_names_the_cohort() {
+    let text = "node n cpu=8 gpu=8\nqueue root reclaimable=false
+        queue a deserved.gpu=1\nqueue b deserved.gpu=1
+        job j queue=a min=2\n task a cpu=9\n task b gpu=3";
+    let (code, classes) = failing("priority gang | cohort predicates", text);
+    assert_eq!(code, "NeverFits");
+    let expected = "1 pods nvidia.com/gpu=3 QueueFull: cohort: cohort root has no room: 1 nvidia.com/gpu \
+        short";
+    assert_eq!(classes, [expected]);
+}
+
+/// Rows of a list have no classes: each would take a look at all nodes.
+#[test]
+fn ans_13_lists_have_no_further_classes() {
+    let text = "node n cpu=8 gpu=1\njob j min=2\n task a cpu=9\n task b gpu=2";
+    let it = Asked::new(&conf("allocate", "gang predicates"), text);
+    let mut state = it.state();
+    let listed = explain_waiting(&mut state).to_vec();
+    assert_eq!((listed.len(), listed[0].classes.len()), (1, 0));
+    // What the list has found out is used, and what it left out is found.
+    for depth in [Depth::Quick, Depth::Full] {
+        let why = it.why_to(&mut state, "j", depth);
+        assert_eq!(why.verdict, listed[0].verdict);
+        assert_eq!((why.classes.len(), &why.classes), (1, &it.why("j").classes), "{depth:?}");
+    }
 }
 
 #[test]

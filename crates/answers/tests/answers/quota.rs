@@ -2,7 +2,7 @@
 //! cases 32, 33, 35.
 
 use proptest::prelude::*;
-use vc_answers::{Change, RaisedQuota, RemedyChange, RemedyKind};
+use vc_answers::{Change, LeftOut, RaisedQuota, RemedyChange, RemedyKind};
 use vc_model::fixture::job;
 use vc_resource::{Quantity, amount};
 
@@ -109,6 +109,22 @@ fn ans_28_a_raised_queue_is_a_change() {
     let capability = vec![("cpu".to_owned(), "10".to_owned())];
     let raised = RaisedQuota { capability, weight: Some(2), ..RaisedQuota::default() };
     assert_eq!(raise.change, Some(RemedyChange::Quota { queue: "a".into(), raised }));
+}
+
+/// A trial is one look at a node and one placement. Two are needed: the capability alone, and the weight.
+#[test]
+fn ans_31_a_queue_that_is_not_raised_for_lack_of_budget_is_named() {
+    let it = SharedNode { queues: "cap.cpu=9", ..PLAIN }.asked();
+    for (units, is_raised) in [(0, false), (1, false), (1_001, false), (1_002, true)] {
+        let why = it.why_within("j", units);
+        let kinds: Vec<RemedyKind> = why.unblock.iter().map(|remedy| remedy.kind).collect();
+        assert_eq!(kinds.contains(&RemedyKind::RaiseQuota), is_raised, "{units}: {kinds:?}");
+        assert!(kinds.contains(&RemedyKind::EndJobs), "{units}: {kinds:?}");
+        let blocking = why.blocking.unwrap();
+        let expected = [LeftOut::Remedy(RemedyKind::RaiseQuota)];
+        assert_eq!(blocking.left_out, expected[usize::from(is_raised)..], "{units}");
+        assert_eq!(blocking.is_complete(), is_raised, "{units}");
+    }
 }
 
 /// Two queues that share a node, of which one has a gang `j` that waits. Amounts are cpus.

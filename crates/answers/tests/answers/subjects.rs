@@ -149,6 +149,61 @@ fn ans_84_pods_tell_of_their_controllers() {
 }
 
 #[test]
+fn ans_05_a_name_itself_comes_before_a_deployment_that_may_have_it() {
+    let objects = "node n cpu=4
+        job ml/train-7f owner=train kind=Job\n task a cpu=99
+        job ml/podgroup-1 owner=train-api kind=ReplicaSet\n task a cpu=99
+        job ml/podgroup-2 owner=web-5d9f7c kind=ReplicaSet\n task a cpu=99
+        job ml/podgroup-3 owner=lone-api kind=ReplicaSet\n task a cpu=99
+        pod ml/lone cpu=1";
+    let asked = Asked::new(&conf("allocate", EXAMPLE), objects);
+    for (text, found) in [
+        ("train", "train-7f"),
+        ("job/train", "train-7f"),
+        ("pg/train", "train-7f"),
+        ("deployment/train", "podgroup-1"),
+        ("train-api", "podgroup-1"),
+        ("web", "podgroup-2"),
+        ("pg/web", "podgroup-2"),
+        ("lone", "lone"),
+        ("deploy/lone", "podgroup-3"),
+    ] {
+        assert_eq!(find_of_kind(&asked, text), Ok(found.to_owned()), "{text}");
+    }
+}
+
+/// Makes a StatefulSet the controller of all pods of the namespace ml whose names begin with its own.
+fn with_set(objects: &str, set: &str) -> Vec<ClusterEvent> {
+    let mut events = events_of(objects);
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event
+            && pod.key.name.starts_with(set)
+        {
+            pod.controller = Some((SelectorKind::StatefulSet, set.into()));
+        }
+    }
+    events
+}
+
+#[test]
+fn ans_05_pods_without_a_group_are_named_where_several_are_meant() {
+    let mut asked = Asked::new(&conf("allocate", EXAMPLE), "node n cpu=4");
+    asked.cycle(with_set("pod ml/db-0 cpu=1\npod ml/db-1 cpu=1", "db"));
+    let pods = vec!["ml/db-0".to_owned(), "ml/db-1".to_owned()];
+    for text in ["statefulset/db", "db"] {
+        let several = SubjectError::SeveralPods(pods.clone());
+        assert_eq!(find_of_kind(&asked, text), Err(several), "{text}");
+    }
+    assert_eq!(find_of_kind(&asked, "db-1"), Ok("db-1".to_owned()));
+    asked.cycle(with_set("job ml/db-shared\n task a cpu=99", "db"));
+    let names = [pods, vec!["ml/db-shared".to_owned()]].concat();
+    assert_eq!(find_of_kind(&asked, "sts/db"), Err(SubjectError::SeveralPods(names)));
+    // A pod of the name comes before the pods of a controller.
+    asked.cycle(events_of("pod ml/db cpu=1"));
+    assert_eq!(find_of_kind(&asked, "db"), Ok("db".to_owned()));
+}
+
+#[test]
 fn ans_29_the_same_question_has_the_same_answer() {
     let asked = two_ways_out();
     let first = asked.why("ml/train");

@@ -54,6 +54,11 @@ impl Asked {
     /// Runs one cycle over the objects of the text with this evaluator.
     pub(crate) fn evaluated(evaluator: Evaluator, config: &Config, text: &str) -> Self {
         let options = EngineOptions { evaluator, ..EngineOptions::default() };
+        Self::with_options(options, config, text)
+    }
+
+    /// Runs one cycle over the objects of the text with these options.
+    pub(crate) fn with_options(options: EngineOptions, config: &Config, text: &str) -> Self {
         let (mut engine, _warnings) = Engine::new(options, config);
         engine.explain(true);
         let mut asked = Self {
@@ -95,8 +100,7 @@ impl Asked {
 
     /// Explains it in a state that may have been asked before.
     pub(crate) fn why_in(&self, state: &mut AnswerState, name: &str) -> Explanation {
-        let subject = self.subject(state, name);
-        explain(state, subject, Depth::Full)
+        self.why_to(state, name, Depth::Full)
     }
 
     /// Returns the remedies, one text each: `you: tolerate x:NoSchedule: n1 n2`.
@@ -119,6 +123,17 @@ impl Asked {
         let mut explanation = explain(state, subject, Depth::Full);
         add_start(&self.engine, (state, &self.ends), subject, &mut explanation);
         explanation
+    }
+
+    /// Explains it to this depth in a state that may have been asked before.
+    pub(crate) fn why_to(&self, state: &mut AnswerState, name: &str, depth: Depth) -> Explanation {
+        let subject = self.subject(state, name);
+        explain(state, subject, depth)
+    }
+
+    /// Explains it with this many units of work for the trials.
+    pub(crate) fn why_within(&self, name: &str, units: u64) -> Explanation {
+        self.why_to(&mut self.state(), name, Depth::Within(units))
     }
 
     fn subject(&self, state: &AnswerState, name: &str) -> Subject {

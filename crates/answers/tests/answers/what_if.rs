@@ -158,6 +158,73 @@ fn ans_48_controllers_of_all_kinds_are_named() {
 }
 
 #[test]
+fn ans_48_names_mean_what_is_there_after_the_changes_before() {
+    let text = "node n1 cpu=4
+        job podgroup-1 owner=web-5d9f7c kind=ReplicaSet min=1 running\n task a cpu=2 @n1 running
+        job podgroup-2 owner=web-77b8cd kind=ReplicaSet min=1 running\n task a cpu=2 @n1 running
+        job big\n task a cpu=4";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), text);
+    let delete = |kind: &str, name: &str| {
+        Change::Delete(vec![LiveObject::Controller(kind.into(), key(name))])
+    };
+    let finish = |name: &str| Change::Finish(vec![key(name)]);
+    let one_is_left = vec![delete("rs", "web-5d9f7c"), finish("web")];
+    assert_eq!(rows(&it.what_if(one_is_left)), ["+ big-a n1"]);
+    let late = || Change::Apply(events_of("job late-9 owner=late kind=MPIJob\n task a cpu=9"));
+    let both = vec![finish("web-5d9f7c"), late(), finish("late"), delete("mpijob", "late")];
+    assert_eq!(rows(&it.what_if(both)), [""; 0]);
+    let error = |changes: Vec<Change>| {
+        let question = WhatIf { changes, ..WhatIf::default() };
+        what_if(&it.engine, &it.ends, &question).unwrap_err().to_string()
+    };
+    assert_eq!(
+        error(vec![late(), delete("MPIJob", "late"), finish("late")]),
+        "spec.changes[2].finish.jobs[0]: no job default/late"
+    );
+    assert_eq!(
+        error(vec![delete("rs", "web-5d9f7c"), delete("rs", "web-5d9f7c")]),
+        "spec.changes[1].delete[0].name: no rs default/web-5d9f7c controls pods"
+    );
+}
+
+#[test]
+fn ans_48_only_kinds_of_controllers_delete_controllers() {
+    let text = "node n1 cpu=4
+        job train-7f owner=train kind=Job min=1 running\n task a cpu=4 @n1 running";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), text);
+    let error = |object: LiveObject| {
+        let changes = vec![Change::Delete(vec![object])];
+        let question = WhatIf { changes, ..WhatIf::default() };
+        what_if(&it.engine, &it.ends, &question).unwrap_err().message
+    };
+    for kind in ["Pod", "pod", "po", "pods", "PodGroup", "pg", "podgroups"] {
+        let object = LiveObject::Controller(kind.into(), key("train"));
+        assert_eq!(error(object), format!("default/train of kind {kind} is no controller"));
+    }
+    assert_eq!(error(LiveObject::Pod(key("train"))), "no pod default/train");
+    assert_eq!(error(LiveObject::Job(key("train-7f-a"))), "no job default/train-7f-a");
+}
+
+#[test]
+fn ans_16_a_name_that_means_several_pods() {
+    let mut events = events_of("pod db-0 cpu=9\npod db-1 cpu=9");
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event {
+            pod.controller = Some((SelectorKind::StatefulSet, "db".into()));
+        }
+    }
+    let mut it = full();
+    it.cycle(events);
+    let error = |name: &str| {
+        let changes = vec![Change::Finish(vec![key(name)])];
+        let question = WhatIf { changes, ..WhatIf::default() };
+        what_if(&it.engine, &it.ends, &question).unwrap_err().message
+    };
+    assert_eq!(error("db"), "default/db means several pods: give the name of one pod");
+    assert_eq!(error("db-0"), "default/db-0 has no PodGroup");
+}
+
+#[test]
 fn ans_48_pods_of_a_controller_in_other_groups_are_deleted_with_it() {
     let mut events = events_of(
         "queue default\nnode n1 cpu=4\njob shared min=1 running\n task a cpu=4 @n1 running

@@ -126,13 +126,66 @@ async fn ans_86_nobody_is_asked_who_would_answer_another_user() {
         let called = call(&[words, &["--as", "jane"]].concat(), &config);
         let said = text(&called.stderr);
         assert!(said.starts_with(&format!("error: {place} {refused}hint: ")), "{said}");
+        assert!(said.contains("; or give --token with a token of that user in place of --as"));
         assert_eq!((called.status.code(), text(&called.stdout)), (Some(1), String::new()));
     }
-    // A kubeconfig may have such a user, too.
-    change(&config, |config| config["users"][0]["user"]["as"] = "jane".into());
-    let (_, out, said) = why(&["--server", &url], &config);
-    assert!(out.is_empty() && said.starts_with(&format!("error: {url} {refused}")), "{said}");
+    // A kubeconfig may have such a user, too. A token does not end it, another user of it does.
+    change(&config, |config| {
+        config["users"][0]["user"]["as"] = "jane".into();
+        let other = json!({"name": "jo", "user": {"token": "secret"}});
+        config["users"].as_array_mut().unwrap().push(other);
+    });
+    for flags in [&["--server", &*url][..], &["--server", &*url, "--token", "secret"]] {
+        let (_, out, said) = why(flags, &config);
+        assert!(out.is_empty() && said.starts_with(&format!("error: {url} {refused}")), "{said}");
+        assert!(said.contains("; or name another --user, or a kubeconfig "), "{said}");
+    }
+    let (code, _, said) = why(&["--server", &url, "--user", "jo", "-n", "ml"], &config);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
     assert_eq!(asked.take(), Vec::<String>::new());
+}
+
+/// Whoever is impersonated there must not be left out because something else cannot be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_86_a_kubeconfig_that_cannot_be_used_is_not_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = serve(explanation()).await;
+    let flags = ["--server", url.as_str(), "--token", "secret", "-n", "ml"];
+    let config = kubeconfig(folder.path(), "wrong");
+    change(&config, |config| config["users"][0]["user"]["as"] = "jane".into());
+    let missing = folder.path().join("missing");
+    let both = std::env::join_paths([&config, &missing]).unwrap();
+    let no_authority = kubeconfig(folder.path(), "no-authority");
+    change(&no_authority, |config| {
+        config["users"][0]["user"]["as"] = "jane".into();
+        config["clusters"][0]["cluster"]["certificate-authority"] = "/nonexistent/ca.pem".into();
+    });
+    let of_nobody = kubeconfig(folder.path(), "of-nobody");
+    change(&of_nobody, |config| config["users"][0]["user"]["as-groups"] = json!(["dev"]));
+    let broken = folder.path().join("broken");
+    std::fs::write(&broken, "clusters: [").unwrap();
+    let cases: [(&Path, &str); 4] = [
+        (&no_authority, "error: kubeconfig: failed to load certificate authority: "),
+        (Path::new(&both), "error: kubeconfig: failed to read kubeconfig from "),
+        (&of_nobody, "error: kubeconfig: its user has as-uid, as-groups or as-user-extra, "),
+        (&broken, "error: kubeconfig: failed to parse kubeconfig YAML: "),
+    ];
+    for (config, expected) in cases {
+        let (code, out, said) = why(&flags, config);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{expected}");
+        assert!(said.starts_with(expected), "{said}");
+    }
+    // Where there is none, or nobody is its user, the flags do.
+    let files = [("empty", "kind: Config\n"), ("unset", "current-context: ''\n")];
+    let [empty, unset] = files.map(|(name, text)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    for config in [&missing, &empty, &unset] {
+        let (code, _, said) = why(&flags, config);
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{config:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

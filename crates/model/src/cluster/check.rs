@@ -43,6 +43,7 @@ impl Cluster {
         }
         self.check_indexes()?;
         self.check_queues()?;
+        self.check_schedulers()?;
         self.check_classes()?;
         self.check_volumes()?;
         let promised = self.volumes.reservations();
@@ -214,6 +215,12 @@ impl Cluster {
             same(&queue.name, "is noted if it is unused", &is_noted, &true)?;
         }
         Ok(())
+    }
+
+    fn check_schedulers(&self) -> Result<(), String> {
+        let numbers = self.tasks.iter().map(|(_, task)| task.scheduler);
+        let fresh = self.other_schedulers.counted(numbers);
+        same("cluster", "pods of other schedulers", &self.other_schedulers.n_pods(), &fresh)
     }
 
     fn check_classes(&self) -> Result<(), String> {

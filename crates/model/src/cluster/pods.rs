@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::cluster::Cluster;
 use crate::event::ReadAfter;
 use crate::ids::{ClassId, JobId, NodeId, TaskId};
+use crate::other_scheduler::{OtherScheduler, SchedulerNumber};
 use crate::record::{ObjectKey, PodCondition, PodRecord};
 use crate::status::TaskStatus;
 use crate::sums;
@@ -153,6 +154,22 @@ impl Cluster {
         division.is_none_or(|division| division.owns(owner.unwrap_or(&key.name)))
     }
 
+    /// Returns the number of the scheduler that decides about a pod, and counts the pod for it.
+    pub(super) fn acquire_scheduler(&mut self, pod: &PodRecord) -> SchedulerNumber {
+        let other = self.deciding_scheduler(pod);
+        self.other_schedulers.acquire(other)
+    }
+
+    /// Returns the scheduler that decides about a pod. Returns `None` if this one does.
+    fn deciding_scheduler(&self, pod: &PodRecord) -> Option<OtherScheduler> {
+        if !self.settings.scheduler_names.contains(&pod.scheduler_name) {
+            return Some(OtherScheduler::ByName(pod.scheduler_name.clone()));
+        }
+        let division = self.settings.division.as_ref()?;
+        let name = division.other_owner(pod.owner_name.as_ref().unwrap_or(&pod.key.name))?;
+        Some(OtherScheduler::ByDivision(name.into()))
+    }
+
     /// Writes a pod to the tables; `known` is the task with its uid. Returns true if something
     /// changed.
     pub(super) fn put_pod(
@@ -218,6 +235,7 @@ impl Cluster {
         self.index_claims(task, false);
         let row = &self.tasks[task];
         let (job, node, class) = (row.job, row.node, row.class);
+        self.other_schedulers.release(row.scheduler);
         row.cooling_until_micros.map(|until| self.cooling.remove(&(until, task)));
         self.task_by_uid.remove(&*row.uid, task);
         self.task_by_key.remove(&row.key, task);

@@ -27,9 +27,8 @@ impl Cluster {
         // The task stays Releasing until the pod shows that it is terminating (core.md 11 (b)).
         let still_evicting = evicting && !pod.deleting && !real_status.is_terminated();
         let status = if still_evicting { TaskStatus::Releasing } else { real_status };
-        let group = pod.annotations.get(GROUP_ANNOTATION).filter(|name| !name.is_empty());
-        let job_key = group
-            .map(|name| ObjectKey { namespace: pod.key.namespace.clone(), name: name.clone() });
+        let job_key = group_key(&pod);
+        let scheduler = self.acquire_scheduler(&pod);
         let node = pod.node_name.as_ref().map(|name| self.node_row(name));
         let (role, preemptable) = (role_of(&pod), preemptable_text(&pod));
         let cooling_until_micros = cooling_until_micros(&pod);
@@ -79,6 +78,7 @@ impl Cluster {
             cpus: None,
             node_lock: None,
             device_group,
+            scheduler,
             priority_class_name: pod.priority_class_name,
             never_preempts: pod.never_preempts,
             pod_priority: pod.priority.unwrap_or(0),
@@ -132,6 +132,12 @@ impl Cluster {
         self.count_claims(&mut class);
         (class, uncounted)
     }
+}
+
+/// Returns the key of the PodGroup that the pod names. Returns `None` if it names none.
+fn group_key(pod: &PodRecord) -> Option<ObjectKey> {
+    let name = pod.annotations.get(GROUP_ANNOTATION).filter(|name| !name.is_empty())?;
+    Some(ObjectKey { namespace: pod.key.namespace.clone(), name: name.clone() })
 }
 
 fn status_of(pod: &PodRecord) -> TaskStatus {

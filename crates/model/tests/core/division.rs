@@ -1,6 +1,6 @@
 //! Division of work between several schedulers: what each of them keeps.
 
-use vc_model::{Cluster, Division, ObjectKey, PodGroupRecord, PodRecord, Settings};
+use vc_model::{Cluster, Division, ObjectKey, OtherScheduler, PodGroupRecord, PodRecord, Settings};
 
 use crate::support::*;
 
@@ -67,10 +67,14 @@ fn core_63_a_placed_pod_is_tracked_where_its_node_is() {
     }
     assert_eq!(ours.nodes[ours.node(&mine).unwrap()].tasks.len(), 1);
     assert_eq!(theirs.nodes_by_name(), []);
+    let deciding = |cluster: &Cluster| cluster.other_scheduler(id(cluster, &other)).cloned();
+    assert_eq!(deciding(ours), Some(OtherScheduler::ByDivision("s-1".into())));
+    assert_eq!(deciding(theirs), None);
     let foreign = PodRecord { scheduler_name: "default-scheduler".into(), ..runs };
     apply_pod(ours, foreign.clone());
     apply_pod(theirs, foreign);
     assert!(ours.task(&other).is_some() && theirs.task(&other).is_none());
+    assert_eq!(deciding(ours), Some(OtherScheduler::ByName("default-scheduler".into())));
 }
 
 #[test]

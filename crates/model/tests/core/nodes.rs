@@ -1,6 +1,9 @@
 //! Nodes, their amounts and which of them are in the snapshot: core.md 3.8, 4.3.
 
-use vc_model::{Cluster, ClusterEvent, Node, NodeRecord, ObjectKey, PodPhase, PodRecord, Settings};
+use vc_model::{
+    Cluster, ClusterEvent, Node, NodeRecord, ObjectKey, OtherScheduler, PodPhase, PodRecord,
+    Settings,
+};
 use vc_resource::{Dim, Resource};
 
 use super::support::{
@@ -189,6 +192,50 @@ fn core_59_a_pod_of_another_scheduler_occupies_its_node() {
     apply_pod(&mut cluster, running(foreign("p"), "n"));
     assert_eq!(row(&cluster, "p").job, None);
     assert_eq!(at(&cluster, "n").idle.get(Dim::CPU), 6_000);
+}
+
+#[test]
+fn core_59_the_scheduler_of_a_pod_on_a_node_is_known() {
+    let mut cluster = Cluster::new(Settings::default());
+    let placed = |name: &str, scheduler: &str| PodRecord {
+        scheduler_name: scheduler.into(),
+        ..running(pod(name), "n")
+    };
+    for (name, scheduler) in [("a", "first"), ("b", "second"), ("c", "second"), ("o", "volcano")] {
+        apply_pod(&mut cluster, placed(name, scheduler));
+    }
+    let deciding =
+        |cluster: &Cluster, name: &str| cluster.other_scheduler(id(cluster, name)).cloned();
+    let named = |name: &str| Some(OtherScheduler::ByName(name.into()));
+    let found = ["a", "b", "c", "o"].map(|name| deciding(&cluster, name));
+    assert_eq!(found, [named("first"), named("second"), named("second"), None]);
+    // No pod has the first name any more, and the third name comes.
+    delete_pod(&mut cluster, "a");
+    apply_pod(&mut cluster, placed("d", "third"));
+    apply_pod(&mut cluster, PodRecord { priority: Some(7), ..placed("b", "second") });
+    let found = ["b", "c", "d"].map(|name| deciding(&cluster, name));
+    assert_eq!(found, [named("second"), named("second"), named("third")]);
+    // A copy knows them, too.
+    assert_eq!(deciding(&cluster.clone(), "d"), named("third"));
+}
+
+#[test]
+fn core_59_names_of_schedulers_are_bounded() {
+    let mut cluster = Cluster::new(Settings::default());
+    let placed = |number: usize| PodRecord {
+        scheduler_name: format!("s-{number}").into(),
+        ..running(pod(&format!("p-{number}")), "n")
+    };
+    (0..256).for_each(|number| apply_pod(&mut cluster, placed(number)));
+    let is_unnamed = |cluster: &Cluster, number: usize| {
+        let task = id(cluster, &format!("p-{number}"));
+        cluster.other_scheduler(task) == Some(&OtherScheduler::Unnamed)
+    };
+    let unnamed: Vec<usize> = (0..256).filter(|&number| is_unnamed(&cluster, number)).collect();
+    assert_eq!(unnamed, [254, 255]);
+    delete_pod(&mut cluster, "p-0");
+    apply_pod(&mut cluster, placed(255));
+    assert!(!is_unnamed(&cluster, 255));
 }
 
 #[test]

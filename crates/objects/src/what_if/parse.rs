@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use vc_answers::{
     Change, CycleLimit, LiveObject, MOST_CHANGES, MOST_CYCLES, MOST_NEW_NODES, NewNodes, NodePatch,
-    NodeSelection, PodChange, PodGroupChange, QueueChange, SupposedKubelet, close_texts,
+    NodeSelection, PodChange, PodGroupChange, QueueChange, SubjectKind, SupposedKubelet,
+    close_texts,
 };
 use vc_model::{
     ClusterEvent, Labels, NodeRecord, ObjectKey, PodRecord, QueueRecord, Taint, TaintEffect,
@@ -77,19 +78,45 @@ pub(super) fn parse(document: &Value, namespace: &str) -> Result<ParsedQuestion,
         let text = format!("{MOST_CHANGES} at most, {} given", list.len());
         return Err(spec.at("changes").problem(&text));
     }
-    let (mut warnings, mut changes, mut n_new_nodes) = (Vec::new(), Vec::new(), 0);
+    let (mut warnings, mut changes) = (Vec::new(), Vec::new());
+    let (mut n_new_nodes, mut n_entries) = (0, 0);
     for item in list {
         let parsed = change(&item, namespace, &mut warnings)?;
-        if let ParsedChange::Made(Change::AddNodes { count, .. }) = &parsed {
-            n_new_nodes += count;
+        if let ParsedChange::Made(change) = &parsed {
+            n_entries += entries_of(change);
+            if let Change::AddNodes { count, .. } = change {
+                n_new_nodes += count;
+            }
         }
         if MOST_NEW_NODES < n_new_nodes {
             return Err(item.problem(&format!("{MOST_NEW_NODES} new nodes at most")));
+        }
+        if MOST_CHANGES < n_entries {
+            let of_all = "jobs, objects, labels, taints, tolerations and requests in all changes";
+            return Err(item.problem(&format!("{MOST_CHANGES} {of_all} at most")));
         }
         changes.push((item.path().to_owned(), parsed));
     }
     let (cycles, kubelet) = (cycles(&spec.at("cycles"))?, kubelet(&spec.at("kubelet"))?);
     Ok(ParsedQuestion { changes, cycles, kubelet, warnings })
+}
+
+/// Returns how many jobs, objects and fields of nodes and pods a change lists. Each costs as much as a
+/// change of its own. Names of nodes are not counted: what is done to nodes is limited by itself.
+fn entries_of(change: &Change) -> usize {
+    match change {
+        Change::Delete(objects) => objects.len(),
+        Change::Finish(jobs) => jobs.len(),
+        Change::PatchNodes(_, patch) => {
+            patch.labels.len() + patch.add_taints.len() + patch.remove_taints.len()
+        }
+        Change::SetPods(_, pods) => {
+            pods.tolerations.as_ref().map_or(0, Vec::len)
+                + pods.node_selector.iter().flatten().count()
+                + pods.requests.as_ref().map_or(0, Vec::len)
+        }
+        _ => 0,
+    }
 }
 
 fn cycles(field: &FieldReader<'_>) -> Result<CycleLimit, String> {
@@ -235,32 +262,43 @@ fn taint(field: &FieldReader<'_>) -> Result<Taint, String> {
 }
 
 fn delete(field: &FieldReader<'_>, namespace: &str) -> Result<Change, String> {
-    let object = |item: &FieldReader<'_>| {
-        only(item, &["kind", "namespace", "name"])?;
-        let (kind, name) = (item.at("kind"), item.at("name").text()?);
-        if name.is_empty() {
-            return Err(item.at("name").problem("is missing"));
-        }
-        let namespace = match item.at("namespace").text()? {
-            "" => namespace,
-            given => given,
-        };
-        let key = || ObjectKey::new(namespace, name);
-        match kind.text()? {
-            "Pod" => Ok(LiveObject::Pod(key())),
-            "Queue" => Ok(LiveObject::Queue(name.into())),
-            "Node" => Ok(LiveObject::Node(name.into())),
-            "PriorityClass" => Ok(LiveObject::PriorityClass(name.into())),
-            "PodDisruptionBudget" => Ok(LiveObject::Budget(key())),
-            "PodGroup" => Ok(LiveObject::Job(key())),
-            "" => Err(kind.problem(
+    let objects = field.list()?;
+    let objects = objects.iter().map(|item| live_object(item, namespace));
+    Ok(Change::Delete(objects.collect::<Result<_, _>>()?))
+}
+
+/// Reads the name of an object that is deleted. Its kind may have any name that kubectl has for it.
+fn live_object(item: &FieldReader<'_>, namespace: &str) -> Result<LiveObject, String> {
+    only(item, &["kind", "namespace", "name"])?;
+    let (kind, name) = (item.at("kind").text()?, item.at("name").text()?);
+    if name.is_empty() {
+        return Err(item.at("name").problem("is missing"));
+    }
+    let namespace = match item.at("namespace").text()? {
+        "" => namespace,
+        given => given,
+    };
+    let key = || ObjectKey::new(namespace, name);
+    let lower = kind.split('.').next().unwrap_or(kind).to_lowercase();
+    Ok(match &*lower {
+        "queue" | "queues" | "q" => LiveObject::Queue(name.into()),
+        "node" | "nodes" | "no" => LiveObject::Node(name.into()),
+        "priorityclass" | "priorityclasses" | "pc" => LiveObject::PriorityClass(name.into()),
+        "poddisruptionbudget" | "poddisruptionbudgets" | "pdb" => LiveObject::Budget(key()),
+        "" => {
+            return Err(item.at("kind").problem(
                 "must be Pod, PodGroup, Queue, Node, PriorityClass, PodDisruptionBudget or a kind \
                  that controls pods",
-            )),
-            controller => Ok(LiveObject::Controller(controller.into(), key())),
+            ));
         }
-    };
-    Ok(Change::Delete(field.list()?.iter().map(object).collect::<Result<_, _>>()?))
+        _ => match SubjectKind::of(Some(kind)) {
+            SubjectKind::Pod => LiveObject::Pod(key()),
+            SubjectKind::Group => LiveObject::Job(key()),
+            SubjectKind::Any | SubjectKind::Controller(_) => {
+                LiveObject::Controller(kind.into(), key())
+            }
+        },
+    })
 }
 
 fn set_queue(field: &FieldReader<'_>) -> Result<Change, String> {
@@ -413,4 +451,91 @@ fn only(field: &FieldReader<'_>, known: &[&str]) -> Result<(), String> {
         false => format!("; did you mean {}?", close.join(", ")),
     };
     Err(field.at(key).problem(&format!("unknown{hint}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(changes: Value) -> Result<Vec<Change>, String> {
+        let question = parse(&json!({ "spec": { "changes": changes } }), "ml")?;
+        let made = question.changes.into_iter().map(|(_, change)| match change {
+            ParsedChange::Made(change) => change,
+            ParsedChange::Apply(_) => panic!("nothing is applied"),
+        });
+        Ok(made.collect())
+    }
+
+    fn deleted(kind: &str) -> LiveObject {
+        let change = json!([{ "delete": [{ "kind": kind, "name": "train" }] }]);
+        match parsed(change).unwrap().pop() {
+            Some(Change::Delete(mut objects)) => objects.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn ans_48_a_kind_that_is_deleted_has_all_names_that_kubectl_has_for_it() {
+        let key = || ObjectKey::new("ml", "train");
+        for (kinds, expected) in [
+            (["Pod", "pod", "PODS", "po"], LiveObject::Pod(key())),
+            (
+                ["PodGroup", "podgroup", "pg", "podgroups.scheduling.volcano.sh"],
+                LiveObject::Job(key()),
+            ),
+            (["Queue", "queue", "queues", "q"], LiveObject::Queue("train".into())),
+            (["Node", "node", "Nodes", "no"], LiveObject::Node("train".into())),
+            (
+                ["PriorityClass", "priorityclass", "pc", "priorityclasses.scheduling.k8s.io"],
+                LiveObject::PriorityClass("train".into()),
+            ),
+            (
+                ["PodDisruptionBudget", "poddisruptionbudgets", "pdb", "pdb.policy"],
+                LiveObject::Budget(key()),
+            ),
+        ] {
+            for kind in kinds {
+                assert_eq!(deleted(kind), expected, "{kind}");
+            }
+        }
+        for kind in ["Job", "job", "vj", "StatefulSet", "sts", "jobs.batch", "MPIJob"] {
+            assert_eq!(deleted(kind), LiveObject::Controller(kind.into(), key()), "{kind}");
+        }
+        for kind in ["", ".apps"] {
+            let change = json!([{ "delete": [{ "kind": kind, "name": "train" }] }]);
+            let error = parsed(change).unwrap_err();
+            assert!(error.starts_with("spec.changes[0].delete[0].kind: must be Pod, "), "{error}");
+        }
+    }
+
+    #[test]
+    fn ans_52_what_changes_list_is_limited_in_all() {
+        let names = |most: usize| (0..most).map(|number| format!("j{number}")).collect::<Vec<_>>();
+        let finish = |most: usize| json!({ "finish": { "jobs": names(most) } });
+        let pods = json!([{ "kind": "pod", "name": "p" }, { "kind": "pod", "name": "q" }]);
+        assert!(parsed(json!([finish(998), { "delete": pods }])).is_ok());
+        let limit =
+            "1000 jobs, objects, labels, taints, tolerations and requests in all changes at most";
+        let taint = json!({ "key": "a", "effect": "NoSchedule" });
+        let cordon = json!({ "cordon": { "names": names(2_000) } });
+        for (changes, place) in [
+            (json!([finish(1_001)]), "spec.changes[0]"),
+            (json!([finish(999), { "delete": pods }]), "spec.changes[1]"),
+            (
+                json!([finish(999), cordon, { "patchNodes": {
+                    "names": ["n"], "labels": { "a": "b" }, "addTaints": [taint], "removeTaints": ["c"],
+                } }]),
+                "spec.changes[2]",
+            ),
+            (
+                json!([finish(999), { "setPods": {
+                    "job": "j", "nodeSelector": { "a": "b" }, "requests": { "cpu": "1" },
+                    "tolerations": [{ "key": "a", "operator": "Exists" }],
+                } }]),
+                "spec.changes[1]",
+            ),
+        ] {
+            assert_eq!(parsed(changes).unwrap_err(), format!("{place}: {limit}"));
+        }
+    }
 }

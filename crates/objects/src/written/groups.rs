@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use vc_model::{
-    NetworkTopology, NodeGroupAffinity, PodGroupCondition, PodGroupRecord, QueueRecord,
-    SubGroupPolicy,
+    ControllerName, NetworkTopology, NodeGroupAffinity, PodGroupCondition, PodGroupRecord,
+    QueueRecord, SubGroupPolicy,
 };
 
 use super::terms::label_selector;
@@ -61,18 +61,8 @@ pub(super) fn pod_group(it: &PodGroupRecord) -> Value {
     if let Some(annotations) = named(&it.annotations) {
         metadata["annotations"] = annotations;
     }
-    if let Some(owner) = &it.owner_name {
-        // The version of the owner is not known, and its kind only if it controls the PodGroup.
-        let kind = it.controller_kind.as_deref().unwrap_or("Job");
-        let api = match kind {
-            "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" => "apps/v1",
-            _ => "batch.volcano.sh/v1alpha1",
-        };
-        metadata["ownerReferences"] = json!([{
-            "apiVersion": api, "kind": kind, "name": &**owner,
-            "uid": it.controller_uid.as_deref().unwrap_or(owner),
-            "controller": it.controller_uid.is_some(),
-        }]);
+    if let Some(owners) = owner_references(it) {
+        metadata["ownerReferences"] = owners;
     }
     let roles: Map<String, Value> =
         it.min_task_member.iter().map(|(role, n)| (role.to_string(), (*n).into())).collect();
@@ -95,6 +85,38 @@ pub(super) fn pod_group(it: &PodGroupRecord) -> Value {
         ("failed", count(status.failed)),
     ]);
     group
+}
+
+/// Returns the first owner, and the controller if it may be another one. Returns `None` if there are
+/// no owners.
+///
+/// Of the first owner the kind is known only if it is the controller, and the version never.
+fn owner_references(it: &PodGroupRecord) -> Option<Value> {
+    let first = it.owner_name.as_deref().map(|name| ControllerName { kind: "Job", name });
+    let Some(controller) = it.controller() else {
+        return Some(json!([owner_reference(first, first?.name, false)]));
+    };
+    // A name without a kind is known only of a Volcano Job, from the name of its PodGroup.
+    let known = controller.name.filter(|_| first.is_some());
+    let is_first = known.is_some_and(|known| first.is_some_and(|it| it.name == known.name));
+    let others = first.filter(|_| !is_first).map(|it| owner_reference(Some(it), it.name, false));
+    let controlling = owner_reference(known, controller.uid, true);
+    Some(others.into_iter().chain([controlling]).collect())
+}
+
+/// Returns a reference to an owner. Without a kind and a name only the uid is written.
+fn owner_reference(owner: Option<ControllerName<'_>>, uid: &str, is_controller: bool) -> Value {
+    let api = owner.map(|it| match it.kind {
+        "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" => "apps/v1",
+        _ => "batch.volcano.sh/v1alpha1",
+    });
+    present_fields([
+        ("apiVersion", api.map(Value::from)),
+        ("kind", owner.map(|it| it.kind.into())),
+        ("name", owner.map(|it| it.name.into())),
+        ("uid", Some(uid.into())),
+        ("controller", Some(is_controller.into())),
+    ])
 }
 
 fn topology(it: &NetworkTopology) -> Value {
@@ -125,4 +147,76 @@ fn condition(it: &PodGroupCondition) -> Value {
         ("reason", nonempty(&it.reason)),
         ("message", nonempty(&it.message)),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use vc_model::ClusterEvent;
+    use vc_wire::{Kind, decode};
+
+    use super::*;
+
+    fn record(name: &str, owners: &Value) -> PodGroupRecord {
+        let object = json!({
+            "metadata": { "namespace": "ml", "name": name, "uid": "1", "ownerReferences": owners },
+            "spec": {},
+        });
+        match decode(Kind::PodGroup, &object).unwrap().event {
+            ClusterEvent::PodGroupApplied(record) => *record,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Writes the PodGroup with these owners and returns its owners. Read again they are the same.
+    fn written(name: &str, owners: Value) -> Value {
+        let read = record(name, &owners);
+        let written = pod_group(&read)["metadata"]["ownerReferences"].clone();
+        let again = record(name, &written);
+        assert_eq!(again.owner_name, read.owner_name, "{owners}");
+        assert_eq!(again.controller_uid, read.controller_uid, "{owners}");
+        assert_eq!(again.controller(), read.controller(), "{owners}");
+        written
+    }
+
+    #[test]
+    fn ans_107_the_controller_of_a_pod_group_is_written_as_far_as_it_is_known() {
+        let owner = |kind: &str, name: &str, uid: &str, controller: bool| {
+            let api = if kind == "Job" { "batch.volcano.sh/v1alpha1" } else { "apps/v1" };
+            json!({
+                "apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": controller,
+            })
+        };
+        assert_eq!(written("g", json!([])), Value::Null);
+        let set = json!([owner("ReplicaSet", "web-5d9f7c", "7f", true)]);
+        assert_eq!(written("podgroup-7f", set.clone()), set);
+        // Of an owner that does not control the PodGroup the kind is not known.
+        let alone = json!([owner("ReplicaSet", "web-5d9f7c", "7f", false)]);
+        let unknown = json!([owner("Job", "web-5d9f7c", "web-5d9f7c", false)]);
+        assert_eq!(written("podgroup-7f", alone), unknown);
+        // The controller is the second owner, and only its uid is known.
+        let second =
+            json!([owner("Job", "flow", "1a", false), owner("StatefulSet", "db", "7f", true)]);
+        let by_uid =
+            json!([owner("Job", "flow", "flow", false), { "uid": "7f", "controller": true }]);
+        assert_eq!(written("podgroup-7f", second), by_uid);
+        // An owner without a name counts as none.
+        let nameless = json!([{ "uid": "1a" }, owner("Job", "train", "7f", true)]);
+        assert_eq!(written("train-7f", nameless), json!([{ "uid": "7f", "controller": true }]));
+        // The name of the PodGroup tells of a Volcano Job.
+        let second = json!([owner("Job", "flow", "1a", false), owner("Job", "train", "7f", true)]);
+        let named = json!([owner("Job", "flow", "flow", false), owner("Job", "train", "7f", true)]);
+        assert_eq!(written("train-7f", second), named);
+    }
+
+    #[test]
+    fn ans_107_a_volcano_job_of_an_earlier_state_is_one_owner() {
+        let controller =
+            json!([{ "kind": "Job", "name": "train", "uid": "7f", "controller": true }]);
+        let mut read = record("train-7f", &controller);
+        read.controller_kind = None;
+        let written = pod_group(&read)["metadata"]["ownerReferences"].clone();
+        assert_eq!(written[0]["name"], "train");
+        assert_eq!(written[0]["controller"], true);
+        assert_eq!(written.as_array().map(Vec::len), Some(1));
+    }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 use vc_answers::time_text;
 use vc_model::{
-    Class, Cluster, HostPort, PodCondition, Protocol, QUEUE_GATE, Task, TaskId, TaskStatus,
+    Class, Cluster, HostPort, OtherScheduler, PodCondition, Protocol, QUEUE_GATE, Task, TaskId,
+    TaskStatus,
 };
 
 use super::terms::{affinity, spread, tolerations};
@@ -85,13 +86,12 @@ fn has_no_priority(row: &Task) -> bool {
 fn spec(cluster: &Cluster, task: TaskId) -> Value {
     let row = &cluster.tasks[task];
     let class = &cluster.classes[row.class];
-    let ours = cluster.settings.scheduler_names.first().map_or(SCHEDULER, |name| &**name);
     let gates = row.gate_names.as_ref().map(|names| {
         names.split(", ").map(|name| json!({ "name": name })).collect::<Vec<Value>>().into()
     });
     let deadline = row.stated_run.as_ref().and_then(|stated| stated.deadline_micros);
     present_fields([
-        ("schedulerName", Some(if row.job.is_some() { ours } else { "default-scheduler" }.into())),
+        ("schedulerName", Some(scheduler_name(cluster, task).into())),
         ("nodeName", row.node.map(|node| (&*cluster.nodes[node].name).into())),
         ("priority", (!has_no_priority(row)).then(|| row.pod_priority.into())),
         ("priorityClassName", nonempty(&row.priority_class_name)),
@@ -104,6 +104,21 @@ fn spec(cluster: &Cluster, task: TaskId) -> Value {
         ("topologySpreadConstraints", spread(&class.spread)),
         ("schedulingGates", gates),
     ])
+}
+
+/// Returns the name of the scheduler of a pod: ours, if the pod is in a job and ours. The names of
+/// other schedulers are not written, since a scenario without names keeps names of schedulers.
+fn scheduler_name(cluster: &Cluster, task: TaskId) -> &str {
+    let is_other = match cluster.other_scheduler(task) {
+        Some(OtherScheduler::ByName(_) | OtherScheduler::Unnamed) => true,
+        Some(OtherScheduler::ByDivision(_)) | None => false,
+    };
+    match cluster.tasks[task].job {
+        Some(_) if !is_other => {
+            cluster.settings.scheduler_names.first().map_or(SCHEDULER, |name| &**name)
+        }
+        _ => "default-scheduler",
+    }
 }
 
 fn container(cluster: &Cluster, class: &Class) -> Value {

@@ -8,6 +8,7 @@ mod controllers;
 mod documents;
 mod fuzz;
 mod gone;
+mod other_schedulers;
 mod redaction;
 mod rights;
 mod schema;

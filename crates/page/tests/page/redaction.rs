@@ -2,9 +2,12 @@
 
 use std::sync::Mutex;
 
-use vc_page::{ROUTES, Route, RouteAnswer};
+use vc_page::{
+    AmountsJson, AskedJob, Document, FailingClassJson, ListJson, Question, ROUTES, Route,
+    RouteAnswer, Visible,
+};
 
-use crate::support::{CLUSTER, Page, RACKS, Source, example_path, view};
+use crate::support::{CLUSTER, Page, RACKS, Source, example_path, view, view_with};
 
 #[tokio::test]
 async fn ans_79_jobs_of_other_namespaces_have_no_names() {
@@ -52,6 +55,86 @@ async fn ans_79_numbers_of_a_queue_are_for_its_readers() {
     let text = seen["verdict"]["text"].as_str().unwrap();
     assert!(text.contains("queue small has no room: "), "{text}");
     assert!(!text.contains(" of 4 "), "{text}");
+}
+
+/// Queue `a` shares the node by weight with `b`, which wants all of it.
+#[tokio::test]
+async fn ans_79_a_raised_queue_tells_no_number_to_whoever_may_not_see_it() {
+    for (cpus, field, number) in [(2, "weight", "2"), (8, "guarantee", "16 cpu")] {
+        let cluster = format!(
+            "node n cpu=16\nqueue b\nqueue a\njob ml/big queue=b
+             task a cpu=4 selector.zone=none x4
+             job ml/k queue=a running\n task a cpu=2 @n running x4
+             job ml/j queue=a\n task a cpu={cpus}"
+        );
+        let page = Page::of(Source(Ok(Mutex::new(view_with("proportion", &cluster)))));
+        let raised = async |user: &str| {
+            let answer = page.get(user, "namespaces/ml/explanations/j").await.json();
+            let remedies = answer["unblock"].as_array().unwrap();
+            remedies.iter().find(|it| it["kind"] == "raiseQuota").unwrap().clone()
+        };
+        let whole = raised("admin").await;
+        let text = whole["text"].as_str().unwrap();
+        assert!(
+            text.starts_with(&format!("raise spec.{field}")) && text.contains(number),
+            "{text}"
+        );
+        let change = &whole["change"]["setQueue"];
+        assert_eq!((&change["name"], change.get(field).is_some()), (&"a".into(), true), "{whole}");
+        assert_eq!(raised("of-ml").await, whole, "of-ml may see the queue");
+        let seen = raised("of-jobs").await;
+        assert_eq!(seen["text"], "raise the limit of the queue");
+        assert!(seen.get("change").is_none(), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn ans_79_a_cohort_that_is_hidden_is_no_queue() {
+    let cluster = "node n cpu=8 gpu=8\nqueue root reclaimable=false
+        queue a deserved.gpu=1\nqueue b deserved.gpu=1\njob ml/j queue=a\n task a gpu=3";
+    let page = Page::of(Source(Ok(Mutex::new(view_with("cohort", cluster)))));
+    let text = async |user: &str| {
+        let answer = page.get(user, "namespaces/ml/explanations/j").await.json();
+        answer["verdict"]["text"].as_str().unwrap().to_owned()
+    };
+    let whole = text("admin").await;
+    assert_eq!(whole, "cohort: cohort root holds 0 of 2 nvidia.com/gpu, 3 more asked");
+    let seen = text("of-jobs").await;
+    assert_eq!(seen, "cohort: cohort root has no room: 1 nvidia.com/gpu short");
+}
+
+/// They name sub-groups of jobs, and taints that may have the name of a node.
+#[test]
+fn ans_79_texts_of_further_classes_have_no_hidden_names() {
+    let (engine, mut view, timeline) = view(CLUSTER);
+    let (namespace, name) = ("ml".to_owned(), "train".to_owned());
+    let asked = Question::Explanation(AskedJob { namespace, name, ..AskedJob::default() });
+    let Document::Explanation(mut one) = view.answer(&engine, &timeline, &asked).unwrap() else {
+        panic!("no explanation")
+    };
+    let refused = "no node is eligible: 1 node taint owner";
+    let text = format!("sub-group prod/serve/workers-0: {refused}=g1:NoSchedule");
+    let (request, code) = (AmountsJson::new(), "NodesRefuse".to_owned());
+    one.classes = vec![FailingClassJson { request, count: 1, code, text: text.clone() }];
+    let list = ListJson::new("ExplanationList", one.as_of.clone(), vec![(*one).clone()]);
+    let all = Visible { all_namespaces: true, nodes: true, ..Visible::default() };
+    let own = Visible { namespaces: ["ml".to_owned()].into(), ..Visible::default() };
+    for document in [Document::Explanation(one), Document::Explanations(list)] {
+        let text_for = |visible: &Visible, names| {
+            let mut document = document.clone();
+            document.redact(names, visible);
+            match document {
+                Document::Explanation(one) => one.classes[0].text.clone(),
+                Document::Explanations(list) => list.items[0].classes[0].text.clone(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let names = view.names();
+        assert_eq!(text_for(&all, &*names), text);
+        let seen = text_for(&own, &*names);
+        assert!(seen.starts_with("sub-group other-"), "{seen}");
+        assert!(seen.ends_with(&format!(": {refused}=hidden:NoSchedule")), "{seen}");
+    }
 }
 
 #[tokio::test]
@@ -197,8 +280,12 @@ async fn ans_79_no_route_tells_the_numbers_of_a_queue_to_whoever_may_not_see_it(
         telling.map(|(path, _)| path.clone()).collect()
     };
     let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let queries = |route: &Route| match route.path {
+        "/timeline" => vec![String::new(), "?queue=small".to_owned()],
+        _ => vec![String::new()],
+    };
     let answers = async |user: &str| {
-        let mut answers = answers_about(&cluster, user, |_| vec![String::new()]).await;
+        let mut answers = answers_about(&cluster, user, queries).await;
         // The one job that waits for the queue.
         let path = "namespaces/ml/explanations/held".to_owned();
         answers.push((path.clone(), page.get(user, &path).await.text));

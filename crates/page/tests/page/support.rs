@@ -35,7 +35,13 @@ pub(crate) const RACKS: &str = "hypernode rack-a tier=1 node=g1 node=g2
 
 /// Returns the engine of a cluster after one cycle, and the answers about it.
 pub(crate) fn view(text: &str) -> (Engine, AnswerView, Timeline) {
-    let config: Config = vc_conf::parse("test.conf", CONF, &KNOWN).unwrap().config;
+    view_with("capacity", text)
+}
+
+/// Returns the same with this plugin in place of `capacity`.
+pub(crate) fn view_with(quota: &str, text: &str) -> (Engine, AnswerView, Timeline) {
+    let conf = CONF.replace("capacity", quota);
+    let config: Config = vc_conf::parse("test.conf", &conf, &KNOWN).unwrap().config;
     let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &config);
     engine.explain(true);
     let now = CycleTime { unix_micros: START_MICROS + 5_400_000_000 };

@@ -39,6 +39,28 @@ async fn ans_79_jobs_of_the_timeline_are_hidden_from_whoever_may_not_see_them() 
     assert!(!timeline.text.contains("on-g"), "{}", timeline.text);
 }
 
+/// Sums over all queues are for whoever may ask for a timeline.
+#[tokio::test]
+async fn ans_79_amounts_of_one_queue_are_for_its_readers() {
+    let cluster = CLUSTER.replace("queue research\n", "queue research deserved.gpu=12\n");
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let timeline = async |user: &str, path: &str| page.get(user, path).await.json();
+    let (all, one) = ("timeline", "timeline?queue=research");
+    let full = timeline("admin", one).await;
+    assert_eq!(full["queue"], "research");
+    let seen = timeline("of-jobs", one).await;
+    let (whole, sample) = (&full["samples"][0], &seen["samples"][0]);
+    assert_eq!((sample.get("allocated"), sample.get("deserved")), (None, None), "{seen}");
+    for field in ["time", "waiting", "running"] {
+        assert_eq!(sample[field], whole[field], "{field}: counts stay");
+    }
+    assert_eq!(whole["allocated"]["nvidia.com/gpu"], "10");
+    assert_eq!(timeline("of-ml", one).await["samples"][0], *whole);
+    let [sums, seen] = [timeline("admin", all).await, timeline("of-jobs", all).await];
+    assert!(seen.get("queue").is_none() && seen["samples"][0].get("allocated").is_some(), "{seen}");
+    assert_eq!(seen["samples"], sums["samples"]);
+}
+
 #[tokio::test]
 async fn ans_45_minutes_have_what_a_queue_deserves() {
     let cluster = CLUSTER.replace("queue research\n", "queue research deserved.gpu=12\n");

@@ -6,7 +6,9 @@ mod live;
 use std::path::PathBuf;
 
 use serde_json::Value;
-use vc_answers::{Change, ExpectedEnds, LiveObject, WhatIfError, WhatIfResult, what_if as answer};
+use vc_answers::{
+    Change, ExpectedEnds, LiveObject, SubjectKind, WhatIfError, WhatIfResult, what_if as answer,
+};
 use vc_model::ObjectKey;
 use vc_objects::input::{self, Input, InputError, InputObject};
 use vc_objects::what_if::{MOST_BYTES, WhatIfAsked, WhatIfTexts, split, understand};
@@ -118,7 +120,10 @@ fn name_groups(change: &mut Change, simulation: &Simulation) {
 fn name_group(object: &mut LiveObject, simulation: &Simulation) {
     let (kind, key) = match object {
         LiveObject::Job(key) => (None, key),
-        LiveObject::Controller(kind, key) => (Some(&**kind), key),
+        LiveObject::Controller(kind, key) => match SubjectKind::of(Some(&**kind)) {
+            SubjectKind::Controller(kind) => (Some(kind), key),
+            _ => return,
+        },
         _ => return,
     };
     if let Some(group) = group_named(simulation, kind, key) {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use vc_answers::{Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
+use vc_answers::{SharedNames, Subject, SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_model::{Cluster, ControllerName, ObjectKey};
 use vc_page::Owner;
 use vc_wire::Kind;
@@ -15,7 +15,10 @@ use vc_objects::field::text;
 use vc_objects::workload::SCHEDULER;
 
 /// The controllers of PodGroups.
-pub(crate) struct OwnerNames(BTreeMap<ObjectKey, Controller>);
+pub(crate) struct OwnerNames {
+    controllers: BTreeMap<ObjectKey, Controller>,
+    shared: SharedNames,
+}
 
 /// A controller.
 struct Controller {
@@ -29,37 +32,51 @@ impl OwnerNames {
     pub(crate) fn of(simulation: &Simulation) -> Self {
         let owner = |group: &Value| {
             let namespace = text(group, "/metadata/namespace");
-            Some((ObjectKey::new(namespace, text(group, "/metadata/name")), controller(group)?))
+            (ObjectKey::new(namespace, text(group, "/metadata/name")), controller(group))
         };
-        Self(simulation.objects(Kind::PodGroup).filter_map(owner).collect())
+        let groups: BTreeMap<ObjectKey, Option<Controller>> =
+            simulation.objects(Kind::PodGroup).map(owner).collect();
+        let named = groups.iter().map(|(group, owner)| {
+            let name = owner.as_ref().map(|owner| owner.name.as_str());
+            (group, name)
+        });
+        let shared = SharedNames::new(named);
+        let controllers = groups.into_iter().filter_map(|(group, owner)| Some((group, owner?)));
+        Self { controllers: controllers.collect(), shared }
     }
 
     /// Returns the controller of a PodGroup. Returns `None` if it has none.
     pub(crate) fn get(&self, group: &ObjectKey) -> Option<Owner> {
-        let it = self.0.get(group)?;
-        Some(Owner { kind: it.kind.clone(), name: it.name.clone() })
+        let it = self.controllers.get(group)?;
+        let is_unique = !self.shared.contains(group);
+        Some(Owner { kind: it.kind.clone(), name: it.name.clone(), is_unique })
     }
 
     /// Returns the controllers of all PodGroups that have one.
     pub(crate) fn all(&self) -> BTreeMap<ObjectKey, Owner> {
-        self.0.keys().filter_map(|group| Some((group.clone(), self.get(group)?))).collect()
+        let owner = |group: &ObjectKey| Some((group.clone(), self.get(group)?));
+        self.controllers.keys().filter_map(owner).collect()
     }
 
-    /// Returns the name of a job as users know it: that of its controller, else of its PodGroup.
+    /// Returns the name of a job as users know it: that of its controller if no other job is meant by
+    /// it, else that of its PodGroup.
     pub(crate) fn name(&self, group: &ObjectKey) -> String {
-        match self.get(group) {
+        match self.get(group).filter(|owner| owner.is_unique) {
             Some(owner) => format!("{}/{}", group.namespace, owner.name),
             None => group.to_string(),
         }
     }
 }
 
+/// Returns the controller of an object, or its first owner if nobody controls it. Returns `None` if it
+/// has none, or a name is missing.
 fn controller(object: &Value) -> Option<Controller> {
     let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
     let controls = |owner: &&Value| owner["controller"] == true;
     let owner = owners.iter().find(controls).or(owners.first())?;
     let field = |name: &str| owner[name].as_str().unwrap_or_default().to_owned();
-    Some(Controller { kind: field("kind").to_lowercase(), name: field("name"), uid: field("uid") })
+    let (kind, name, uid) = (field("kind").to_lowercase(), field("name"), field("uid"));
+    (!name.is_empty()).then_some(Controller { kind, name, uid })
 }
 
 /// What a name stands for.
@@ -83,6 +100,7 @@ pub(super) fn find(
         None => namespaces(simulation),
     };
     let (mut found, mut several, mut close) = (Vec::new(), Vec::new(), Vec::new());
+    let mut unambiguous = "the PodGroup";
     for namespace in &namespaces {
         for uid in uids(simulation, namespace, (kind, name)) {
             let query = SubjectQuery { namespace, name, controller_uid: uid.as_deref(), kind };
@@ -92,28 +110,44 @@ pub(super) fn find(
                 }
                 Ok(_) => {}
                 Err(SubjectError::Several(names)) => several.extend(names),
+                Err(SubjectError::SeveralPods(names)) => {
+                    several.extend(names);
+                    unambiguous = "one pod";
+                }
                 Err(SubjectError::Unknown(names)) => close.extend(names),
             }
         }
     }
-    several.extend(found.iter().skip(1).map(|(_, namespace)| format!("{namespace}/{name}")));
-    match found.first() {
-        Some((subject, _)) if several.is_empty() => Ok(Found::Ours(*subject)),
-        Some((_, namespace)) => Err(is_several(name, format!("{namespace}/{name}"), several)),
-        None if !several.is_empty() => Err(is_several(name, several.remove(0), several)),
-        None => {
+    if let [(subject, _)] = found[..]
+        && several.is_empty()
+    {
+        return Ok(Found::Ours(subject));
+    }
+    let n_of = |namespace: &str| found.iter().filter(|(_, other)| *other == namespace).count();
+    let meant = |&(subject, namespace): &(Subject, &String)| match subject.job {
+        Some(job) if 1 < n_of(namespace) => cluster.jobs[job].key.to_string(),
+        _ => format!("{namespace}/{name}"),
+    };
+    several.extend(found.iter().map(meant));
+    match several.is_empty() {
+        true => {
             not_ours(simulation, &namespaces, name).ok_or_else(|| unknown(asked, namespace, close))
         }
+        false => Err(is_several(name, several, unambiguous)),
     }
 }
 
 /// Returns the PodGroup of a controller of this kind and name. Returns `None` if no controller, or
-/// several, have one.
+/// several, have one, and without a kind also if a PodGroup has the name itself.
 pub(crate) fn group_named(
     simulation: &Simulation,
     kind: Option<&str>,
     key: &ObjectKey,
 ) -> Option<ObjectKey> {
+    let ObjectKey { namespace, name } = key;
+    if kind.is_none() && simulation.object(Kind::PodGroup, namespace, name).is_some() {
+        return None;
+    }
     let is_meant = |owner: Controller| {
         let is_kind = kind.is_none_or(|kind| owner.kind.eq_ignore_ascii_case(kind));
         is_kind && owner.name == *key.name
@@ -129,7 +163,7 @@ pub(crate) fn group_named(
 }
 
 /// Returns the uids of controllers of this name that have a PodGroup, or one `None` if there are
-/// none.
+/// none. What the name of a Deployment may mean is left to the rows of the cluster.
 fn uids(
     simulation: &Simulation,
     namespace: &str,
@@ -170,12 +204,11 @@ fn not_ours(simulation: &Simulation, namespaces: &BTreeSet<String>, name: &str) 
     })
 }
 
-fn is_several(name: &str, first: String, mut others: Vec<String>) -> WhyError {
-    others.insert(0, first);
-    others.sort();
-    others.dedup();
-    let hint = "hint: give -n NAMESPACE, or the name of the PodGroup";
-    WhyError::Several(format!("{name} means several: {}\n{hint}", others.join(", ")))
+fn is_several(name: &str, mut meant: Vec<String>, unambiguous: &str) -> WhyError {
+    meant.sort();
+    meant.dedup();
+    let hint = format!("hint: give -n NAMESPACE, or the name of {unambiguous}");
+    WhyError::Several(format!("{name} means several: {}\n{hint}", meant.join(", ")))
 }
 
 fn unknown(asked: &str, namespace: Option<&str>, mut close: Vec<String>) -> WhyError {

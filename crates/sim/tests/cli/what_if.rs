@@ -57,6 +57,11 @@ fn ans_48_a_document() {
         deleted.stdout,
         deleted.stderr
     );
+    let of_pod = with_changes(
+        "  - delete: [{kind: po, namespace: ml, name: eval-0}]\n  - setJob: {job: ml/train, minMember: 1}\n",
+    );
+    let placed = "+ placed   ml/train-worker-0 → g1\n";
+    assert!(of_pod.stdout.contains(placed), "{}{}", of_pod.stdout, of_pod.stderr);
     let tolerate = "  - setPods: {job: ml/train, tolerations: [{key: team, value: vision, effect: NoSchedule}]}\n";
     let tolerated = with_changes(tolerate);
     assert!(
@@ -133,6 +138,10 @@ fn ans_16_changes_that_are_wrong() {
             "spec.changes[0].delete[0].name: no Secret default/a controls pods".to_owned(),
         ),
         ("  - delete: [{name: a}]\n", "spec.changes[0].delete[0].kind: must be Pod,".to_owned()),
+        (
+            "  - delete: [{kind: pod, namespace: ml, name: eval}]\n",
+            "spec.changes[0].delete[0].name: no pod ml/eval".to_owned(),
+        ),
     ];
     for (changes, expected) in cases {
         let called = with_changes(changes);

@@ -104,6 +104,28 @@ fn ans_16_unknown_and_ambiguous_names() {
 }
 
 #[test]
+fn ans_16_controllers_of_one_name_are_told_by_their_groups() {
+    let group = |name: &str, kind: &str| {
+        format!(
+            "---\n{{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {{name: {name}, \
+             namespace: ml, ownerReferences: [{{apiVersion: x/v1, kind: {kind}, name: db, uid: u-{name}, \
+             controller: true}}]}}, spec: {{minMember: 1}}}}\n"
+        )
+    };
+    let groups = group("g-1", "StatefulSet") + &group("g-2", "Job");
+    let called = vcsim_with_input(&["why", "db", "-"], &groups);
+    let expected = "error: db means several: ml/g-1, ml/g-2\nhint: give -n NAMESPACE, or the name of \
+                    the PodGroup\n";
+    assert_eq!((called.code, &*called.stderr), (1, expected));
+    for (name, head) in
+        [("sts/db", "ml/db (statefulset, PodGroup g-1"), ("job/db", "ml/db (job, PodGroup g-2")]
+    {
+        let called = vcsim_with_input(&["why", name, "-"], &groups);
+        assert!(called.stdout.starts_with(head), "{name}: {}{}", called.stdout, called.stderr);
+    }
+}
+
+#[test]
 fn ans_03_a_pod_of_another_scheduler() {
     let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c}]}}";
     let called = vcsim_with_input(&["why", "p", "--exit-code", "-"], pod);
@@ -114,6 +136,16 @@ fn ans_03_a_pod_of_another_scheduler() {
     let json = vcsim_with_input(&["why", "p", "-o", "json", "-"], pod).json();
     assert_eq!(json["verdict"]["code"], "NotOurs");
     assert_eq!(json["verdict"]["text"], "scheduler default-scheduler decides about it");
+    // The same of a pod that has a node.
+    let node = "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, \
+                memory: 4Gi, pods: 9}}}";
+    for scheduler in ["", "schedulerName: default-scheduler, "] {
+        let placed = pod.replace("spec: {", &format!("spec: {{nodeName: n, {scheduler}"));
+        let text = format!("{node}\n---\n{placed}\n");
+        let called = vcsim_with_input(&["why", "p", "--exit-code", "-"], &text);
+        assert!(called.stdout.starts_with(expected), "{}{}", called.stdout, called.stderr);
+        assert_eq!(called.code, 0);
+    }
 }
 
 #[test]
