@@ -16,7 +16,8 @@ pub(crate) fn candidates(
     node: NodeId,
     filter: impl Fn(TaskId) -> bool,
 ) -> Vec<TaskId> {
-    let tasks = session.nodes[node].tasks.iter().copied();
+    // The youngest pod comes last to a node and mostly goes first. What is in order costs fewer comparisons.
+    let tasks = session.nodes[node].tasks.iter().rev().copied();
     let mut found: Vec<TaskId> = tasks.filter(|&task| filter(task)).collect();
     in_eviction_order(session, preemptor, &mut found);
     found
