@@ -2,8 +2,9 @@
 //! preempt and reclaim share it.
 //! Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
 
+use smallvec::smallvec;
 use vc_framework::{
-    Cause, DependsOn, EvictReason, EvictableSet, Mark, PreemptionBound, Question, Room,
+    Cause, DependsOn, EvictReason, EvictableSet, Mark, NodeCauses, PreemptionBound, Question, Room,
     SessionState, Statement, VictimSelection, klog, outside_shard, sort_stably,
 };
 use vc_model::{JobId, NodeId, Reason, Task, TaskId, TaskStatus};
@@ -183,21 +184,21 @@ pub(crate) fn too_few(
     task: TaskId,
     node: NodeId,
     evictable_set: &EvictableSet,
-) -> Vec<(Cause, u32)> {
+) -> NodeCauses {
     let refused = || (Cause::Refused(evictable_set.refused_by), 1);
     if evictable_set.candidates.is_none() {
-        return vec![(Cause::NoCandidate, 1)];
+        return smallvec![(Cause::NoCandidate, 1)];
     }
     if evictable_set.victims.is_none() {
-        return vec![refused()];
+        return smallvec![refused()];
     }
     let Some(dim) = lacking_without(session, task, node, evictable_set.victims.as_ref()) else {
-        return vec![(Cause::NoCandidate, 1)];
+        return smallvec![(Cause::NoCandidate, 1)];
     };
     let is_held_back =
         lacking_without(session, task, node, evictable_set.candidates.as_ref()).is_none();
     let too_few = (Cause::TooFew(dim), 1);
-    if is_held_back { vec![too_few, refused()] } else { vec![too_few] }
+    if is_held_back { smallvec![too_few, refused()] } else { smallvec![too_few] }
 }
 
 /// Returns the first resource that the node lacks for the task once `given` is free. Returns `None`

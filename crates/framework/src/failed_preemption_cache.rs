@@ -27,6 +27,7 @@ mod evictable_sets;
 mod failed_preemption;
 mod queue_usage;
 
+use smallvec::SmallVec;
 use vc_model::{ByteLruCache, NodeId, TaskId};
 
 use crate::cause::Cause;
@@ -54,11 +55,14 @@ pub enum PreemptionKind {
     Reclaim,
 }
 
+/// The causes for which a task fails on a node, each with its count. There are two in most cases.
+pub type NodeCauses = SmallVec<[(Cause, u32); 2]>;
+
 /// Why a task fails on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFailure {
-    /// The causes, each with its count.
-    pub causes: Vec<(Cause, u32)>,
+    /// The causes.
+    pub causes: NodeCauses,
     /// Number of preemption attempts that the node adds to the metric.
     pub n_attempts: u32,
     /// What ends this answer.

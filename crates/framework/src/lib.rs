@@ -63,7 +63,7 @@ pub use enqueue_refusals::RefusalKey;
 pub use eviction_hold::{EvictionHold, EvictionHolds};
 pub use extender::{ExtenderAnswer, ExtenderClient, ExtenderError, ExtenderQuery, ExtenderRequest};
 pub use failed_preemption_cache::{
-    DependsOn, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe,
+    DependsOn, EvictableSet, FailureCaching, InfeasibleSearch, NodeCauses, NodeFailure, NodeProbe,
     PreemptionKind, QueueUsageStamp,
 };
 pub use gang_shape::GangShape;

@@ -15,7 +15,7 @@ use vc_framework::{
     Records, ReportLog, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
-use vc_model::{JobId, QueueId, TaskId};
+use vc_model::{Column, JobId, QueueId, TaskId};
 use vc_resource::{Fractional, Resource};
 
 use crate::rules::{dominant_share, is_in_session, session_job};
@@ -41,9 +41,8 @@ struct Drf {
     total: Fractional,
     /// True if `total` differs from the previous session.
     is_rescaled: bool,
-    /// Shares of the jobs that hold something. The map is only looked up, never iterated, so its
-    /// order has no effect.
-    jobs: FxHashMap<JobId, JobShare>,
+    /// Shares of the jobs that hold something.
+    jobs: Column<JobId, JobShare>,
     /// The queue hierarchy; `None` without `enableHierarchy`. It is behind a lock because rules
     /// simulate changes in it.
     tree: Option<Mutex<Tree>>,
@@ -52,7 +51,7 @@ struct Drf {
 }
 
 /// The share of a job; by default that of a job that holds nothing.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct JobShare {
     /// Sum of the allocated tasks and, within the session, the pipelined ones.
     allocated: Arc<Resource>,
@@ -108,7 +107,7 @@ impl Plugin for Drf {
             Some(changed) => changed.iter().for_each(|&job| self.enter(view, job)),
             None => {
                 self.total = view.total().clone();
-                self.jobs.clear();
+                self.jobs = Column::default();
                 view.all_jobs().for_each(|job| self.enter(view, job));
             }
         }
@@ -249,7 +248,7 @@ impl Drf {
     fn enter(&mut self, view: SessionView<'_>, id: JobId) {
         let job = view.cluster.jobs.get(id).filter(|job| is_in_session(view.cluster, job));
         let Some(job) = job.filter(|job| !job.allocated.is_all_zero()) else {
-            self.jobs.remove(&id);
+            self.jobs.take(id);
             return;
         };
         // Shares the amounts of `ActiveJobs`. `Arc::make_mut` copies them if the job changes in
@@ -258,7 +257,7 @@ impl Drf {
         let same = listed.filter(|listed| ***listed == job.allocated);
         let allocated = same.cloned().unwrap_or_else(|| Arc::new(job.allocated.clone()));
         let share = dominant_share(&allocated, &self.total);
-        self.jobs.insert(id, JobShare { allocated, share });
+        *self.jobs.place(id) = Some(JobShare { allocated, share });
     }
 
     fn tell(&mut self, view: SessionView<'_>, id: JobId, out: &mut Outbox) {
@@ -271,7 +270,7 @@ impl Drf {
 
     fn known(&self, job: JobId) -> Option<&JobShare> {
         reads::note(Read::JobUsage(job));
-        self.jobs.get(&job)
+        self.jobs.get(job)
     }
 
     fn allocated(&self, job: JobId) -> Resource {
@@ -286,7 +285,7 @@ impl Drf {
         let Some((id, _)) = session_job(view.cluster, task) else {
             return;
         };
-        let job = self.jobs.entry(id).or_default();
+        let job = self.jobs.place(id).get_or_insert_default();
         let request = view.cluster.request(task);
         change.apply(Arc::make_mut(&mut job.allocated), request);
         job.share = dominant_share(&job.allocated, &self.total);

@@ -13,10 +13,11 @@
 //! - in the plain evaluator all of them stay empty.
 
 use rustc_hash::FxHashMap;
+use smallvec::smallvec;
 use vc_framework::{
-    Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeFailure, NodeProbe, PreemptionBound,
-    PreemptionKind, SessionState, Statement, VictimNodeIndex, VictimNodeIndexCache,
-    VictimSelection,
+    Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeCauses, NodeFailure, NodeProbe,
+    PreemptionBound, PreemptionKind, SessionState, Statement, VictimNodeIndex,
+    VictimNodeIndexCache, VictimSelection,
 };
 use vc_model::{Cluster, NodeId, ShardingMode, TaskId, TaskStatus};
 
@@ -296,7 +297,7 @@ impl Probe<'_> {
         node: NodeId,
         evictable_set: &EvictableSet,
         has_quota: bool,
-    ) -> Option<(Vec<(Cause, u32)>, u32)> {
+    ) -> Option<(NodeCauses, u32)> {
         let task = self.preemptor.task;
         self.logs.then(|| log_considered(session, task, node));
         if lacking_without(session, task, node, evictable_set.victims.as_ref()).is_some() {
@@ -309,7 +310,7 @@ impl Probe<'_> {
         // The node has room without victims, and something else is in the way.
         let obstacle = obstacle(session, task, node, has_quota)?;
         let causes = match evictable_set.candidates {
-            None => vec![(obstacle, 1)],
+            None => smallvec![(obstacle, 1)],
             Some(_) => too_few(session, task, node, evictable_set),
         };
         Some((causes, 1))
@@ -322,12 +323,12 @@ impl Probe<'_> {
         node: NodeId,
         evictable_set: &EvictableSet,
         has_quota: bool,
-    ) -> Option<Vec<(Cause, u32)>> {
+    ) -> Option<NodeCauses> {
         let task = self.preemptor.task;
         let has_room = session.fits_future_idle(task, node);
         if evictable_set.candidates.is_none() {
             let is_free = has_room && obstacle(session, task, node, has_quota).is_none();
-            return (!is_free).then(|| vec![(Cause::NoCandidate, 1)]);
+            return (!is_free).then(|| smallvec![(Cause::NoCandidate, 1)]);
         }
         if has_room
             || lacking_without(session, task, node, evictable_set.victims.as_ref()).is_none()

@@ -2,6 +2,8 @@
 //! Only sums are kept per node, so the pods of a node are visited once for all search keys.
 //! Specification: actions.md 12.2 S8.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 use vc_model::{Id, NodeId, QueueId};
 use vc_resource::Resource;
@@ -118,18 +120,22 @@ impl EvictableSets {
         node: NodeId,
         may_cache: impl FnOnce(&EvictableSet) -> bool,
         vote: impl FnOnce() -> EvictableSet,
-    ) -> EvictableSet {
-        for of_node in [&self.of_node, &self.of_node_now] {
-            let known = of_node.get(node.index()).filter(|&&known| known != UNKNOWN);
-            if let Some(&known) = known {
-                return self.known[known as usize - 1].clone();
-            }
+    ) -> Cow<'_, EvictableSet> {
+        if let Some(place) = self.place_of(node) {
+            return Cow::Borrowed(&self.known[place]);
         }
         let evictable_set = vote();
         if may_cache(&evictable_set) {
             self.note(node, &evictable_set);
         }
-        evictable_set
+        Cow::Owned(evictable_set)
+    }
+
+    /// Returns the index of the node's set in `known`. Returns `None` if it is not cached.
+    fn place_of(&self, node: NodeId) -> Option<usize> {
+        let of_node = [&self.of_node, &self.of_node_now].into_iter();
+        let mut known = of_node.filter_map(|of_node| of_node.get(node.index()));
+        known.find(|&&known| known != UNKNOWN).map(|&known| known as usize - 1)
     }
 
     fn note(&mut self, node: NodeId, evictable_set: &EvictableSet) {

@@ -285,11 +285,14 @@ impl NodeCheck<'_, '_> {
         }
         let NodeVotes { by_signature, by_request } = votes;
         let vote = || probe.vote(self.session, node);
-        let mut vote = || by_signature.of(node, |found| found.is_shared, vote);
+        let is_shared = |found: &EvictableSet| found.is_shared;
         // Pods of the own queue are candidates for other queues.
         let evictable_set = match by_request.as_mut().filter(|_| !self.has_own_pods(node)) {
-            Some(sets) => sets.of(node, EvictableSet::is_lasting, vote),
-            None => vote(),
+            Some(sets) => {
+                let vote = || by_signature.of(node, is_shared, vote).into_owned();
+                sets.of(node, EvictableSet::is_lasting, vote)
+            }
+            None => by_signature.of(node, is_shared, vote),
         };
         let lack = probe.node_failure(self.session, node, &evictable_set, conditions.has_quota)?;
         Some(Some((lack, true)))
