@@ -15,13 +15,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use vc_framework::{
-    Cause, EvictReason, Filter, Op, PreemptionKind, Question, Room, SessionState, Statement,
-    VictimSelection,
+    Cause, EvictReason, EvictableSet, Filter, Op, PreemptionKind, Question, Room, SessionState,
+    Statement, VictimSelection,
 };
 use vc_model::{NodeId, Reason, TaskId, TaskStatus};
 
 use crate::victims::{
-    candidates, fits, granted, log_considered, log_too_few, make_room, note_too_few,
+    fits, granted, in_eviction_order, log_considered, log_too_few, make_room, note_too_few,
 };
 pub(crate) use cached::SearchCaches;
 
@@ -65,6 +65,23 @@ impl Preemptor<'_> {
             }
             PreemptionKind::Reclaim => own_queue != queue && may_be_reclaimed(session, victim),
         }
+    }
+
+    /// Returns the candidates of a node, the youngest one first in most cases.
+    fn candidates_on<'a>(
+        &'a self,
+        session: &'a SessionState<'_>,
+        node: NodeId,
+    ) -> impl Iterator<Item = TaskId> + 'a {
+        let has_some = self.kind != PreemptionKind::InsideJob || self.job_has_victims(session);
+        let tasks = has_some.then(|| session.nodes[node].tasks.iter().rev());
+        tasks.into_iter().flatten().copied().filter(|&task| self.may_evict(session, task))
+    }
+
+    /// True if the job of the task has pods that could be evicted.
+    fn job_has_victims(&self, session: &SessionState<'_>) -> bool {
+        let counts = session.tasks[self.task].job.map(|job| &session.jobs[job].counts);
+        counts.is_some_and(|it| 0 < it.of(TaskStatus::Running) + it.of(TaskStatus::Bound))
     }
 
     /// Returns the question that the plugins vote on.
@@ -235,8 +252,8 @@ struct Offer {
     /// The candidates, in eviction order.
     candidates: Vec<TaskId>,
     selection: VictimSelection,
-    /// True if the victims make room for the task. If not, the causes are noted.
-    is_enough: bool,
+    /// The sums, if the victims do not make room for the task. Then the causes are noted.
+    too_few: Option<EvictableSet>,
 }
 
 /// Has the plugins vote on the candidates of the node.
@@ -246,8 +263,8 @@ fn ask_for_victims(
     node: NodeId,
 ) -> Offer {
     let (task, question) = (preemptor.task, preemptor.question());
-    let may_go = |victim| preemptor.may_evict(statement, victim);
-    let candidates = candidates(statement, task, node, may_go);
+    let mut candidates: Vec<TaskId> = preemptor.candidates_on(statement, node).collect();
+    in_eviction_order(statement, task, &mut candidates);
     let selection = statement.select_victims(question, &candidates);
     // Reclaim has tried free nodes before.
     let is_no_match = candidates.is_empty() && !preemptor.is_preempt();
@@ -255,10 +272,9 @@ fn ask_for_victims(
     if !is_no_match && !is_enough {
         log_too_few(statement, task, node);
     }
-    if !is_enough {
-        note_too_few(statement, task, node, &candidates, &selection);
-    }
-    Offer { candidates, selection, is_enough }
+    let too_few =
+        (!is_enough).then(|| note_too_few(statement, task, node, &candidates, &selection));
+    Offer { candidates, selection, too_few }
 }
 
 /// The outcome of a try on one node.
@@ -288,7 +304,7 @@ fn place_on(
         log_considered(statement, task, node);
     }
     let offer = ask_for_victims(statement, preemptor, node);
-    if !offer.is_enough {
+    if offer.too_few.is_some() {
         return NodeOutcome::TooFew(offer);
     }
     let Offer { candidates, selection, .. } = offer;
@@ -304,7 +320,7 @@ fn place_on(
     };
     // Without a victim the refusals matter more than the obstacle.
     match victims.is_empty() && !candidates.is_empty() {
-        true => note_too_few(statement, task, node, &candidates, &selection),
+        true => drop(note_too_few(statement, task, node, &candidates, &selection)),
         false => statement.outcome().causes.add(cause),
     }
     NodeOutcome::InTheWay

@@ -10,20 +10,6 @@ use vc_framework::{
 use vc_model::{JobId, NodeId, Reason, Task, TaskId, TaskStatus};
 use vc_resource::{Dim, Resource};
 
-/// Returns the tasks of the node that pass `filter`, in eviction order.
-pub(crate) fn candidates(
-    session: &SessionState<'_>,
-    preemptor: TaskId,
-    node: NodeId,
-    filter: impl Fn(TaskId) -> bool,
-) -> Vec<TaskId> {
-    // The youngest pod comes last to a node and mostly goes first. What is in order costs fewer comparisons.
-    let tasks = session.nodes[node].tasks.iter().rev().copied();
-    let mut found: Vec<TaskId> = tasks.filter(|&task| filter(task)).collect();
-    in_eviction_order(session, preemptor, &mut found);
-    found
-}
-
 /// Returns an upper bound of what evictions on a node can free, from its row alone. S8: plugins
 /// only remove candidates.
 pub(crate) fn preemption_bound(
@@ -111,19 +97,20 @@ pub(crate) fn obstacle(session: &SessionState<'_>, task: TaskId, node: NodeId) -
     findings.into_iter().next().map(|finding| Cause::Filter(finding.reason))
 }
 
-/// Notes why the victims of a node are not enough. If all candidates would be enough, the plugin
-/// that refused some of them is named, too.
+/// Notes why the victims of a node are not enough, and returns the sums. If all candidates would be
+/// enough, the plugin that refused some of them is named, too.
 pub(crate) fn note_too_few(
     statement: &mut Statement<'_, '_>,
     task: TaskId,
     node: NodeId,
     found: &[TaskId],
     selection: &VictimSelection,
-) {
+) -> EvictableSet {
     let evictable_set = evictable_set_of(statement, found, selection);
     for (cause, count) in too_few(statement, task, node, &evictable_set) {
         statement.outcome().causes.add_times(cause, count);
     }
+    evictable_set
 }
 
 /// Returns the sums of these candidates and of the victims among them.
@@ -153,18 +140,24 @@ pub(crate) fn vote(
     found: &[TaskId],
 ) -> EvictableSet {
     if found.is_empty() {
-        return voted(session, question, found, &VictimSelection::default());
+        return voted(
+            session,
+            question,
+            (found, &VictimSelection::default()),
+            EvictableSet::default(),
+        );
     }
     let selection = session.plugins().select_victims(session.view(), question, found);
-    voted(session, question, found, &selection)
+    let sums = evictable_set_of(session, found, &selection);
+    voted(session, question, (found, &selection), sums)
 }
 
-/// Returns the sums of a vote on these candidates, and what ends the answer.
+/// Returns the sums of a vote on these candidates, with what ends the answer.
 pub(crate) fn voted(
     session: &SessionState<'_>,
     question: Question,
-    found: &[TaskId],
-    selection: &VictimSelection,
+    (found, selection): (&[TaskId], &VictimSelection),
+    sums: EvictableSet,
 ) -> EvictableSet {
     if found.is_empty() {
         return EvictableSet {
@@ -175,7 +168,7 @@ pub(crate) fn voted(
     }
     let depends_on = session.votes_depend_on(question, found, selection);
     let is_shared = depends_on == DependsOn::Rows || session.votes_are_shared(question);
-    EvictableSet { depends_on, is_shared, ..evictable_set_of(session, found, selection) }
+    EvictableSet { depends_on, is_shared, ..sums }
 }
 
 /// Returns why the victims of a node are not enough, with the count of each cause.

@@ -17,9 +17,9 @@ use smallvec::smallvec;
 use vc_framework::{
     Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeCauses, NodeFailure, NodeProbe,
     PreemptionBound, PreemptionKind, SessionState, Statement, VictimNodeIndex,
-    VictimNodeIndexCache, VictimSelection,
+    VictimNodeIndexCache,
 };
-use vc_model::{Cluster, NodeId, ShardingMode, TaskId, TaskStatus};
+use vc_model::{Cluster, NodeId, ShardingMode, TaskId};
 
 use super::failure_cache::SearchFailureCache;
 use super::{
@@ -27,8 +27,8 @@ use super::{
     note_victims, place_on, search,
 };
 use crate::victims::{
-    candidates, lacking_without, log_considered, log_too_few, preemption_bound, too_few, vote,
-    voted,
+    in_eviction_order, lacking_without, log_considered, log_too_few, preemption_bound, too_few,
+    vote, voted,
 };
 
 /// The caches of one action for its victim searches.
@@ -64,9 +64,9 @@ impl SearchCaches {
     }
 }
 
-/// The candidates of the nodes that a search has passed over for too few victims, with the votes on
-/// them. They hold as long as nothing is placed.
-type Votes = FxHashMap<NodeId, (Vec<TaskId>, VictimSelection)>;
+/// The votes on the nodes that a search has passed over for too few victims. They hold as long as
+/// nothing is placed.
+type Votes = FxHashMap<NodeId, EvictableSet>;
 
 /// Tries the failures of earlier cycles, then the index of nodes, then the plain search.
 fn search_unless_known(
@@ -118,12 +118,10 @@ fn search_index(
     let Some(job) = row.job.filter(|_| !(preemptor.is_preempt() && row.best_effort)) else {
         return false;
     };
-    let counts = &statement.jobs[job].counts;
-    let has_victims = 0 < counts.of(TaskStatus::Running) + counts.of(TaskStatus::Bound);
     let queue = Some(statement.jobs[job].queue);
+    let job = Some(job).filter(|_| preemptor.job_has_victims(statement));
     let candidates_of = match preemptor.kind {
-        PreemptionKind::BetweenJobs => (queue, has_victims.then_some(job)),
-        PreemptionKind::InsideJob => (queue, Some(job)),
+        PreemptionKind::BetweenJobs | PreemptionKind::InsideJob => (queue, job),
         PreemptionKind::Reclaim => (None, None),
     };
     let probe = |node: NodeId| bound(statement, preemptor, node);
@@ -142,11 +140,14 @@ fn search_index(
 /// one bound.
 fn bound(session: &SessionState<'_>, preemptor: &Preemptor<'_>, node: NodeId) -> PreemptionBound {
     let tasks = session.nodes[node].tasks.iter().copied();
-    let candidates = tasks.filter(|&victim| match preemptor.kind {
-        PreemptionKind::Reclaim => may_be_reclaimed(session, victim),
-        _ => preemptor.may_evict(session, victim),
-    });
-    let bound = preemption_bound(session, preemptor.task, node, candidates);
+    let task = preemptor.task;
+    let bound = match preemptor.kind {
+        PreemptionKind::Reclaim => {
+            let candidates = tasks.filter(|&victim| may_be_reclaimed(session, victim));
+            preemption_bound(session, task, node, candidates)
+        }
+        _ => preemption_bound(session, task, node, preemptor.candidates_on(session, node)),
+    };
     // Reclaim searches free nodes separately.
     let may_suffice = bound.may_suffice && (bound.has_candidates || preemptor.is_preempt());
     PreemptionBound { may_suffice, ..bound }
@@ -230,10 +231,11 @@ fn place_on_next(
         let node = statement.info().nodes[place];
         match place_on(statement, preemptor, node) {
             NodeOutcome::Placed => return true,
-            NodeOutcome::TooFew(Offer { candidates, selection, .. }) => {
+            NodeOutcome::TooFew(Offer { candidates, selection, too_few }) => {
                 let question = preemptor.question();
                 victim_index.reject(statement, place, question, &candidates, &selection);
-                votes.insert(node, (candidates, selection));
+                let sums = too_few.unwrap_or_default();
+                votes.insert(node, voted(statement, question, (&candidates, &selection), sums));
             }
             NodeOutcome::InTheWay => {}
         }
@@ -266,11 +268,12 @@ struct Probe<'a> {
 impl NodeProbe for Probe<'_> {
     fn vote(&self, session: &SessionState<'_>, node: NodeId) -> EvictableSet {
         let (task, question) = (self.preemptor.task, self.preemptor.question());
-        if let Some((candidates, selection)) = self.votes.get(&node) {
-            return voted(session, question, candidates, selection);
+        if let Some(vote) = self.votes.get(&node) {
+            return vote.clone();
         }
-        let may_go = |victim| self.preemptor.may_evict(session, victim);
-        vote(session, question, &candidates(session, task, node, may_go))
+        let mut candidates: Vec<TaskId> = self.preemptor.candidates_on(session, node).collect();
+        in_eviction_order(session, task, &mut candidates);
+        vote(session, question, &candidates)
     }
 
     fn node_failure(

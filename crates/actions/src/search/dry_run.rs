@@ -65,7 +65,7 @@ fn try_node(
     }
     let offer = ask_for_victims(statement, preemptor, node);
     note_victims(statement, offer.selection.victims.len());
-    if !offer.is_enough {
+    if offer.too_few.is_some() {
         return None;
     }
     let mut victims = offer.selection.victims;
