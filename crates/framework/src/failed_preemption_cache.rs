@@ -231,7 +231,7 @@ impl FailedPreemptionCache {
             self.versions = versions;
             self.forget();
         }
-        self.changed.note_queues(self.queue_usages.changed(session));
+        self.changed.note_queues(session, self.queue_usages.changed(session));
     }
 
     /// True if the key is stored, or may be added within `most` bytes. Nothing is evicted for a new

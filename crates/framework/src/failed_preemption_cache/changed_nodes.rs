@@ -3,6 +3,7 @@
 //! Specification: actions.md 12.2 S2, S7.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use vc_model::{
     ChangeLog, ChangeReader, ChangedRows, Cluster, Id, JobId, NodeId, QueueId, Revision,
 };
@@ -33,15 +34,15 @@ pub(super) struct UnreadChanges<'a> {
     pub(super) queues: ChangedRows<'a, QueueId>,
 }
 
-/// The nodes on which pods of a job or of a queue are.
+/// The nodes about which answers are cached, also by the queues of their pods.
 #[derive(Debug, Default)]
 pub(super) struct PodLocations {
-    by_job: FxHashMap<JobId, Vec<NodeId>>,
-    by_queue: FxHashMap<QueueId, Vec<NodeId>>,
+    /// `None` until a queue is logged: most searches need no nodes by queue.
+    by_queue: Option<FxHashMap<QueueId, Vec<NodeId>>>,
     n_entries: usize,
-    /// Number of entries when the maps were last rebuilt.
+    /// Number of entries when the map was last rebuilt.
     n_entries_then: usize,
-    /// Per node index: true if the node is entered for the jobs of all its pods.
+    /// Per node index: true if the node is entered for the queues of all its pods.
     entered: Vec<bool>,
 }
 
@@ -54,8 +55,8 @@ impl PodLocations {
         if self.is_entered(node) {
             return;
         }
-        if 2 * self.n_entries_then + 1024 < self.n_entries {
-            self.enter_anew(cluster);
+        if self.by_queue.is_some() && 2 * self.n_entries_then + 1024 < self.n_entries {
+            self.list_by_queue(cluster);
         }
         if self.entered.len() <= node.index() {
             self.entered.resize(node.index() + 1, false);
@@ -64,24 +65,27 @@ impl PodLocations {
         self.note(cluster, node);
     }
 
+    /// Adds the node to the lists of the queues of its pods, if there are lists.
     fn note(&mut self, cluster: &Cluster, node: NodeId) {
+        let Some(by_queue) = &mut self.by_queue else { return };
         let tasks = cluster.nodes.get(node).into_iter().flat_map(|row| &row.tasks);
-        let jobs = without_duplicates(tasks.filter_map(|&task| cluster.tasks[task].job));
-        let queues = without_duplicates(jobs.iter().map(|&job| cluster.jobs[job].queue));
-        self.n_entries += jobs.len() + queues.len();
-        for job in jobs {
-            self.by_job.entry(job).or_default().push(node);
+        let jobs = tasks.filter_map(|&task| cluster.tasks[task].job);
+        let mut queues: SmallVec<[QueueId; 4]> = SmallVec::new();
+        for queue in jobs.map(|job| cluster.jobs[job].queue) {
+            if !queues.contains(&queue) {
+                queues.push(queue);
+            }
         }
+        self.n_entries += queues.len();
         for queue in queues {
-            self.by_queue.entry(queue).or_default().push(node);
+            by_queue.entry(queue).or_default().push(node);
         }
     }
 
-    /// Rebuilds the maps. A changed node is entered again, and so twice for jobs and queues that
-    /// were there before.
-    fn enter_anew(&mut self, cluster: &Cluster) {
-        self.by_job.clear();
-        self.by_queue.clear();
+    /// Lists the entered nodes by queue, anew. A changed node is entered again, and so twice for queues
+    /// that were there before.
+    fn list_by_queue(&mut self, cluster: &Cluster) {
+        self.by_queue = Some(FxHashMap::default());
         self.n_entries = 0;
         let nodes = (0..self.entered.len() as u32).map(NodeId::new);
         for node in nodes.filter(|&node| self.is_entered(node)).collect::<Vec<_>>() {
@@ -97,25 +101,19 @@ impl PodLocations {
         }
     }
 
-    /// Removes and returns the nodes on which pods of the job are, some twice.
-    fn take(&mut self, job: JobId) -> Vec<NodeId> {
-        let nodes = self.by_job.remove(&job).unwrap_or_default();
-        self.n_entries -= nodes.len();
-        nodes
+    /// Returns the entered nodes on which pods of the job are, some twice. A node that a pod has left has
+    /// changed itself.
+    fn of_job(&self, cluster: &Cluster, job: JobId) -> Vec<NodeId> {
+        let tasks = cluster.jobs.get(job).into_iter().flat_map(|row| row.tasks.iter());
+        let nodes = tasks.filter_map(|&task| cluster.tasks[task].node);
+        nodes.filter(|&node| self.is_entered(node)).collect()
     }
 
     /// Returns the nodes on which pods of the queue are or were, some twice.
     pub(super) fn of_queue(&self, queue: QueueId) -> &[NodeId] {
-        self.by_queue.get(&queue).map_or(&[], Vec::as_slice)
+        let nodes = self.by_queue.as_ref().and_then(|by_queue| by_queue.get(&queue));
+        nodes.map_or(&[], Vec::as_slice)
     }
-}
-
-/// Returns each of these ids once, in ascending order.
-fn without_duplicates<I: Ord>(ids: impl Iterator<Item = I>) -> Vec<I> {
-    let mut ids: Vec<I> = ids.collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids
 }
 
 impl ChangedNodes {
@@ -147,7 +145,11 @@ impl ChangedNodes {
     }
 
     /// Logs queues for which votes about their pods may have changed.
-    pub(super) fn note_queues(&mut self, queues: Vec<QueueId>) {
+    pub(super) fn note_queues(&mut self, cluster: &Cluster, queues: Vec<QueueId>) {
+        let has_nodes = || self.places.entered.iter().any(|&is_in| is_in);
+        if !queues.is_empty() && self.places.by_queue.is_none() && has_nodes() {
+            self.places.list_by_queue(cluster);
+        }
         queues.into_iter().for_each(|queue| self.queues_log.push(queue));
     }
 
@@ -159,7 +161,7 @@ impl ChangedNodes {
         let is_known = changed_nodes.is_some() && changed_jobs.is_some();
         changed_nodes.into_iter().flatten().for_each(|node| self.push(node));
         for job in changed_jobs.into_iter().flatten() {
-            self.places.take(job).into_iter().for_each(|node| self.push(node));
+            self.places.of_job(cluster, job).into_iter().for_each(|node| self.push(node));
         }
         if self.node_set.replace(cluster.node_set_revision()) != Some(cluster.node_set_revision()) {
             self.take_set(nodes);
