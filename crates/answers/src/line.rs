@@ -68,14 +68,15 @@ impl WaitingLines {
     pub(crate) fn find(session: &Session<'_>) -> Self {
         let (plugins, view) = (session.plugins(), session.view());
         let mut by_queue: BTreeMap<QueueId, QueueLine> = BTreeMap::new();
-        for job in view.all_jobs().filter(|&job| waits(session, job)) {
+        for job in view.all_jobs_by_id().filter(|&job| waits(session, job)) {
             by_queue.entry(session.jobs[job].queue).or_default().jobs.push(job);
         }
         let mut queues: Vec<QueueId> = by_queue.keys().copied().collect();
         queues.sort_by(|&l, &r| plugins.queue_order(view, l, r));
         let mut places = Column::default();
+        let job_order = plugins.job_comparator(view);
         for line in by_queue.values_mut() {
-            line.jobs.sort_by(|&l, &r| plugins.job_order(view, l, r));
+            line.jobs.sort_by(|&l, &r| job_order(l, r));
             let mut sum = WaitingSum::default();
             for (place, &job) in line.jobs.iter().enumerate() {
                 *places.place(job) = Some(place);

@@ -124,6 +124,11 @@ impl<'a> SessionView<'a> {
     pub fn all_jobs(self) -> impl Iterator<Item = JobId> + 'a {
         self.cluster.jobs_by_key().filter(move |&job| in_session(self.cluster, job))
     }
+
+    /// Returns the same jobs by id, which costs less.
+    pub fn all_jobs_by_id(self) -> impl Iterator<Item = JobId> + 'a {
+        self.cluster.jobs.ids().filter(move |&job| in_session(self.cluster, job))
+    }
 }
 
 /// Predicate for the nodes of one task. It appends its findings; if it appends none, the task may

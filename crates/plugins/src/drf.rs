@@ -108,7 +108,7 @@ impl Plugin for Drf {
             None => {
                 self.total = view.total().clone();
                 self.jobs = Column::default();
-                view.all_jobs().for_each(|job| self.enter(view, job));
+                view.all_jobs_by_id().for_each(|job| self.enter(view, job));
             }
         }
         if let Some(tree) = &mut self.tree {

@@ -34,14 +34,20 @@ impl PluginSet {
 
     /// Compares jobs: by plugins, then by age in whole seconds, then by namespace/name.
     pub fn job_order(&self, view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
-        self.job_order_plugins(view, l, r).then_with(|| {
-            let (l, r) = (&view.cluster.jobs[l], &view.cluster.jobs[r]);
-            let created = |job: &vc_model::Job| {
-                let group = job.pod_group.as_ref();
-                group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
-            };
-            created(l).cmp(&created(r)).then_with(|| l.key.cmp(&r.key))
-        })
+        self.job_order_plugins(view, l, r).then_with(|| job_order_by_age(view, l, r))
+    }
+
+    /// Returns the same comparison for a long list: the plugins are looked up once.
+    pub fn job_comparator<'a>(
+        &'a self,
+        view: SessionView<'a>,
+    ) -> impl Fn(JobId, JobId) -> Ordering + 'a {
+        let plugins: Vec<&dyn Plugin> = self.all(Points::JOB_ORDER).collect();
+        move |l, r| {
+            let mut answers = plugins.iter().map(|plugin| plugin.job_order(view, l, r));
+            let decided = answers.find(|answer| answer.is_ne());
+            decided.unwrap_or_else(|| job_order_by_age(view, l, r))
+        }
     }
 
     /// Compares jobs by the plugins alone.
@@ -195,6 +201,16 @@ impl PluginSet {
             }
         }
     }
+}
+
+/// Compares jobs by age in whole seconds, then by namespace/name.
+fn job_order_by_age(view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
+    let (l, r) = (&view.cluster.jobs[l], &view.cluster.jobs[r]);
+    let created = |job: &vc_model::Job| {
+        let group = job.pod_group.as_ref();
+        group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
+    };
+    created(l).cmp(&created(r)).then_with(|| l.key.cmp(&r.key))
 }
 
 /// True if the job is part of a session: it has a PodGroup and its queue exists (core.md 4.8).
