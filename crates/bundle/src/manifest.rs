@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Number of the format. A reader refuses files of another number.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 /// The value of `kind`.
 pub(crate) const KIND: &str = "Bundle";
 /// Name of the file.

@@ -1,20 +1,15 @@
 //! A number that stands for the effects of a cycle, so that two engines that decide the same can be
 //! compared without keeping the effects. Specification: answers.md 10 (ANS-57).
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
+use rustc_hash::FxHasher;
 use vc_framework::{About, Effect};
 
-/// A 64-bit fold over kind, object and node of effects, in order.
-#[derive(Clone, Debug)]
-pub struct EffectDigest(DefaultHasher);
-
-impl Default for EffectDigest {
-    /// The digest of no effects. It is the same in every process of one build.
-    fn default() -> Self {
-        Self(DefaultHasher::new())
-    }
-}
+/// A 64-bit fold over kind, object and node of effects, in order; by default that of no effects. It is
+/// the same in every process of one build. The engine's thread makes it, so it is a fast one.
+#[derive(Clone, Default)]
+pub struct EffectDigest(FxHasher);
 
 impl EffectDigest {
     /// Adds effects behind those that were added before.

@@ -48,7 +48,11 @@ impl EventBatch {
 
     /// Returns a copy of each event. Those are made here that no sender has made.
     pub(crate) fn take_copies(&mut self) -> Vec<ClusterEvent> {
-        let mut copies = std::mem::take(&mut self.copies).into_iter().peekable();
+        let copies = std::mem::take(&mut self.copies);
+        if copies.len() == self.events.len() {
+            return copies.into_iter().map(|(_, copy)| copy).collect();
+        }
+        let mut copies = copies.into_iter().peekable();
         let of_event = |(place, event): (usize, &ClusterEvent)| {
             let copy = copies.next_if(|(other, _)| *other == place);
             copy.map_or_else(|| event.clone(), |(_, copy)| copy)
