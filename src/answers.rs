@@ -8,6 +8,7 @@ mod copies;
 mod front_proxy;
 mod handle;
 mod label;
+mod memory_limit;
 mod twin;
 
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(crate) fn start(
     let progress = Arc::new(TwinProgress::default());
     let (sender, receiver) = handle.lead(progress.clone());
     let (copy_worker, work) = copies::way();
-    let history = History::new(flags.history_mib << 20);
+    let history = History::new(memory_limit::history_bytes(flags.history_mib));
     let twin =
         twin::Twin::new(handle.clone(), progress.clone(), meter.clone(), copy_worker, history);
     let _ends_with_the_process = spawn("answers", move || {

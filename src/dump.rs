@@ -1,5 +1,6 @@
 //! The cache dumper: SIGUSR1 writes the snapshot as JSON into a file, SIGUSR2 as text into the log.
-//! The engine is held up only while its tables are copied. Specification: core.md 1.6, 1.7.
+//! The copy shares its tables with the engine until the engine writes to them. Specification: core.md
+//! 1.6, 1.7, answers.md 10 (ANS-68).
 
 mod hyper_nodes;
 mod rows;
@@ -89,7 +90,7 @@ struct Snapshot {
 /// The state as it is between two cycles; `None`: the engine is gone.
 async fn copy(inbox: &mpsc::Sender<EngineMessage>) -> Option<Snapshot> {
     let (sender, receiver) = oneshot::channel();
-    let visit = EngineVisit::look(move |engine| {
+    let visit = EngineVisit::copy(move |engine| {
         let usages = engine.account_use();
         drop(sender.send(Snapshot { cluster: engine.cluster().clone(), usages }));
     });

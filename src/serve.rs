@@ -27,15 +27,18 @@ use crate::meter::Meter;
 pub use level::socket;
 pub use tls::{Tls, TlsError};
 
+/// Limits of the port for answers: as those of the small ports, with heads of 16 KiB at most (ANS-74).
+const ANSWERS: ServerLimits = ServerLimits { buffer: 16 * 1024, ..ServerLimits::SMALL };
+
 /// Running servers; they end when this is dropped.
 #[derive(Default)]
 pub struct Servers(JoinSet<()>);
 
 /// Serves until the task is dropped.
-async fn serve<L: Listener>(listener: L, tls: Option<Tls>, routes: Router) {
+async fn serve<L: Listener>(listener: L, limits: ServerLimits, tls: Option<Tls>, routes: Router) {
     let (_running, stop) = watch::channel(false);
     let acceptor = tls.as_ref().map(Tls::acceptor);
-    let serving = vc_http::serve(listener, ServerLimits::SMALL, acceptor, routes, stop);
+    let serving = vc_http::serve(listener, limits, acceptor, routes, stop);
     match tls {
         None => serving.await,
         Some(tls) => tokio::select! { () = serving => {}, () = tls.follow_files() => {} },
@@ -62,12 +65,12 @@ pub async fn start(
     if flags.metrics || flags.profiles {
         match listen(&flags.listen_address, "metrics").await {
             Ok(listener) => {
-                let mut routes = metrics::routes(flags, meter.clone());
+                let mut routes = metrics::routes(flags, meter.clone(), answers.clone());
                 if flags.metrics_authorization {
                     let reviewer = Reviewer::new(clients.core.clone());
                     routes = authorize::protect(routes, reviewer);
                 }
-                servers.0.spawn(serve(listener, metrics_tls, routes));
+                servers.0.spawn(serve(listener, ServerLimits::SMALL, metrics_tls, routes));
             }
             Err(error) => {
                 let address = &flags.listen_address;
@@ -79,7 +82,8 @@ pub async fn start(
         let address = health.address.clone();
         let listener =
             listen(&address, "health").await.map_err(|error| Fatal::Listen { address, error })?;
-        servers.0.spawn(serve(listener, health_tls, health::routes(meter.clone())));
+        let routes = health::routes(meter.clone());
+        servers.0.spawn(serve(listener, ServerLimits::SMALL, health_tls, routes));
     }
     Ok(servers)
 }
@@ -110,7 +114,7 @@ async fn start_answers(
         front_proxy
     });
     let routes = answers::routes(flags, answers, clients, meter, front_proxy);
-    servers.0.spawn(serve(listener, tls, routes));
+    servers.0.spawn(serve(listener, ANSWERS, tls, routes));
     Ok(())
 }
 

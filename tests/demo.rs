@@ -2,8 +2,11 @@
 //! workload that ships, eight times as fast. Every gang that can run has run at its end.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
 use vc_sim::demo::manifests::Workload;
 use vc_sim::demo::{DemoError, DemoOptions, run};
 
@@ -20,6 +23,7 @@ fn options(scheduler: impl Into<PathBuf>) -> DemoOptions {
         svg: None,
         speed: 8.0,
         timeout: HANG,
+        keep: false,
         verbose: false,
     }
 }
@@ -57,6 +61,49 @@ async fn the_demo_runs_to_its_summary() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+/// The scheduler of a demo that is kept says why the giant waits, in a terminal and to the page.
+#[tokio::test]
+async fn a_demo_that_is_kept_can_be_asked() {
+    let scheduler = Path::new(env!("CARGO_BIN_EXE_vc-scheduler"));
+    let mut demo = Command::new(scheduler.with_file_name("vcsim"))
+        .args(["demo", "--plain", "--fast", "--keep", "--timeout", "120"])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the workspace is built");
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let mut ask = None;
+    while let Some(line) = tokio::time::timeout(HANG, lines.next_line()).await.unwrap().unwrap() {
+        if let Some(command) = line.strip_prefix("ask              kubectl-vc ") {
+            ask = Some(command.to_owned());
+        }
+        if line == "kept until Ctrl-C" {
+            break;
+        }
+    }
+    let ask = ask.expect("the demo says how to ask");
+    let kubectl_vc = Command::new(scheduler.with_file_name("kubectl-vc"))
+        .args(ask.split(' '))
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&kubectl_vc.stdout).into_owned();
+    let why =
+        "WHY      NeverFits: no eligible node is large enough: 48 cpu asked, 32 on the largest";
+    let unblock = "UNBLOCK  you    ask for at most 32 cpu a pod";
+    for line in [why, "12 nodes  lack room: cpu", unblock] {
+        assert!(
+            said.contains(line),
+            "{line}: {said}{}",
+            String::from_utf8_lossy(&kubectl_vc.stderr)
+        );
+    }
+    assert!(said.lines().count() < 24, "one screen: {said}");
+    let pid = rustix::process::Pid::from_raw(demo.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(demo.wait().await.unwrap().success());
 }
 
 /// A gang that is larger than any rack waits for ever; all others have run in a rack or the hall.

@@ -118,6 +118,14 @@ impl AnswerHandle {
         self.0.revision.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Returns the age of the oldest batch of changes that the twin has not applied, in seconds; 0 if there
+    /// is none, or no twin.
+    pub(crate) fn behind_seconds(&self) -> f64 {
+        let thread = lock(&self.0.thread);
+        let micros = thread.as_ref().map_or(0, |it| it.progress.behind_micros(wall_micros()));
+        micros as f64 / 1e6
+    }
+
     fn check(&self) -> Result<(), Problem> {
         let problem = match &*self.0.phase.borrow() {
             TwinPhase::Serving => return Ok(()),

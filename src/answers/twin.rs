@@ -113,7 +113,9 @@ impl Twin {
     }
 
     fn follow(&mut self, batch: EngineBatch) {
+        self.progress.begin_batch(&batch);
         self.follow_by(batch, EngineBatch::repeat);
+        self.progress.end_batch();
     }
 
     /// Repeats what the engine did, and compares what came of it.

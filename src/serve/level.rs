@@ -15,6 +15,7 @@ use axum::routing::get;
 use tokio::net::UnixListener;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
+use vc_http::ServerLimits;
 
 use super::serve;
 use crate::flags::{go_duration, go_duration_text};
@@ -27,7 +28,7 @@ const USAGE: &str = "usage: /setlevel?level=N&duration=D, where N is an integer 
 /// Serves the socket for ever. That it cannot be made is not worth a word.
 pub async fn socket(folder: &Path, level: Level) {
     match bind(folder) {
-        Ok(listener) => serve(listener, None, routes(level)).await,
+        Ok(listener) => serve(listener, ServerLimits::SMALL, None, routes(level)).await,
         Err(error) => tracing::debug!(v = 4, %error, "no log level socket"),
     }
 }

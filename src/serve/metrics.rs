@@ -11,6 +11,7 @@ use axum::routing::get;
 use tower_http::compression::CompressionLayer;
 
 use super::profile;
+use crate::answers::AnswerHandle;
 use crate::flags::Flags;
 use crate::meter::Meter;
 
@@ -18,11 +19,11 @@ use crate::meter::Meter;
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Routes of the metrics port.
-pub(super) fn routes(flags: &Flags, meter: Arc<Meter>) -> Router {
+pub(super) fn routes(flags: &Flags, meter: Arc<Meter>, answers: AnswerHandle) -> Router {
     let mut routes = Router::new();
     if flags.metrics {
         // Series of many PodGroups are megabytes.
-        let metrics = get(metrics).with_state(meter).layer(CompressionLayer::new());
+        let metrics = get(metrics).with_state((meter, answers)).layer(CompressionLayer::new());
         routes = routes.route("/metrics", metrics);
     }
     if flags.profiles {
@@ -31,7 +32,9 @@ pub(super) fn routes(flags: &Flags, meter: Arc<Meter>) -> Router {
     routes
 }
 
-async fn metrics(State(meter): State<Arc<Meter>>) -> impl IntoResponse {
+async fn metrics(State((meter, answers)): State<(Arc<Meter>, AnswerHandle)>) -> impl IntoResponse {
+    // Its value changes without an event.
+    meter.metrics.answers_behind(answers.behind_seconds());
     ([(CONTENT_TYPE, FORMAT)], meter.metrics.encode())
 }
 
@@ -46,7 +49,7 @@ mod tests {
     #[tokio::test]
     async fn who_can_read_gzip_gets_it() {
         let flags = ["vc-scheduler", "--enable-metrics"].map(Into::into);
-        let routes = routes(&Flags::parse(flags).unwrap(), Arc::default());
+        let routes = routes(&Flags::parse(flags).unwrap(), Arc::default(), AnswerHandle::default());
         for (accepts, encoding) in [("gzip;q=1.0, identity;q=0.5", Some("gzip")), ("", None)] {
             let request = http::Request::get("/metrics").header("accept-encoding", accepts);
             let answer = routes.clone().oneshot(request.body(Body::empty()).unwrap());
@@ -64,7 +67,7 @@ mod tests {
         let cases = [("--enable-metrics", [200, 404, 404]), ("--enable-pprof", [404, 200, 200])];
         for (flag, codes) in cases {
             let flags = Flags::parse(["vc-scheduler", flag].map(Into::into)).unwrap();
-            let routes = routes(&flags, Arc::default());
+            let routes = routes(&flags, Arc::default(), AnswerHandle::default());
             let paths = ["/metrics", "/debug/pprof/cmdline", "/debug/pprof/"];
             for (path, code) in paths.into_iter().zip(codes) {
                 assert_eq!(get(&routes, path).await.0, code, "{flag} {path}");

@@ -238,7 +238,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let routes = health::routes(Arc::default());
         let tls = Tls::read(&files).unwrap();
-        let server = tokio::spawn(serve(listener, Some(tls), routes));
+        let server = tokio::spawn(serve(listener, vc_http::ServerLimits::SMALL, Some(tls), routes));
         for identity in [None, Some("client")] {
             let answer = livez(client(identity), address).await.unwrap();
             assert!(
@@ -253,7 +253,12 @@ mod tests {
         let tls = Tls::read(&TlsFiles { clients, ..files }).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));
+        let server = tokio::spawn(serve(
+            listener,
+            vc_http::ServerLimits::SMALL,
+            Some(tls),
+            health::routes(Arc::default()),
+        ));
         for identity in [None, Some("stranger")] {
             let answer = livez(client(identity), address).await.unwrap();
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -323,7 +328,12 @@ mod tests {
         let tls = Tls::own(chain, key, &ClientCertificates::NotAsked).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = tokio::spawn(serve(listener, Some(tls), health::routes(Arc::default())));
+        let server = tokio::spawn(serve(
+            listener,
+            vc_http::ServerLimits::SMALL,
+            Some(tls),
+            health::routes(Arc::default()),
+        ));
         let trusting = TlsConnector::from(Arc::new(config));
         let answer = livez(trusting, address).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");

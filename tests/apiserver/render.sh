@@ -15,12 +15,13 @@ trap 'rm -rf "$rendered"' EXIT
 new=$rendered/vc-scheduler/templates
 sed -i '${/^$/d}' "$new"/*.yaml
 
-# Everything that is off by default, and what an operator changes first: it renders as well.
+# Everything that is off by default, and what an operator changes first: it renders as well. Without answers, so that
+# their values have an effect.
 everything() {
     "$helm" template vc-scheduler deploy/chart --namespace elsewhere --set replicas=1 \
         --set standalone=false --set crds.install=false --set leaderElection.enabled=false \
         --set serviceMonitor.enabled=true --set prometheusRule.enabled=true \
-        --set dashboard.enabled=true --set 'schedulerNames={a,b}' \
+        --set dashboard.enabled=true --set answers.enabled=false --set 'schedulerNames={a,b}' \
         --set 'extraArgs={--schedule-period=500ms}' "$@"
 }
 everything >"$rendered/everything.yaml"
@@ -203,7 +204,7 @@ fi
 # Each object has the name of the release and the chart's, or what takes their place.
 while read -r release value name; do
     names=$("$helm" template "$release" deploy/chart --skip-tests \
-        --set "crds.install=false,userRoles.create=false,$value" |
+        --set "crds.install=false,userRoles.create=false,answers.enabled=false,$value" |
         sed -n 's/^  name: //p' | sort -u)
     if [ "$names" != "$name" ]; then
         echo "render.sh: release $release with $value is to be named $name, not:" $names >&2

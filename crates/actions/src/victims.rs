@@ -43,7 +43,9 @@ pub(crate) fn in_eviction_order(
     let known = |job: &JobId| session.view().has_job(*job);
     let queue =
         |&task: &TaskId| session.tasks[task].job.filter(known).map(|job| session.jobs[job].queue);
-    let is_one = tasks.windows(2).all(|pair| queue(&pair[0]) == queue(&pair[1]));
+    let Some((first, others)) = tasks.split_first() else { return };
+    let first = queue(first);
+    let is_one = others.iter().all(|other| queue(other) == first);
     if is_one || !job.as_ref().is_some_and(known) {
         return sort_stably(tasks, order);
     }

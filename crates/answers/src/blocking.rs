@@ -1,11 +1,14 @@
 //! Blocking sets: atoms that suffice to be lifted, none of which could be left out. Found by
 //! deletion, verified by trial. Specification: answers.md 4.3 (ANS-23 to ANS-27).
 
+use std::collections::BTreeMap;
+
 use vc_framework::Atom;
 use vc_model::NodeSelectorTerm;
 use vc_resource::Dims;
 
 use crate::explanation::{BlockingAtom, BlockingSet, BlockingSets, LeftOut, Responsible};
+use crate::limit_places::limit_places;
 use crate::obstacles::{PresentAtoms, find_present};
 use crate::trials::{AtomSet, JobTrials, waiting_members};
 
@@ -43,13 +46,14 @@ pub(crate) fn find_sets(trials: &mut JobTrials<'_, '_>) -> FoundSets {
     let mut found = Vec::new();
     let even_empty = search.even_empty();
     let mut has_all_sets = search.search(&mut found).is_some();
+    let places = limit_places(search.trials, &present.atoms);
     let mut sets = Vec::new();
     let mut kept = Vec::new();
     for set in found {
         match search.certify(set) {
             Some((set, _)) if kept.contains(&set) => {}
             Some((set, certified)) => {
-                sets.push(to_set(search.trials, &present, (&set, certified), &dims));
+                sets.push(to_set(search.trials, (&present, &places), (&set, certified), &dims));
                 kept.push(set);
             }
             None => has_all_sets = false,
@@ -157,29 +161,36 @@ fn minus(set: &AtomSet, atom: &Atom) -> AtomSet {
 
 fn to_set(
     trials: &JobTrials<'_, '_>,
-    present: &PresentAtoms,
+    (present, places): (&PresentAtoms, &BTreeMap<Atom, String>),
     (set, certified): (&AtomSet, &'static str),
     dims: &Dims,
 ) -> BlockingSet {
     let mut atoms: Vec<&Atom> = set.iter().collect();
     atoms.sort_by(|l, r| l.order(r, dims));
     let row = |atom: &&Atom| {
-        let (place, who) = origin(trials, atom);
+        let (place, who) = origin(trials, atom, places);
         let n_nodes = present.n_nodes.get(*atom).copied();
         BlockingAtom { atom: atom.text(dims), place, n_nodes, who }
     };
     BlockingSet { atoms: atoms.iter().map(row).collect(), certified }
 }
 
-/// Returns what the atom is in the user's objects, and whose it is to change.
-fn origin(trials: &JobTrials<'_, '_>, atom: &Atom) -> (String, Responsible) {
+/// Returns what the atom is in the user's objects, and whose it is to change. `places` are those of limits.
+fn origin(
+    trials: &JobTrials<'_, '_>,
+    atom: &Atom,
+    places: &BTreeMap<Atom, String>,
+) -> (String, Responsible) {
     use Responsible::{Admin, Time, You};
     let queue = &trials.session().queues[trials.row().queue].name;
     let (place, who) = match atom {
         Atom::Gates => ("spec.schedulingGates", You),
         Atom::Members => ("pods of the job", You),
         Atom::Queue => return (format!("Queue {queue}, status.state"), Admin),
-        Atom::Admission(_) | Atom::Share(_) => return (format!("limits of Queue {queue}"), Admin),
+        Atom::Admission(_) | Atom::Share(_) => {
+            let unknown = || format!("limits of Queue {queue}");
+            return (places.get(atom).cloned().unwrap_or_else(unknown), Admin);
+        }
         Atom::Order => ("jobs before it", Time),
         Atom::Shard => ("NodeShard", Admin),
         Atom::Need(_) => ("spec.volumes and spec.resourceClaims", You),

@@ -14,6 +14,7 @@ use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_trials::{KnownTrials, SupposedChange};
 use crate::nodes::{NodeRefusals, NodeRun};
 use crate::remedy_change::RemedyChange;
+use crate::subject::name_of_job;
 use crate::unblock::ClusterQuestion;
 
 /// Upper bound of the jobs that a remedy names. It takes at most one trial for all of them and one for
@@ -45,8 +46,9 @@ pub(crate) fn end_jobs(
     }
     let cluster = copy.cluster();
     let own = &cluster.jobs[question.job].key.namespace;
-    let keys = jobs.iter().map(|&job| cluster.jobs[job].key.clone());
-    let keys: Vec<ObjectKey> = keys.collect();
+    // Without a name for each no what-if can end them.
+    let keys = jobs.iter().map(|&job| name_of_job(cluster, job));
+    let keys = keys.collect::<Option<Vec<ObjectKey>>>()?;
     let names: Vec<String> = keys.iter().map(ObjectKey::to_string).collect();
     let is_own = keys.iter().all(|key| key.namespace == *own);
     Some(Remedy {
@@ -146,7 +148,7 @@ pub(crate) fn jobs_on_nodes(session: &Session<'_>) -> Vec<JobId> {
     let count_pods_on_nodes = |job: JobId| {
         let row = &session.jobs[job];
         let n_pods = row.tasks.iter().filter(|&&task| holds_node(session, task)).count();
-        (!row.bare && 0 < n_pods).then_some((n_pods, job))
+        (0 < n_pods).then_some((n_pods, job))
     };
     let jobs = session.view().cluster.jobs_by_key();
     let mut found: Vec<(usize, JobId)> = jobs.filter_map(count_pods_on_nodes).collect();

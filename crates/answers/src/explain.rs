@@ -6,10 +6,7 @@ use std::sync::Arc;
 
 use vc_engine::{Engine, Fork, Report, SkippedCycle};
 use vc_framework::{Atom, Session, WaitCause};
-use vc_model::{
-    Cluster, Counts, JobId, NodeId, ObjectKey, OtherScheduler, PodGroupCondition, QueueId, TaskId,
-    TaskStatus,
-};
+use vc_model::{Cluster, JobId, NodeId, ObjectKey, OtherScheduler, QueueId, TaskId, TaskStatus};
 
 use crate::amounts::count;
 use crate::blocking::{FoundSets, find_sets};
@@ -17,15 +14,13 @@ use crate::changed_copy::ChangedCopy;
 use crate::code::WaitCode;
 use crate::ends::ExpectedEnds;
 use crate::evict::{EvictionAnswer, eviction_answer};
-use crate::explanation::{
-    AnswerTime, AskedSubject, Explanation, GangNumbers, LastCondition, LinePlace, RoleNumbers,
-    Verdict,
-};
+use crate::explanation::{AnswerTime, AskedSubject, Explanation, LinePlace, Verdict};
+use crate::gang_numbers::gang_numbers;
 use crate::known_answers::KnownAnswers;
 use crate::known_trials::KnownTrials;
+use crate::last_condition::last_condition;
 use crate::line::{WaitingLines, waits};
 use crate::obstacles::find_present;
-use crate::pod_classes::pod_classes;
 use crate::state_tables::StateTables;
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
@@ -358,7 +353,7 @@ fn explain_in(
     let Judgement { verdict, quota, nodes, short, placed, .. } = judged;
     let explanation = Explanation {
         as_of: record.recorded.as_of,
-        last_condition: last_condition(session, job, verdict.code),
+        last_condition: last_condition(session, job, &verdict),
         gang: (!session.jobs[job].tasks.is_empty())
             .then(|| gang_numbers(session, job, &waiting, &placed)),
         subject: asked,
@@ -540,44 +535,4 @@ fn place_of(
         place.ahead.blocked = Some(ahead.iter().filter(is_blocked).count());
     }
     Some(place)
-}
-
-/// Returns what the PodGroup says, if the verdict is that it waits no longer.
-fn last_condition(session: &Session<'_>, job: JobId, code: WaitCode) -> Option<LastCondition> {
-    let goes_on = matches!(code, WaitCode::NextCycle | WaitCode::WaitsForRelease);
-    let group = session.jobs[job].pod_group.as_ref().filter(|_| goes_on)?;
-    let says_no = |condition: &&PodGroupCondition| {
-        &*condition.kind == "Unschedulable" && &*condition.status == "True"
-    };
-    let condition = group.status.conditions.iter().find(says_no)?;
-    let (reason, message) = (condition.reason.clone(), condition.message.clone());
-    Some(LastCondition { reason, message })
-}
-
-fn gang_numbers(
-    session: &Session<'_>,
-    job: JobId,
-    waiting: &[TaskId],
-    placed: &[TaskId],
-) -> GangNumbers {
-    let row = &session.jobs[job];
-    let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let none = Counts::default();
-    let role = |(role, &minimum): (&Arc<str>, &i32)| {
-        let is_of = |task: &&TaskId| session.tasks[**task].role == *role;
-        RoleNumbers {
-            role: role.clone(),
-            needed: u32::try_from(minimum).unwrap_or(0),
-            placed: number(placed.iter().filter(is_of).count()),
-            ready: row.roles.get(role).unwrap_or(&none).ready(),
-        }
-    };
-    GangNumbers {
-        needed: u32::try_from(row.min_available).unwrap_or(0).max(1),
-        placed: number(placed.len()),
-        ready: row.counts.ready(),
-        waiting: number(waiting.len()),
-        roles: row.task_min_available.iter().map(role).collect(),
-        pods: pod_classes(session, waiting, placed),
-    }
 }

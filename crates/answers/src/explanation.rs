@@ -70,6 +70,8 @@ pub struct GangNumbers {
     pub waiting: u32,
     /// Roles with a minimum, by name.
     pub roles: Vec<RoleNumbers>,
+    /// Sub-groups with a minimum, by name.
+    pub sub_groups: Vec<SubGroupNumbers>,
     /// Waiting members that ask for the same, in task order.
     pub pods: Vec<PodClassNumbers>,
 }
@@ -80,6 +82,19 @@ pub struct RoleNumbers {
     /// Name of the role.
     pub role: Arc<str>,
     /// Its minimum.
+    pub needed: u32,
+    /// Waiting members of it that find a place.
+    pub placed: u32,
+    /// Members of it that have a node.
+    pub ready: u32,
+}
+
+/// The members of one sub-group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubGroupNumbers {
+    /// Name of the sub-group, as in texts: `ml/train/workers-1`.
+    pub name: Arc<str>,
+    /// Its minimum, `subGroupSize`.
     pub needed: u32,
     /// Waiting members of it that find a place.
     pub placed: u32,
@@ -173,8 +188,10 @@ pub struct ShortResource {
 pub struct QuotaRow {
     /// The plugin whose vote turned on it.
     pub plugin: &'static str,
-    /// Name of the queue or cohort. `None`: the limit is one of the cluster.
+    /// Name of the queue or cohort. `None`: the limit is one of the cluster, or of a ResourceQuota.
     pub queue: Option<Arc<str>>,
+    /// Name of the ResourceQuota in the namespace of the job. `None`: something else sets the limit.
+    pub resource_quota: Option<Arc<str>>,
     /// Name of the resource.
     pub resource: String,
     /// Name of the limit: `capability`, `deserved`, `overcommit`.

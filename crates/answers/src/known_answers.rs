@@ -84,7 +84,10 @@ fn make_room<K: std::hash::Hash + Eq, V>(cache: &mut ByteLruCache<K, V>) {
 
 /// Returns roughly the size of an explanation in memory.
 fn n_bytes(it: &Explanation) -> usize {
-    let gang = it.gang.as_ref().map_or(0, |gang| gang.roles.len() + gang.pods.len());
+    let gang = it
+        .gang
+        .as_ref()
+        .map_or(0, |gang| gang.roles.len() + gang.sub_groups.len() + gang.pods.len());
     let nodes = it.nodes.as_ref().map_or(0, |nodes| nodes.groups.len() + nodes.nearest.len());
     let blocking = it.blocking.as_ref().map_or(0, |blocking| {
         let in_sets: usize = blocking.sets.iter().map(|set| set.atoms.len()).sum();

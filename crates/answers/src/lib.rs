@@ -17,11 +17,14 @@ mod ends;
 mod evict;
 mod explain;
 mod explanation;
+mod gang_numbers;
 mod gone;
 mod known_answers;
 mod known_failures;
 mod known_trials;
+mod last_condition;
 mod learned_runs;
+mod limit_places;
 mod line;
 mod new_nodes;
 mod nodes;
@@ -57,7 +60,7 @@ pub use explanation::{
     AnswerTime, AskedSubject, BlockingAtom, BlockingSet, BlockingSets, ComparedValues, Explanation,
     FailingClass, GangNumbers, JobsAhead, LastCondition, LeftOut, LineNeighbour, LinePlace,
     NearestNode, NodeNumbers, PodClassNumbers, QuotaRow, RefusedNodes, Remedy, RemedyKind,
-    Responsible, RoleNumbers, ShortResource, Verdict, time_text,
+    Responsible, RoleNumbers, ShortResource, SubGroupNumbers, Verdict, time_text,
 };
 pub use gone::{FoundSubject, GoneSubject};
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};

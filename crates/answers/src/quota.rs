@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use vc_framework::{LimitOwner, LimitedAmount, QueueLimit, ShareRefusal};
+use vc_framework::{FactOwner, LimitFact, LimitOwner, LimitedAmount, QueueLimit, ShareRefusal};
 use vc_resource::Dims;
 
 use crate::amounts::quantity_of;
@@ -21,6 +21,7 @@ pub(crate) fn rows(plugin: &'static str, limit: Option<&QueueLimit>, dims: &Dims
         QuotaRow {
             plugin,
             queue: queue.clone(),
+            resource_quota: None,
             resource: dims.name(it.dim).to_owned(),
             limit: limit_name(it.set_by).to_owned(),
             amount: text(it.limit.into()),
@@ -30,6 +31,20 @@ pub(crate) fn rows(plugin: &'static str, limit: Option<&QueueLimit>, dims: &Dims
         }
     };
     amounts.iter().map(row).collect()
+}
+
+/// Returns the rows of amounts that a plugin compares itself.
+pub(crate) fn rows_of_facts(plugin: &'static str, facts: Vec<LimitFact>) -> Vec<QuotaRow> {
+    let row = |fact: LimitFact| {
+        let LimitFact { owner, resource, limit, amount, used, asked, short } = fact;
+        let (queue, resource_quota) = match owner {
+            FactOwner::ResourceQuota(key) => (None, Some(key.name)),
+            FactOwner::Account { queue, .. } => (Some(queue), None),
+        };
+        let limit = limit.to_owned();
+        QuotaRow { plugin, queue, resource_quota, resource, limit, amount, used, asked, short }
+    };
+    facts.into_iter().map(row).collect()
 }
 
 /// Returns by how much the limit would be exceeded.
@@ -80,11 +95,12 @@ fn owner_text(owner: &LimitOwner) -> Option<String> {
 pub(crate) fn admission_text(
     by: &'static str,
     message: Option<&str>,
-    limit: Option<&QueueLimit>,
+    (limit, facts): (Option<&QueueLimit>, &[LimitFact]),
     dims: &Dims,
 ) -> String {
     match (limit, message) {
         (Some(limit), _) if !limit.amounts.is_empty() => limit_text(by, limit, dims),
+        _ if !facts.is_empty() => facts_text(by, facts),
         (_, Some(message)) => format!("{by}: {message}"),
         (_, None) => format!("{by}: it does not admit the PodGroup to its queue"),
     }
@@ -103,5 +119,28 @@ fn limit_text(by: &str, limit: &QueueLimit, dims: &Dims) -> String {
         }
     };
     let texts: Vec<String> = limit.amounts.iter().map(text).collect();
+    format!("{by}: {}", texts.join("; "))
+}
+
+/// Returns `resourcequota: ResourceQuota ml/q holds 1 of 2 cpu, 4 more asked`.
+fn facts_text(by: &str, facts: &[LimitFact]) -> String {
+    let text = |fact: &LimitFact| {
+        let LimitFact { owner, resource, amount, used, asked, .. } = fact;
+        match owner {
+            FactOwner::ResourceQuota(key) => {
+                format!(
+                    "ResourceQuota {key} holds {used} of {amount} {resource}, {asked} more asked"
+                )
+            }
+            // What is asked is the smallest amount.
+            FactOwner::Account { queue, noun, name } => {
+                format!(
+                    "{noun} {name} has its share of queue {queue}: it holds {used} of {amount} \
+                     {resource}"
+                )
+            }
+        }
+    };
+    let texts: Vec<String> = facts.iter().map(text).collect();
     format!("{by}: {}", texts.join("; "))
 }

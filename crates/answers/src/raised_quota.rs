@@ -18,9 +18,9 @@ use crate::what_if::changes::changed_queue;
 /// The largest weight that a queue may have.
 const MOST_WEIGHT: i32 = 65_535;
 /// Source of a limit that is a field of the queue.
-const CAPABILITY: &str = "spec.capability";
+pub(crate) const CAPABILITY: &str = "spec.capability";
 /// Source of a limit that follows from the weights of all queues.
-const DESERVED: &str = "deserved";
+pub(crate) const DESERVED: &str = "deserved";
 
 /// What a queue lacks so that the job has room in it.
 pub(crate) struct LackingQuota {
@@ -95,7 +95,7 @@ impl LackingQuota {
 }
 
 /// True if the capability of the queue is below this amount. cpu and memory without a positive one are unlimited.
-fn is_capped(row: &Queue, (dim, amount): (Dim, i64)) -> bool {
+pub(crate) fn is_capped(row: &Queue, (dim, amount): (Dim, i64)) -> bool {
     let given = row.capability.get(dim);
     let is_given = match dim {
         Dim::CPU | Dim::MEMORY => 0 < given,

@@ -260,6 +260,20 @@ pub(crate) fn find_fitting(
     Ok(None)
 }
 
+/// Returns the name by which a what-if finds the job: that of its PodGroup, or of its pod if it has no PodGroup of
+/// its own. Returns `None` if the name of the pod means another job.
+pub(crate) fn name_of_job(cluster: &Cluster, job: JobId) -> Option<ObjectKey> {
+    let row = &cluster.jobs[job];
+    if !row.bare {
+        return Some(row.key.clone());
+    }
+    let key = &cluster.tasks[*row.tasks.first()?].key;
+    let (namespace, name, kind) = (&*key.namespace, &*key.name, SubjectKind::Any);
+    let query = SubjectQuery { namespace, name, controller_uid: None, kind };
+    let found = find_subject(cluster, query).ok()?;
+    (found.job == Some(job)).then(|| key.clone())
+}
+
 /// Returns the error about a name that nothing has.
 pub(crate) fn unknown(cluster: &Cluster, query: SubjectQuery<'_>) -> SubjectError {
     SubjectError::Unknown(close_names(cluster, query))

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use vc_engine::{Certificate, Effect, Report};
+use vc_engine::{Certificate, Effect, Report, Unit};
 use vc_model::{
     Cluster, ClusterEvent, GroupController, Job, JobId, ObjectKey, PodGroup, TaskStatus,
 };
@@ -15,7 +15,7 @@ use crate::learned_runs::{LearnedRuns, RunQuantile};
 use crate::pod_spans::{HOLDING, PodSpan, PodSpans, holds_node};
 use crate::predictions::{PredictionOutcome, Predictions};
 use crate::queue_minutes::{LastQueueAmounts, QueueMinute};
-use crate::what_if::run::{granted_by, group_of};
+use crate::what_if::run::{certified, group_of};
 use crate::when::StartAnswer;
 
 /// Entries that are kept of each kind: some 8 MiB in all.
@@ -113,7 +113,17 @@ pub struct EvictionEntry {
     pub for_group: Option<ObjectKey>,
     /// The plugins that granted it, in order.
     pub plugins: Vec<&'static str>,
+    /// Their tier, from 1. `None` if no tier voted.
+    pub tier: Option<u16>,
+    /// Of the pods that went with it each of these was needed. `None` if that is not stated.
+    pub minimal: Option<Unit>,
 }
+
+/// An entry has at most 64 bytes beside the names, which are shared.
+const _: () = {
+    let names = 3 * size_of::<ObjectKey>() + size_of::<Arc<str>>();
+    assert!(size_of::<EvictionEntry>() - names <= 64);
+};
 
 /// Sums over queues at the beginning of a minute.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -309,6 +319,9 @@ impl Timeline {
         };
         let cluster = step.cluster;
         let job = cluster.task(uid).and_then(|task| cluster.tasks[task].job);
+        let certified = certified(certificates, uid);
+        let rule = certified.and_then(|(_, victim)| victim.rule.as_ref());
+        let tier = rule.and_then(|rule| rule.tier);
         let entry = EvictionEntry {
             at_micros: step.now_micros,
             pod: pod.clone(),
@@ -316,7 +329,9 @@ impl Timeline {
             queue: job.map(|job| queue_name(cluster, job)).unwrap_or_default(),
             action: reason.as_str(),
             for_group: for_pod_group.as_deref().cloned(),
-            plugins: granted_by(certificates, uid),
+            plugins: rule.map(|rule| rule.plugins.clone()).unwrap_or_default(),
+            tier: tier.map(|tier| u16::try_from(tier).unwrap_or(u16::MAX)),
+            minimal: certified.and_then(|(certificate, _)| certificate.minimal),
         };
         let entry = (entry, MOST_EVICTIONS);
         push(&mut self.evictions, entry, |it| it.at_micros, &mut self.since_micros);

@@ -20,6 +20,7 @@ use crate::new_nodes::{add_nodes, mark_same_counts, shapes};
 use crate::raised_quota::{LackingQuota, raise_quota};
 use crate::remedy_change::RemedyChange;
 use crate::state_tables::StateTables;
+use crate::subject::name_of_job;
 use crate::trials::{
     AtomSet, BudgetSpent, CopyBudget, HeldByOrder, JobTrials, TrialAnswer, TrialEnd,
     waiting_members,
@@ -214,11 +215,11 @@ fn lift_change(trials: &JobTrials<'_, '_>, atom: &Atom) -> Option<RemedyChange> 
     match atom {
         Atom::Taint(key, value, effect) => {
             let taints = vec![(key.clone(), value.clone(), *effect)];
-            Some(RemedyChange::Tolerate { job: group_key(trials)?, taints })
+            Some(RemedyChange::Tolerate { job: job_name(trials)?, taints })
         }
         Atom::Label(key) => {
             let labels = selector_without(trials, key)?;
-            Some(RemedyChange::NodeSelector { job: group_key(trials)?, labels })
+            Some(RemedyChange::NodeSelector { job: job_name(trials)?, labels })
         }
         Atom::Cordon => {
             let session = trials.session();
@@ -259,6 +260,11 @@ fn group_key(trials: &JobTrials<'_, '_>) -> Option<ObjectKey> {
     (!row.bare).then(|| row.key.clone())
 }
 
+/// Returns the name by which a what-if finds the job. Returns `None` if it means another job.
+fn job_name(trials: &JobTrials<'_, '_>) -> Option<ObjectKey> {
+    name_of_job(trials.session().view().cluster, trials.job())
+}
+
 /// Returns the names of the nodes that the members get.
 fn nodes_of(trials: &JobTrials<'_, '_>, answer: &TrialAnswer) -> Vec<Arc<str>> {
     let session = trials.session();
@@ -281,7 +287,7 @@ fn ask_less(
     let dim = *dim;
     let Some(requests) = smaller_requests(trials, dim) else { return Ok(None) };
     let Some((amount, answer)) = largest_request(trials, dim, &requests)? else { return Ok(None) };
-    let job = group_key(trials);
+    let job = job_name(trials);
     let dims = &trials.session().dims;
     let (amount, name) = (quantity_of(amount.into(), dim, dims), dims.name(dim).to_owned());
     Ok(Some(Remedy {

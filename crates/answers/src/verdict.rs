@@ -164,9 +164,12 @@ fn find_admission_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacle
         let (by, job) = (*by, trials.job());
         let (rows, text) = trials.with_lifted(&found.lifted, |session| {
             let limit = session.plugins().admission_limit_of(session.view(), job, by);
-            let dims = &session.dims;
-            let text = quota::admission_text(by, message.as_deref(), limit.as_ref(), dims);
-            (quota::rows(by, limit.as_ref(), dims), text)
+            let facts = session.plugins().admission_facts_of(session.view(), job, by);
+            let (dims, numbers) = (&session.dims, (limit.as_ref(), &*facts));
+            let text = quota::admission_text(by, message.as_deref(), numbers, dims);
+            let mut rows = quota::rows(by, limit.as_ref(), dims);
+            rows.extend(quota::rows_of_facts(by, facts));
+            (rows, text)
         });
         found.rows.push((WaitCode::NotAdmitted, text));
         found.quota.extend(rows);

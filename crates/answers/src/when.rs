@@ -15,7 +15,7 @@ use crate::ends::{EndSource, ExpectedEnd, ExpectedEnds};
 use crate::explain::AnswerState;
 use crate::explanation::{Explanation, Remedy, RemedyKind, Responsible};
 use crate::learned_runs::RunQuantile;
-use crate::subject::Subject;
+use crate::subject::{Subject, name_of_job};
 use crate::supposed_remedies::{raise_priority, starts_after, together};
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialEnd};
 use crate::unblock::MOST_REMEDIES;
@@ -150,10 +150,13 @@ fn add_start_anew(
 ) {
     let start = start(engine, (state, ends), job, explanation);
     let own = &state.cluster().jobs[job];
-    if !own.bare && !awaits_release(explanation.verdict.code) {
-        let key = own.key.clone();
-        explanation.unblock.extend(raise_priority(engine, job, &key));
-        if start.unknown == Some(StartUnknown::NotByTime) {
+    if !awaits_release(explanation.verdict.code) {
+        // The priority of a pod without a PodGroup of its own cannot be changed.
+        if !own.bare {
+            explanation.unblock.extend(raise_priority(engine, job, &own.key));
+        }
+        let is_not_by_time = start.unknown == Some(StartUnknown::NotByTime);
+        if is_not_by_time && let Some(key) = name_of_job(state.cluster(), job) {
             explanation.unblock.extend(together(engine, (state, ends), (job, &key), explanation));
         }
     }

@@ -70,7 +70,7 @@ pub use gang_shape::GangShape;
 pub use gang_text::{WaitTexts, gated_members, n_lacking};
 pub use journal::StateMark;
 pub use lens::{Lens, RefusalRule, RefusingAtoms};
-pub use limit::{LimitOwner, LimitedAmount, QueueLimit, quantity};
+pub use limit::{FactOwner, LimitFact, LimitOwner, LimitedAmount, QueueLimit, quantity};
 pub use message::{TaskMessage, job_text, task_message, write_task_message};
 pub use meter::Stopwatch;
 pub use node_score_cache::{

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use vc_model::ObjectKey;
 use vc_resource::{Dim, Dims, quantity_text};
 
 /// A limit that keeps tasks, or a job, out of a queue.
@@ -38,6 +39,42 @@ pub struct LimitedAmount {
     pub used: i64,
     /// The amount that is requested in addition.
     pub asked: i64,
+}
+
+/// One amount on which a vote on admission turned, as texts for answers. What a plugin compares need
+/// not be a dimension of nodes. Specification: answers.md 3 (ANS-14).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitFact {
+    /// What is limited, and by which object.
+    pub owner: FactOwner,
+    /// Name of the resource, as the plugin compares it.
+    pub resource: String,
+    /// Name of the limit: `hard`, `share`.
+    pub limit: &'static str,
+    /// The upper bound.
+    pub amount: String,
+    /// The amount that counts already.
+    pub used: String,
+    /// The amount for which the vote asks in addition.
+    pub asked: String,
+    /// The least by which the limit has to be raised for the vote to turn.
+    pub short: String,
+}
+
+/// What a [`LimitFact`] is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FactOwner {
+    /// A ResourceQuota of the namespace of the job.
+    ResourceQuota(ObjectKey),
+    /// An account that shares a queue with others.
+    Account {
+        /// Name of the queue.
+        queue: Arc<str>,
+        /// What an account is: `namespace`, or the key of a label.
+        noun: String,
+        /// Name of the account.
+        name: Arc<str>,
+    },
 }
 
 impl QueueLimit {

@@ -29,7 +29,7 @@ use crate::depends::Depends;
 use crate::effect::Effect;
 use crate::extender::ExtenderClient;
 use crate::lens::RefusalRule;
-use crate::limit::QueueLimit;
+use crate::limit::{LimitFact, QueueLimit};
 use crate::outbox::Outbox;
 use crate::plugin_set::in_session;
 use crate::points::Points;
@@ -326,6 +326,11 @@ pub trait Plugin: Send + Sync {
     /// `None` if it would exceed no limit.
     fn admission_limit(&self, _: SessionView<'_>, _: JobId) -> Option<QueueLimit> {
         None
+    }
+    /// Returns the amounts on which `job_enqueueable` turned, for answers, if they are no
+    /// [`QueueLimit`]. Empty if the plugin has none, or admits the job.
+    fn admission_facts(&self, _: SessionView<'_>, _: JobId) -> Vec<LimitFact> {
+        Vec::new()
     }
     /// Preemptive: whether the queue may reclaim from other queues for all these tasks together.
     fn preemptive(&self, _view: SessionView<'_>, _queue: QueueId, _tasks: &[TaskId]) -> bool {

@@ -24,7 +24,9 @@ pub struct ServerLimits {
     pub short_head: Duration,
     /// For a client that does not read what is sent to it.
     pub write: Duration,
-    /// Bytes of answers that wait for one client to read them, beside the system's own buffers.
+    /// Bytes of answers that wait for one client to read them, beside the system's own buffers. The head of
+    /// a request that is not over after so many bytes is answered by 431; bodies may be longer. At least
+    /// 8,192.
     pub buffer: usize,
     /// For a whole connection. `None`: as long as the client wants.
     pub connection: Option<Duration>,

@@ -142,7 +142,7 @@ mod tests {
     use std::convert::Infallible;
 
     use axum::body::Bytes;
-    use axum::routing::get;
+    use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
     use tokio::task::JoinHandle;
@@ -158,7 +158,8 @@ mod tests {
         server: JoinHandle<()>,
     }
 
-    /// A server that answers "ok" on / and never ends to answer on /endless.
+    /// A server that answers "ok" on /, the length of the body on /length, and never ends to answer on
+    /// /endless.
     async fn start(limits: ServerLimits) -> Bed {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -167,7 +168,11 @@ mod tests {
             let piece = Ok::<_, Infallible>(Bytes::from(vec![b'x'; 16 * 1024]));
             Body::from_stream(futures::stream::repeat(piece))
         };
-        let routes = Router::new().route("/", get(async || "ok")).route("/endless", get(endless));
+        let length = |body: Bytes| async move { body.len().to_string() };
+        let routes = Router::new()
+            .route("/", get(async || "ok"))
+            .route("/length", post(length))
+            .route("/endless", get(endless));
         let server = tokio::spawn(serve(listener, limits, None, routes, stopped));
         Bed { address, stop, server }
     }
@@ -218,6 +223,35 @@ mod tests {
         slow.write_all(&REQUEST[..20]).await.unwrap();
         closed(&mut slow).await;
         assert!(start.elapsed() <= ServerLimits::SMALL.short_head * 2, "{:?}", start.elapsed());
+        bed.server.abort();
+    }
+
+    #[tokio::test]
+    async fn ans_74_a_large_head_is_refused_and_a_large_body_is_read() {
+        let limits = ServerLimits { buffer: 16 * 1024, ..ServerLimits::SMALL };
+        let bed = start(limits).await;
+        let asked = async |request: Vec<u8>| {
+            let mut stream = bed.connect().await;
+            stream.write_all(&request).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            String::from_utf8(answer).unwrap()
+        };
+        let head = |n_bytes: usize| {
+            let line = "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx-large: ";
+            let mut head = line.as_bytes().to_vec();
+            head.resize(n_bytes, b'x');
+            head
+        };
+        let small = asked([&head(15 * 1024)[..], b"\r\n\r\n"].concat()).await;
+        assert!(small.starts_with("HTTP/1.1 200 "), "{small}");
+        // Not one byte more: nothing is left unread, and the connection ends without a reset.
+        let large = asked(head(16 * 1024)).await;
+        assert!(large.starts_with("HTTP/1.1 431 "), "{large}");
+        let start = "POST /length HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+            content-length: 100000\r\n\r\n";
+        let read = asked([start.as_bytes(), &[b'x'; 100_000]].concat()).await;
+        assert!(read.ends_with("\r\n\r\n100000"), "{read}");
         bed.server.abort();
     }
 

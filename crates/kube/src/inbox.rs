@@ -49,6 +49,7 @@ pub struct EngineVisit(VisitAction);
 
 enum VisitAction {
     Look(Box<dyn FnOnce(&Engine) + Send>),
+    Copy(Box<dyn FnOnce(&Engine) + Send>),
     Change { commands: Vec<EngineCommand>, then: Box<dyn FnOnce(Vec<Warning>) + Send> },
 }
 
@@ -56,6 +57,12 @@ impl EngineVisit {
     /// Only looks; the next cycle starts when it would have.
     pub fn look(act: impl FnOnce(&Engine) + Send + 'static) -> Self {
         Self(VisitAction::Look(Box::new(act)))
+    }
+
+    /// Only looks, as [`EngineVisit::look`] does. Copies that `act` makes of the state share the tables with
+    /// the engine until either side writes to them, so that they cost little.
+    pub fn copy(act: impl FnOnce(&Engine) + Send + 'static) -> Self {
+        Self(VisitAction::Copy(Box::new(act)))
     }
 
     /// Could change decisions, so that a cycle follows as after any change. `then` gets what there is
@@ -75,6 +82,10 @@ impl EngineVisit {
     pub fn pay(self, engine: &mut Engine, mut command: impl FnMut(&EngineCommand)) {
         match self.0 {
             VisitAction::Look(act) => act(engine),
+            VisitAction::Copy(act) => {
+                engine.share();
+                act(engine);
+            }
             VisitAction::Change { commands, then } => {
                 let run = |it: EngineCommand| {
                     command(&it);
@@ -386,8 +397,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_visit_that_changes_something_starts_a_cycle() {
-        let visits =
-            [(EngineVisit::look(|_| {}), 1000), (EngineVisit::change(Vec::new(), |_| {}), 3)];
+        let visits = [
+            (EngineVisit::look(|_| {}), 1000),
+            (EngineVisit::copy(|_| {}), 1000),
+            (EngineVisit::change(Vec::new(), |_| {}), 3),
+        ];
         for (visit, millis) in visits {
             assert_eq!(next(CHANGE, vec![EngineMessage::Visit(visit)]).await, Some((0, millis)));
         }

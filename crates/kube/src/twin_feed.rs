@@ -3,17 +3,19 @@
 //! Specification: answers.md 10 (ANS-56, ANS-57, ANS-59, ANS-60).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use vc_engine::{BatchKind, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand};
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, NodeRecord, PodGroupRecord, PodRecord};
 
 use crate::event_batch::EventBatch;
 
 /// Events that wait for the twin at most.
 pub const MOST_TWIN_EVENTS: usize = 200_000;
+/// Bytes of events that wait for the twin at most, by [`rough_bytes`].
+const MOST_TWIN_BYTES: usize = 64 << 20;
 /// How long no new twin is made after the last one.
 const NEXT_TWIN: Duration = Duration::from_secs(60);
 
@@ -32,7 +34,7 @@ pub enum TwinInput {
 /// Why nothing more comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TwinStop {
-    /// More than [`MOST_TWIN_EVENTS`] events wait.
+    /// More than [`MOST_TWIN_EVENTS`] events wait, or more than 64 MiB of them.
     Backlog,
     /// The configuration asks services outside, whose answers cannot be repeated.
     Services,
@@ -43,6 +45,11 @@ pub enum TwinStop {
 pub struct TwinProgress {
     is_following: AtomicBool,
     n_waiting: AtomicUsize,
+    /// Bytes of these events, by [`rough_bytes`].
+    waiting_bytes: AtomicUsize,
+    /// Time of the oldest batch that the twin has not applied, in microseconds since 1970; 0: there is none.
+    /// While batches wait between two calls of the twin it is that of the batch before them.
+    oldest_micros: AtomicI64,
 }
 
 impl TwinProgress {
@@ -66,16 +73,69 @@ impl TwinProgress {
         self.n_waiting.fetch_add(n_events, Ordering::Relaxed) + n_events
     }
 
+    /// Adds bytes of events that were sent to the twin. Returns how many wait now.
+    fn add_bytes(&self, n_bytes: usize) -> usize {
+        self.waiting_bytes.fetch_add(n_bytes, Ordering::Relaxed) + n_bytes
+    }
+
     /// The twin has taken so many events.
     pub fn took(&self, n_events: usize) {
-        let left = |n_waiting: usize| Some(n_waiting.saturating_sub(n_events));
-        let _always = self.n_waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        subtract(&self.n_waiting, n_events);
     }
 
     /// Returns the number of events that wait for the twin.
     pub fn n_waiting(&self) -> usize {
         self.n_waiting.load(Ordering::Relaxed)
     }
+
+    /// A batch of this time is sent to the twin. Its events are among those that wait.
+    fn sends(&self, micros: i64) {
+        // The time of an older batch stays.
+        let _older =
+            self.oldest_micros.compare_exchange(0, micros, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The twin begins with this batch: all older ones are applied.
+    pub fn begin_batch(&self, batch: &EngineBatch) {
+        subtract(&self.waiting_bytes, rough_bytes(&batch.events));
+        self.oldest_micros.store(batch.now.unix_micros, Ordering::Relaxed);
+    }
+
+    /// The twin has ended a batch.
+    pub fn end_batch(&self) {
+        let ended = self.oldest_micros.swap(0, Ordering::Relaxed);
+        // The order matters: a batch that is sent meanwhile is seen here, or its sender sees the 0.
+        if 0 < self.n_waiting() {
+            self.sends(ended);
+        }
+    }
+
+    /// Returns the age of the oldest batch that the twin has not applied, in microseconds; 0 if there is
+    /// none.
+    pub fn behind_micros(&self, now_micros: i64) -> i64 {
+        match self.oldest_micros.load(Ordering::Relaxed) {
+            0 => 0,
+            oldest => now_micros.saturating_sub(oldest).max(0),
+        }
+    }
+}
+
+/// Subtracts from a counter, which does not fall below 0.
+fn subtract(counter: &AtomicUsize, n: usize) {
+    let left = |before: usize| Some(before.saturating_sub(n));
+    let _always = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+}
+
+/// Returns roughly how many bytes events take: those of their records, without texts and lists, many of
+/// which are shared.
+fn rough_bytes(events: &[ClusterEvent]) -> usize {
+    let of_record = |event: &ClusterEvent| match event {
+        ClusterEvent::PodApplied(_) | ClusterEvent::PodRead { .. } => size_of::<PodRecord>(),
+        ClusterEvent::NodeApplied(_) => size_of::<NodeRecord>(),
+        ClusterEvent::PodGroupApplied(_) => size_of::<PodGroupRecord>(),
+        _ => 0,
+    };
+    size_of_val(events) + events.iter().map(of_record).sum::<usize>()
 }
 
 /// The engine's end.
@@ -83,13 +143,20 @@ pub struct TwinFeed {
     send: Box<dyn Fn(TwinInput) + Send>,
     progress: Arc<TwinProgress>,
     most_events: usize,
+    most_bytes: usize,
     started: Option<Instant>,
 }
 
 impl TwinFeed {
     /// Returns a feed that hands everything to `send`, which must not block.
     pub fn new(send: impl Fn(TwinInput) + Send + 'static, progress: Arc<TwinProgress>) -> Self {
-        Self { send: Box::new(send), progress, most_events: MOST_TWIN_EVENTS, started: None }
+        Self {
+            send: Box::new(send),
+            progress,
+            most_events: MOST_TWIN_EVENTS,
+            most_bytes: MOST_TWIN_BYTES,
+            started: None,
+        }
     }
 
     /// Makes a twin of the engine, which is between two cycles.
@@ -129,8 +196,10 @@ impl TwinFeed {
     pub fn send(&self, copy: BatchCopy, now: CycleTime) {
         let BatchCopy { kind, events, digest } = copy;
         let n_waiting = self.progress.add_waiting(events.len());
+        let n_bytes = self.progress.add_bytes(rough_bytes(&events));
+        self.progress.sends(now.unix_micros);
         (self.send)(TwinInput::Batch(EngineBatch { kind, events, now, digest: digest.value() }));
-        if self.most_events < n_waiting {
+        if self.most_events < n_waiting || self.most_bytes < n_bytes {
             self.stop(TwinStop::Backlog);
         }
     }
@@ -167,8 +236,6 @@ mod tests {
     use std::sync::mpsc;
 
     use vc_engine::{Config, EngineOptions};
-
-    use vc_model::NodeRecord;
 
     use super::*;
 
@@ -215,6 +282,59 @@ mod tests {
         assert_eq!(progress.n_waiting(), 2);
         progress.took(2);
         assert_eq!(progress.n_waiting(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_60_a_twin_is_given_up_when_too_many_bytes_wait() {
+        let (mut feed, progress, receiver) = feed(10);
+        let one = || ClusterEvent::NodeApplied(Box::default());
+        let of_two = rough_bytes(&[one(), one()]);
+        assert!(2 * size_of::<NodeRecord>() < of_two);
+        feed.most_bytes = of_two;
+        feed.start(&engine());
+        let send = |n_events: usize| {
+            let events: Vec<ClusterEvent> = (0..n_events).map(|_| one()).collect();
+            let copy = feed.copy(BatchKind::Cycle, &mut events.into());
+            copy.into_iter().for_each(|copy| feed.send(copy, CycleTime { unix_micros: 1 }));
+        };
+        send(2);
+        assert!(progress.is_following());
+        // What the twin has begun with does not wait any more.
+        for input in receiver.try_iter() {
+            if let TwinInput::Batch(batch) = input {
+                progress.begin_batch(&batch);
+            }
+        }
+        send(2);
+        assert!(progress.is_following());
+        send(1);
+        assert!(!progress.is_following());
+        assert_eq!(words(&receiver), ["Cycle 2", "Cycle 1", "stop Backlog"]);
+    }
+
+    #[test]
+    fn ans_61_the_twin_is_behind_by_the_age_of_the_oldest_batch() {
+        let progress = TwinProgress::default();
+        let begin = |unix_micros: i64| {
+            let (kind, now) = (BatchKind::Cycle, CycleTime { unix_micros });
+            progress.begin_batch(&EngineBatch { kind, events: Vec::new(), now, digest: 0 });
+        };
+        assert_eq!(progress.behind_micros(100), 0, "nothing was sent");
+        for micros in [10, 20] {
+            progress.add_waiting(1);
+            progress.sends(micros);
+        }
+        assert_eq!(progress.behind_micros(100), 90);
+        assert_eq!(progress.behind_micros(9), 0, "the clock was set back");
+        begin(10);
+        progress.took(1);
+        progress.end_batch();
+        assert_eq!(progress.behind_micros(100), 90, "the second one waits");
+        begin(20);
+        progress.took(1);
+        assert_eq!(progress.behind_micros(100), 80, "it is being applied");
+        progress.end_batch();
+        assert_eq!(progress.behind_micros(100), 0);
     }
 
     #[tokio::test(start_paused = true)]

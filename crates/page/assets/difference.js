@@ -29,7 +29,7 @@ export function resultText({ document: result, problem }) {
 }
 
 export function differencePart(answer) {
-  if (isMissingRoute(answer)) return html`<p class="quiet">This version of the scheduler does not answer what-if questions.</p>`;
+  if (isMissingRoute(answer)) return html`<p class="quiet">This version does not answer what-if questions.</p>`;
   if (answer.problem) return problemPart(answer.problem);
   const result = answer.document;
   const { unplaced = [], warnings = [] } = result;

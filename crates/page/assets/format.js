@@ -62,6 +62,23 @@ export function amountsText(amounts) {
   return Object.entries(amounts ?? {}).map(([name, amount]) => `${amount} ${name}`).join(', ');
 }
 
+export function heldText(held) {
+  return `${held.join(' of the last ')} predictions held.`;
+}
+
+/** Returns what decides which of two neighbours in a line comes first. */
+export function orderText({ decidedBy, values }, isBefore = true) {
+  if (!values || decidedBy === 'name') return decidedBy ?? '–';
+  const day = values[0].slice(0, 10) === values[1].slice(0, 10) ? values[0] : '';
+  const texts = values.map((value) => (/^\d{4}-.*Z$/.test(value) ? shortTime(value, day) : value));
+  return `${decidedBy}: ${(isBefore ? texts.reverse() : texts).join(' before ')}`;
+}
+
+export function aheadText({ jobs, pods, amounts }) {
+  const text = amountsText(amounts);
+  return `${counted(jobs, 'job')} with ${counted(pods, 'pod')}${text ? ` (${text})` : ''}`;
+}
+
 /** True if the name stands for an object that the reader may not see. */
 export function isHiddenName(name) {
   return /^other-\d+$/.test(name ?? '');

@@ -1,6 +1,6 @@
 // The picture of jobs over time: a band for each queue, with as many rows as jobs at once.
 import { html, svg, nothing } from './vendor/lit-html.js';
-import { legendPart } from './parts.js';
+import { grantText, legendPart } from './parts.js';
 import { counted, isHiddenName, number, shortTime, viewAddress, visibleName } from './format.js';
 
 const MOST_BARS = 4000;
@@ -92,6 +92,6 @@ function axisPart(start, end, width, height, place, now) {
 
 function evictionMarks(evictions, top, place, now) {
   const mark = (it) => svg`<g>${evictionShape(place(Date.parse(it.time)), top + HEAD)}
-    <title>${visibleName(it.pod, 'pod')}, ${it.action}, ${shortTime(it.time, now)}</title></g>`;
+    <title>${visibleName(it.pod, 'pod')}, ${it.action}, ${shortTime(it.time, now)}, ${grantText(it)}</title></g>`;
   return svg`<g><text x="2" y=${top + 15}>Evictions</text>${evictions.slice(-MOST_BARS).map(mark)}</g>`;
 }

@@ -1,6 +1,6 @@
 // One job: where it stands, what would unblock it, what blocks it, its place, its start.
 import { html, nothing } from './vendor/lit-html.js';
-import { amountsText, atomText, counted, duration, groupPhrase, jobName, number, rank, shortTime, visibleName } from './format.js';
+import { aheadText, amountsText, atomText, counted, duration, groupPhrase, heldText, jobName, number, orderText, rank, shortTime, visibleName } from './format.js';
 import { answeredPart, codePart, grantColumns, jobLink, sectionPart, tablePart, tableSection, timePart, titledTable, viewLink } from './parts.js';
 import { differencePart, resultText, sendChanges } from './difference.js';
 
@@ -75,7 +75,7 @@ const shortColumns = [
 ];
 
 const quotaColumns = [
-  'plugin', ['Queue', (it) => it.queue ?? 'the cluster'], 'limit', 'resource',
+  'plugin', ['Queue', (it) => it.queue ?? (it.resourceQuota ? `ResourceQuota ${it.resourceQuota}` : 'the cluster')], 'limit', 'resource',
   ['Amount', (it) => it.amount ?? 'not shown', 'num'], ['Used', (it) => it.used ?? 'not shown', 'num'], 'asked num', 'short num',
 ];
 
@@ -103,34 +103,23 @@ function membersPart({ gang, classes: failing }) {
   if (!gang) return nothing;
   const pods = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num']];
   const placed = ['Find a place', 'placed', 'num'];
-  const roles = ['role', 'needed num', ['With a node', 'ready', 'num'], placed];
+  const rest = ['needed num', ['With a node', 'ready', 'num'], placed];
   const reasons = [...pods, ['Code', (it) => codePart(it.code)], ['Why', 'text']];
-  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', [...pods, placed], gang.pods)}${tablePart('Roles with a minimum', roles, gang.roles)}
+  return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', [...pods, placed], gang.pods)}${tablePart('Roles with a minimum', ['role', ...rest], gang.roles)}${tablePart('Sub-groups', ['name', ...rest], gang.subGroups)}
     ${titledTable('Further pods that find no place', reasons, failing)}`;
 }
 
 function placePart({ line, subject }) {
   if (!line) return nothing;
   const { ahead } = line;
-  const amounts = amountsText(ahead.amounts);
+  const neighbour = (word, it, isBefore) => (it ? html`<li>${word} ${jobLink(it.job)}, by ${orderText(it, isBefore)}</li>` : nothing);
   const blocked = ahead.blocked ? `; ${number(ahead.blocked)} of the jobs cannot start now either` : '';
   return html`<p>${rank(line.inQueue)} of ${number(line.ofQueue)}${subject.queue ? html` in queue ${viewLink(['queues', subject.queue])}` : nothing};
       the queue was ${rank(line.queueTurn)} in the last cycle.</p>
     <ul>
-      ${line.before ? html`<li>Behind ${neighbourPart(line.before, true)}</li>` : nothing}
-      ${line.behind ? html`<li>Before ${neighbourPart(line.behind, false)}</li>` : nothing}
-      ${ahead.jobs ? html`<li>Ahead: ${counted(ahead.jobs, 'job')} with ${counted(ahead.pods, 'pod')}${amounts ? ` (${amounts})` : ''}${blocked}</li>` : nothing}
+      ${neighbour('Behind', line.before)}${neighbour('Before', line.behind, false)}
+      ${ahead.jobs ? html`<li>Ahead: ${aheadText(ahead)}${blocked}</li>` : nothing}
     </ul>`;
-}
-
-/** Returns a neighbour in the line with what decides which of the two comes first. */
-function neighbourPart(other, isBefore) {
-  const name = jobLink(other.job);
-  if (!other.values || other.decidedBy === 'name') return html`${name}, by ${other.decidedBy}`;
-  const [own, its] = other.values;
-  const day = own.slice(0, 10) === its.slice(0, 10) ? own : '';
-  const [first, second] = (isBefore ? [its, own] : [own, its]).map((value) => (/^\d{4}-.*Z$/.test(value) ? shortTime(value, day) : value));
-  return html`${name}, by ${other.decidedBy}: ${first} before ${second}`;
 }
 
 function startPart(start, now) {
@@ -145,7 +134,7 @@ function startPart(start, now) {
       ${time('Not before', start.earliest)}
       ${time('Not after', start.latest)}
       ${start.text ? html`<li>${start.expected || start.earliest ? '' : 'Not known: '}${start.text}.</li>` : nothing}
-      ${start.held ? html`<li>${start.held.join(' of the last ')} predictions held.</li>` : nothing}
+      ${start.held ? html`<li>${heldText(start.held)}</li>` : nothing}
     </ul>
     ${titledTable('It waits for the end of', columns, start.waitsFor)}`;
 }

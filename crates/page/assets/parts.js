@@ -164,7 +164,11 @@ function spacer(height, columns) {
 }
 
 /** Columns that say for whom and with whose consent a pod was evicted. */
-export const grantColumns = ['action', ['For', (it) => jobLink(it.forJob ?? it.for)], ['Granted by', (it) => it.plugins?.join(', ') || '–']];
+export const grantColumns = ['action', ['For', (it) => jobLink(it.forJob ?? it.for)], ['Granted by', grantText]];
+
+export function grantText({ plugins, tier, minimal }) {
+  return `${plugins?.join(', ') || '–'}${tier ? ` (tier ${tier})` : ''}${minimal ? `, each ${minimal} needed` : ''}`;
+}
 
 /** Returns columns of amounts. `amountOf` gives that of a row by the name of the amount. */
 export function amountColumns(names, amountOf) {

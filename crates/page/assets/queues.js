@@ -1,6 +1,6 @@
 // Queues as a tree with what they hold and may hold, and one queue with its line.
 import { html, nothing } from './vendor/lit-html.js';
-import { duration, number, shareText, sortedResources } from './format.js';
+import { aheadText, duration, number, orderText, shareText, sortedResources } from './format.js';
 import { amountColumns, answeredPart, chosenPart, codePart, jobLink, listPaths, listTable, markLegend, queueBar, rowsTable, sectionPart, tablePart, tableSection, viewLink } from './parts.js';
 
 const AMOUNTS = ['allocated', 'deserved', 'guarantee', 'capability'];
@@ -76,6 +76,7 @@ function queuePart(context, name) {
 const lineColumns = [
   ['Job', (row) => jobLink(row.job)], 'place num', 'priority num', 'pods num',
   ['Waits for', (row) => duration(row.waitingSeconds), 'num'], ['Code', (row) => codePart(row.code)],
+  ['Decided by', orderText], ['Ahead', (row) => (row.ahead?.jobs ? aheadText(row.ahead) : '–')],
 ];
 
 function queueDetails(queue) {

@@ -1,6 +1,6 @@
 // The first view: sums over the cluster, why jobs wait, the last cycles.
 import { html, nothing } from './vendor/lit-html.js';
-import { number, percent, sortedResources, viewAddress } from './format.js';
+import { heldText, number, percent, sortedResources, viewAddress } from './format.js';
 import { answeredPart, barPart, codePart, isMissingRoute, sectionPart, tablePart, tableSection, timePart, viewLink } from './parts.js';
 
 const CYCLES_PATH = '/cycles?last=20';
@@ -17,6 +17,7 @@ function sumsPart(sums) {
       ${count(viewLink(['nodes'], 'Nodes'), sums.nodes)}${count(viewLink(['queues'], 'Queues'), sums.queues)}${count('Jobs', sums.jobs)}
       ${count(viewLink(['jobs'], 'Jobs that wait'), sums.totalWaiting)}${count('Pods', sums.totalPods)}
     </dl>
+    ${sums.held ? html`<p>Starts: ${heldText(sums.held)}</p>` : nothing}
     <div class="columns">
       ${sectionPart('Why jobs wait', countTable('Code', 'Jobs', sums.waiting, codeLink, 'No job waits.'))}
       ${sectionPart('Pods by status', countTable('Status', 'Pods', sums.pods, ([status]) => status, 'There are no pods.'))}
@@ -48,7 +49,7 @@ function usedTable({ allocatable = {}, used = {}, usedPercent = {} }) {
 
 function cyclesPart(entry, isFile) {
   if (isFile && !entry.document) return nothing;
-  const missing = html`<p class="quiet">This version of the scheduler does not list its cycles.</p>`;
+  const missing = html`<p class="quiet">This version does not list its cycles.</p>`;
   return sectionPart('Last cycles', isMissingRoute(entry) ? missing : answeredPart(entry, cyclesTable));
 }
 

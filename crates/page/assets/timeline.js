@@ -14,7 +14,7 @@ export const timelineView = {
   body: (context) => {
     const { route, store } = context;
     const entry = store.get(timelinePath(route));
-    const missing = store.isFile ? 'This file has no timeline.' : 'This version of the scheduler does not keep a timeline.';
+    const missing = store.isFile ? 'This file has no timeline.' : 'This version does not keep a timeline.';
     if (isMissingRoute(entry)) return html`<p class="quiet">${missing}</p>`;
     return html`${store.isFile ? nothing : timelineFields(context)}${answeredPart(entry, (it) => timelinePart(it, context))}`;
   },

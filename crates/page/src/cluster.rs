@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::explanation::{AmountsJson, AsOfJson, is_false};
+use crate::explanation::{AheadJson, AmountsJson, AsOfJson, is_false};
 
 /// A queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +84,15 @@ pub struct WaitingJobJson {
     pub waiting_seconds: Option<i64>,
     /// Why it waits.
     pub code: String,
+    /// The plugin that decides that it comes after the job before it, or `created`, or `name`. Absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub decided_by: Option<String>,
+    /// What is compared: of the job, and of the job before it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub values: Option<[String; 2]>,
+    /// The jobs before it. Absent from a scheduler of an older version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub ahead: Option<AheadJson>,
 }
 
 /// A node.
@@ -181,6 +190,10 @@ pub struct SummaryJson {
     pub used: AmountsJson,
     /// What pods use in percent of what all nodes offer.
     pub used_percent: BTreeMap<String, i64>,
+    /// How many of the last predictions of a start held, and the number of these. Absent if nothing that was
+    /// predicted has started yet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub held: Option<[usize; 2]>,
 }
 
 /// One thing with the state that it is about.

@@ -8,8 +8,9 @@ use crate::cluster::{
     HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
 };
 use crate::explanation::AmountsJson;
+use crate::start_text::held_text;
 use crate::table::Table;
-use crate::why_text::{as_of_text, duration};
+use crate::why_text::{ahead_text, as_of_text, compared_text, duration};
 
 /// Resources that have a column: these, and all with a domain in their name.
 const PLAIN: [&str; 2] = ["cpu", "memory"];
@@ -65,7 +66,8 @@ fn is_shown(name: &str) -> bool {
 
 /// Returns the jobs that wait in a queue, one line each.
 pub fn line_text(list: &ListJson<WaitingJobJson>) -> String {
-    let mut table = Table::new(["PLACE", "JOB", "PRIORITY", "PODS", "WAITS", "CODE"]);
+    let head = ["PLACE", "JOB", "PRIORITY", "PODS", "WAITS", "CODE", "DECIDED BY", "AHEAD"];
+    let mut table = Table::new(head);
     for it in &list.items {
         let dash = || "-".to_owned();
         let job = if it.hidden { "(of another namespace)".to_owned() } else { it.job.clone() };
@@ -78,10 +80,19 @@ pub fn line_text(list: &ListJson<WaitingJobJson>) -> String {
             it.pods.to_string(),
             waits,
             it.code.clone(),
+            decided_by(it).unwrap_or_else(dash),
+            it.ahead.as_ref().filter(|ahead| 0 < ahead.jobs).map_or_else(dash, ahead_text),
         ]);
     }
     let text = if list.items.is_empty() { "nothing waits\n".to_owned() } else { table.text() };
     text + &rest_of(list) + &as_of_text(&list.as_of)
+}
+
+/// Returns what decides that a job comes after the job before it. Returns `None` for the first one.
+fn decided_by(it: &WaitingJobJson) -> Option<String> {
+    let decided_by = it.decided_by.as_deref()?;
+    let values = it.values.as_ref().map(|[own, other]| (other.as_str(), own.as_str()));
+    compared_text(decided_by, values).or_else(|| Some(decided_by.to_owned()))
 }
 
 /// Returns the HyperNodes as a tree, one line each.
@@ -164,6 +175,7 @@ pub fn summary_text(one: &OneJson<SummaryJson>) -> String {
         ("PODS", counts(&it.pods)),
         ("WAITING", counts(&it.waiting)),
         ("USED", used),
+        ("STARTS", it.held.map(held_text).unwrap_or_default()),
     ];
     let mut out = String::new();
     for (word, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {

@@ -1,7 +1,8 @@
 //! Explanations as plain data become JSON types.
 
 use vc_answers::{
-    AnswerTime, BlockingAtom, ComparedValues, Explanation, LineNeighbour, Remedy, time_text,
+    AnswerTime, BlockingAtom, ComparedValues, Explanation, JobsAhead, LineNeighbour, Remedy,
+    time_text,
 };
 use vc_engine::QuotaAmounts;
 use vc_model::{ControllerName, ObjectKey};
@@ -11,7 +12,7 @@ use crate::explanation::{
     API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
     ConditionJson, ExplanationJson, FailingClassJson, GangJson, LineJson, NearestNodeJson,
     NeighbourJson, NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson,
-    ShortJson, SubjectJson, VerdictJson,
+    ShortJson, SubGroupJson, SubjectJson, VerdictJson,
 };
 use crate::start::{EvictJson, StartJson, change_json};
 
@@ -138,6 +139,12 @@ fn gang(it: &Explanation) -> Option<GangJson> {
         placed: row.placed,
         ready: row.ready,
     });
+    let sub_groups = gang.sub_groups.iter().map(|row| SubGroupJson {
+        name: row.name.to_string(),
+        needed: row.needed,
+        placed: row.placed,
+        ready: row.ready,
+    });
     let pods = gang.pods.iter().map(|row| PodClassJson {
         request: map(&row.request),
         count: row.count,
@@ -150,6 +157,7 @@ fn gang(it: &Explanation) -> Option<GangJson> {
         waiting: gang.waiting,
         total: gang.waiting + gang.ready,
         roles: roles.collect(),
+        sub_groups: sub_groups.collect(),
         pods: pods.collect(),
     })
 }
@@ -202,6 +210,7 @@ fn quota(it: &Explanation) -> Vec<QuotaJson> {
     let rows = it.quota.iter().map(|row| QuotaJson {
         plugin: row.plugin.to_owned(),
         queue: row.queue.as_deref().map(str::to_owned),
+        resource_quota: row.resource_quota.as_deref().map(str::to_owned),
         resource: row.resource.clone(),
         limit: row.limit.clone(),
         amount: Some(row.amount.clone()),
@@ -285,11 +294,15 @@ fn line(it: &Explanation, owner: OwnerOf<'_>) -> Option<LineJson> {
         queue_turn: line.queue_turn,
         before: line.before.as_ref().map(neighbour),
         behind: line.behind.as_ref().map(neighbour),
-        ahead: AheadJson {
-            jobs: line.ahead.jobs,
-            pods: line.ahead.pods,
-            amounts: map(&line.ahead.amounts),
-            blocked: line.ahead.blocked,
-        },
+        ahead: jobs_ahead(&line.ahead),
     })
+}
+
+pub(crate) fn jobs_ahead(ahead: &JobsAhead) -> AheadJson {
+    AheadJson {
+        jobs: ahead.jobs,
+        pods: ahead.pods,
+        amounts: map(&ahead.amounts),
+        blocked: ahead.blocked,
+    }
 }

@@ -136,6 +136,7 @@ pub struct ConditionJson {
 
 /// The members of the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct GangJson {
     /// Members that must have places before any of them starts.
     pub needed: u32,
@@ -151,6 +152,9 @@ pub struct GangJson {
     /// Roles with a minimum.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roles: Vec<RoleJson>,
+    /// Sub-groups with a minimum.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub sub_groups: Vec<SubGroupJson>,
     /// Waiting members that ask for the same.
     pub pods: Vec<PodClassJson>,
 }
@@ -160,6 +164,19 @@ pub struct GangJson {
 pub struct RoleJson {
     /// Name of the role.
     pub role: String,
+    /// Its minimum.
+    pub needed: u32,
+    /// Waiting members of it that find a place.
+    pub placed: u32,
+    /// Members of it that have a node.
+    pub ready: u32,
+}
+
+/// The members of one sub-group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SubGroupJson {
+    /// Name of the sub-group, as in texts.
+    pub name: String,
     /// Its minimum.
     pub needed: u32,
     /// Waiting members of it that find a place.
@@ -256,9 +273,12 @@ pub struct ShortJson {
 pub struct QuotaJson {
     /// The plugin whose vote turned on it.
     pub plugin: String,
-    /// Name of the queue or cohort. Absent: the limit is one of the cluster.
+    /// Name of the queue or cohort. Absent: the limit is one of the cluster or of a ResourceQuota.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub queue: Option<String>,
+    /// Name of the ResourceQuota of the job's namespace that sets the limit. Absent: none does.
+    #[serde(rename = "resourceQuota", skip_serializing_if = "Option::is_none", default)]
+    pub resource_quota: Option<String>,
     /// Name of the resource.
     pub resource: String,
     /// Name of the limit.

@@ -46,7 +46,7 @@ pub use explanation::{
     API_VERSION, AheadJson, AmountsJson, AsOfJson, BlockingAtomJson, BlockingJson, BlockingSetJson,
     ConditionJson, ExplanationJson, FailingClassJson, GangJson, LineJson, NearestNodeJson,
     NeighbourJson, NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson,
-    ShortJson, SubjectJson, VerdictJson,
+    ShortJson, SubGroupJson, SubjectJson, VerdictJson,
 };
 pub use openapi::{document as openapi, schema};
 pub use problem::{Problem, StatusCauseJson, StatusDetailsJson, StatusJson};
@@ -61,8 +61,8 @@ pub use start::{
 };
 pub use suppose::suppose;
 pub use timeline::{
-    AskedTime, AskedTimeline, CycleJson, JobSpanJson, TimedEvictionJson, TimelineJson,
-    TimelineSampleJson, how_evicted,
+    AskedTime, AskedTimeline, CycleJson, EvictionGrant, JobSpanJson, TimedEvictionJson,
+    TimelineJson, TimelineSampleJson, how_evicted,
 };
 pub use timeline_text::{cycles_text, timeline_text};
 pub use ui::{page_routes, report_html};

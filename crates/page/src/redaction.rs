@@ -187,9 +187,16 @@ impl Document {
 
     /// Visits every sentence.
     fn visit_texts(&mut self, visit: &mut dyn FnMut(&mut String)) {
-        if let Self::WhatIf(result) = self {
-            result.waiting.iter_mut().for_each(|row| visit(&mut row.text));
-            result.warnings.iter_mut().for_each(&mut *visit);
+        match self {
+            Self::WhatIf(result) => {
+                result.waiting.iter_mut().for_each(|row| visit(&mut row.text));
+                result.warnings.iter_mut().for_each(&mut *visit);
+            }
+            Self::Line(list) => {
+                let values = list.items.iter_mut().filter_map(|row| row.values.as_mut());
+                values.flatten().for_each(&mut *visit);
+            }
+            _ => {}
         }
         self.visit_explanations(&mut |it| {
             visit(&mut it.verdict.text);
@@ -330,24 +337,28 @@ fn hide_samples(it: &mut TimelineJson, visible: &Visible) {
     }
 }
 
-/// Leaves of a limit what is short, if its queue is not visible.
+/// Leaves of a limit what is short, if its queue is not visible, or the namespace of its ResourceQuota.
 fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
-    let is_hidden = |row: &&mut QuotaJson| {
-        row.queue.as_ref().is_some_and(|queue| !visible.queues.contains(queue))
+    let sees_namespace = visible.shows(&it.subject.namespace);
+    let is_hidden = |row: &&mut QuotaJson| match &row.queue {
+        Some(queue) => !visible.queues.contains(queue),
+        None => row.resource_quota.is_some() && !sees_namespace,
     };
     let mut has_hidden = false;
     for row in it.quota.iter_mut().filter(is_hidden) {
-        (row.amount, row.used, has_hidden) = (None, None, true);
+        (row.amount, row.used, row.resource_quota, has_hidden) = (None, None, None, true);
         let QuotaJson { plugin, resource, short, .. } = &*row;
-        let queue = row.queue.as_deref().unwrap_or_default();
         let text = &mut it.verdict.text;
         if let Some(at) = text.find(&format!("{plugin}: ")) {
-            let is_cohort = text[at..].contains(&format!("cohort {queue} "));
-            let owner = if is_cohort { "cohort" } else { "queue" };
+            let owner = match &row.queue {
+                Some(name) if text[at..].contains(&format!("cohort {name} ")) => {
+                    format!("cohort {name}")
+                }
+                Some(name) => format!("queue {name}"),
+                None => "a ResourceQuota".to_owned(),
+            };
             text.truncate(at);
-            text.push_str(&format!(
-                "{plugin}: {owner} {queue} has no room: {short} {resource} short"
-            ));
+            text.push_str(&format!("{plugin}: {owner} has no room: {short} {resource} short"));
         }
     }
     let tells_numbers = |remedy: &&mut RemedyJson| {

@@ -126,6 +126,13 @@ pub struct EvictedPodJson {
     pub r#for: Option<String>,
     /// The plugins that granted it.
     pub plugins: Vec<String>,
+    /// Their tier, from 1. Absent if no tier voted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tier: Option<usize>,
+    /// Of the pods that went with it each of these was needed: `pod`, `bundle`, `group`. Absent if that is not
+    /// stated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub minimal: Option<String>,
     /// All of it in one line.
     pub text: String,
 }

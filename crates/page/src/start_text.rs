@@ -39,10 +39,9 @@ pub(crate) fn start_text(it: &StartJson, now: &str) -> String {
     parts.join(", ")
 }
 
-/// Returns how many of the last predictions held. Returns `None` if none was put to the test.
-pub(crate) fn held_text(it: &StartJson) -> Option<String> {
-    let [held, of] = it.held?;
-    Some(format!("{held} of the last {of} predictions held"))
+/// Returns how many of the last predictions held.
+pub(crate) fn held_text([held, of]: [usize; 2]) -> String {
+    format!("{held} of the last {of} predictions held")
 }
 
 /// Returns why nobody was evicted, in lines.

@@ -130,6 +130,13 @@ pub struct TimedEvictionJson {
     pub r#for: Option<String>,
     /// The plugins that granted it, in order.
     pub plugins: Vec<String>,
+    /// Their tier, from 1. Absent if no tier voted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tier: Option<usize>,
+    /// Of the pods that went with it each of these was needed: `pod`, `bundle`, `group`. Absent if that is not
+    /// stated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub minimal: Option<String>,
 }
 
 /// A cycle before which something came, or that decided something.
@@ -224,7 +231,13 @@ fn eviction(it: &EvictionEntry) -> TimedEvictionJson {
         action: it.action.to_owned(),
         r#for: it.for_group.as_ref().map(ToString::to_string),
         plugins: it.plugins.iter().map(|name| (*name).to_owned()).collect(),
+        tier: it.tier.map(usize::from),
+        minimal: minimal(it),
     }
+}
+
+fn minimal(it: &EvictionEntry) -> Option<String> {
+    it.minimal.map(|unit| unit.as_str().to_owned())
 }
 
 /// Returns the last evictions that a PodGroup suffered or that were for it, each with its sentence.
@@ -241,25 +254,46 @@ pub(crate) fn evictions_about(
 pub(crate) fn evicted_pod(it: &EvictionEntry, owner: OwnerOf<'_>) -> EvictedPodJson {
     let for_job = it.for_group.as_ref().map(|group| job_name(group, owner));
     let plugins: Vec<String> = it.plugins.iter().map(|name| (*name).to_owned()).collect();
-    let how = how_evicted(it.action, for_job.as_deref(), &plugins);
+    let (tier, minimal) = (it.tier.map(usize::from), minimal(it));
+    let grant = EvictionGrant { plugins: &plugins, tier, minimal: minimal.as_deref() };
+    let how = how_evicted(it.action, for_job.as_deref(), grant);
     EvictedPodJson {
         pod: it.pod.to_string(),
         pod_group: it.pod_group.as_ref().map(ToString::to_string).unwrap_or_default(),
         action: it.action.to_owned(),
         r#for: it.for_group.as_ref().map(ToString::to_string),
         plugins,
+        tier,
+        minimal,
         text: format!("{} {how} at {}", it.pod, time_text(it.at_micros)),
     }
 }
 
+/// What let a pod be evicted.
+#[derive(Clone, Copy, Debug)]
+pub struct EvictionGrant<'a> {
+    /// The plugins that granted it, in order.
+    pub plugins: &'a [String],
+    /// Their tier, from 1. `None` if it is not known.
+    pub tier: Option<usize>,
+    /// Of the pods that went with it each of these was needed. `None` if that is not stated.
+    pub minimal: Option<&'a str>,
+}
+
 /// Returns how a pod was evicted, in words after its name.
-pub fn how_evicted(action: &str, for_job: Option<&str>, plugins: &[String]) -> String {
+pub fn how_evicted(action: &str, for_job: Option<&str>, grant: EvictionGrant<'_>) -> String {
     let mut text = format!("by {action}");
     if let Some(job) = for_job {
         text.push_str(&format!(" for {job}"));
     }
-    if !plugins.is_empty() {
-        text.push_str(&format!(", granted by {}", plugins.join(", ")));
+    if !grant.plugins.is_empty() {
+        text.push_str(&format!(", granted by {}", grant.plugins.join(", ")));
+        if let Some(tier) = grant.tier {
+            text.push_str(&format!(" (tier {tier})"));
+        }
+    }
+    if let Some(unit) = grant.minimal {
+        text.push_str(&format!(", each {unit} needed"));
     }
     text
 }

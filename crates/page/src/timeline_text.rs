@@ -2,7 +2,7 @@
 
 use crate::cluster::{ListJson, OneJson};
 use crate::table::Table;
-use crate::timeline::{CycleJson, JobSpanJson, TimelineJson, how_evicted};
+use crate::timeline::{CycleJson, EvictionGrant, JobSpanJson, TimelineJson, how_evicted};
 use crate::why_text::as_of_text;
 
 /// Returns the jobs that held nodes and the evictions, one line each.
@@ -21,7 +21,9 @@ pub fn timeline_text(one: &OneJson<TimelineJson>) -> String {
     if !it.evictions.is_empty() {
         let mut table = Table::new(["TIME", "EVICTED", "QUEUE", "HOW"]);
         for row in &it.evictions {
-            let how = how_evicted(&row.action, row.r#for.as_deref(), &row.plugins);
+            let minimal = row.minimal.as_deref();
+            let grant = EvictionGrant { plugins: &row.plugins, tier: row.tier, minimal };
+            let how = how_evicted(&row.action, row.r#for.as_deref(), grant);
             let pod = if row.hidden { hidden() } else { row.pod.clone() };
             table.row([row.time.clone(), pod, row.queue.clone(), how]);
         }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use vc_answers::{
-    AnswerState, Depth, Explanation, FoundSubject, SharedNames, StartAnswer, SubjectError,
-    SubjectKind, SubjectQuery, Timeline, add_start, explain, explain_jobs, explain_waiting,
-    waiting_line,
+    AnswerState, ComparedValues, Depth, Explanation, FoundSubject, SharedNames, StartAnswer,
+    SubjectError, SubjectKind, SubjectQuery, Timeline, add_start, explain, explain_jobs,
+    explain_waiting, waiting_line,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
 use vc_model::{Cluster, ControllerName, HyperNodeTree, JobId, ObjectKey};
 
-use crate::cluster::{ListJson, NodeJson, OneJson, WaitingJobJson};
-use crate::convert::{Owner, StateSource, job_name};
+use crate::cluster::{ListJson, NodeJson, OneJson, SummaryJson, WaitingJobJson};
+use crate::convert::{Owner, StateSource, job_name, jobs_ahead};
 use crate::document::{AskedJob, Document, PageRange, Question};
 use crate::explanation::{AsOfJson, ExplanationJson};
 use crate::gone::gone_explanation;
@@ -148,14 +148,7 @@ impl AnswerView {
                 let queue = found.ok_or_else(|| Problem::not_found(format!("no queue {name}")))?;
                 Document::Queue(OneJson::new("Queue", as_of, queue))
             }
-            Question::Line { queue, range } => {
-                let cluster = self.cluster();
-                let found = cluster.queue(queue).filter(|&id| cluster.queues[id].present);
-                let id = found.ok_or_else(|| Problem::not_found(format!("no queue {queue}")))?;
-                let line = waiting_line(&mut self.state, id);
-                let list = ListJson::new("Line", as_of, self.part_of_line(range.of(&line)));
-                Document::Line(ListJson { total: line.len(), ..list })
-            }
+            Question::Line { queue, range } => Document::Line(self.line(queue, *range, as_of)?),
             Question::Nodes { range } => Document::Nodes(self.nodes(*range, as_of)),
             Question::HyperNodes { range } => {
                 let all = hyper_nodes(self);
@@ -170,7 +163,8 @@ impl AnswerView {
             }
             Question::Summary => {
                 let waiting = self.waiting();
-                Document::Summary(OneJson::new("Summary", as_of, summary(self, &waiting)))
+                let sums = SummaryJson { held: held(timeline), ..summary(self, &waiting) };
+                Document::Summary(OneJson::new("Summary", as_of, sums))
             }
             Question::Timeline(asked) => {
                 let part = TimelineJson::new(timeline, self.cluster(), asked);
@@ -234,7 +228,7 @@ impl AnswerView {
         self.told = job.zip(found.start.clone());
         let mut explanation = self.json(&found);
         if let Some(start) = &mut explanation.start {
-            start.held = timeline.held().map(|(held, of)| [held, of]);
+            start.held = held(timeline);
         }
         let owner = |key: &ObjectKey| self.owner(key);
         explanation.evictions = evictions_about(timeline, &found.subject.key, &owner);
@@ -245,18 +239,37 @@ impl AnswerView {
         ExplanationJson::new(it, &|key| self.owner(key), self.source)
     }
 
+    fn line(
+        &mut self,
+        queue: &str,
+        range: PageRange,
+        as_of: AsOfJson,
+    ) -> Result<ListJson<WaitingJobJson>, Problem> {
+        let cluster = self.cluster();
+        let found = cluster.queue(queue).filter(|&id| cluster.queues[id].present);
+        let id = found.ok_or_else(|| Problem::not_found(format!("no queue {queue}")))?;
+        let line = waiting_line(&mut self.state, id);
+        let list = ListJson::new("Line", as_of, self.part_of_line(range.of(&line)));
+        Ok(ListJson { total: line.len(), ..list })
+    }
+
     /// Returns jobs that are neighbours in a line.
     fn part_of_line(&mut self, jobs: &[JobId]) -> Vec<WaitingJobJson> {
         let explained = explain_jobs(&mut self.state, jobs.to_vec());
         let row = |it: &Explanation| {
+            let line = it.line.as_ref()?;
+            let before = line.before.as_ref();
             Some(WaitingJobJson {
-                place: it.line.as_ref()?.in_queue,
+                place: line.in_queue,
                 job: job_name(&it.subject.key, &|key| self.owner(key)),
                 hidden: false,
                 priority: Some(it.subject.priority),
                 pods: it.gang.as_ref().map_or(0, |gang| gang.waiting),
                 waiting_seconds: it.subject.waiting_seconds,
                 code: it.verdict.code.as_str().to_owned(),
+                decided_by: before.map(|other| other.decided_by.to_owned()),
+                values: before.and_then(|other| other.values.as_ref()).map(ComparedValues::texts),
+                ahead: Some(jobs_ahead(&line.ahead)),
             })
         };
         explained.iter().filter_map(row).collect()
@@ -269,6 +282,12 @@ impl AnswerView {
         let items = range.of(&present).iter().map(|&id| node(self, id, false)).collect();
         ListJson { total: present.len(), ..ListJson::new("NodeList", as_of, items) }
     }
+}
+
+/// Returns how many of the last predictions held, and the number of these. Returns `None` if nothing
+/// that was predicted has started yet.
+fn held(timeline: &Timeline) -> Option<[usize; 2]> {
+    timeline.held().map(|(held, of)| [held, of])
 }
 
 /// Returns the controller of a PodGroup. Returns `None` if it has none, or its name is not known.

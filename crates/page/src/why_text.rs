@@ -8,8 +8,8 @@ use vc_text::escape;
 use crate::cluster_text::rest_of;
 use crate::document::ExplanationListJson;
 use crate::explanation::{
-    AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, FailingClassJson, GangJson, LineJson,
-    NeighbourJson, NodeGroupJson, NodeNumbersJson, RemedyJson,
+    AheadJson, AsOfJson, BlockingJson, BlockingSetJson, ExplanationJson, FailingClassJson,
+    GangJson, LineJson, NeighbourJson, NodeGroupJson, NodeNumbersJson, RemedyJson,
 };
 use crate::start_text::{eviction_lines, held_text, start_text};
 use crate::table::Table;
@@ -52,7 +52,7 @@ pub fn why_text(it: &ExplanationJson) -> String {
     }
     if let Some(start) = &it.start {
         line(&mut out, "START", &start_text(start, &it.as_of.time));
-        held_text(start).iter().for_each(|text| line(&mut out, "", text));
+        start.held.iter().for_each(|&held| line(&mut out, "", &held_text(held)));
     }
     let evict = it.evict.iter().flat_map(eviction_lines);
     for (at, text) in evict.enumerate() {
@@ -243,13 +243,7 @@ fn line_text(it: &ExplanationJson, place: &LineJson) -> String {
     text.push_str(&format!("; {} queue", rank(place.queue_turn)));
     let ahead = &place.ahead;
     if 0 < ahead.jobs {
-        let jobs = if ahead.jobs == 1 { "job" } else { "jobs" };
-        let amounts = ahead.amounts.iter().map(|(name, amount)| format!("{amount} {name}"));
-        let amounts: Vec<String> = amounts.collect();
-        text.push_str(&format!("; ahead: {} {jobs}, {} pods", ahead.jobs, ahead.pods));
-        if !amounts.is_empty() {
-            text.push_str(&format!(" ({})", amounts.join(", ")));
-        }
+        text.push_str(&format!("; ahead: {}", ahead_text(ahead)));
         if let Some(blocked) = ahead.blocked.filter(|blocked| 0 < *blocked) {
             text.push_str(&format!(", {blocked} cannot start now either"));
         }
@@ -257,16 +251,31 @@ fn line_text(it: &ExplanationJson, place: &LineJson) -> String {
     text
 }
 
+/// Returns `1 job, 2 pods (8 cpu)`.
+pub(crate) fn ahead_text(ahead: &AheadJson) -> String {
+    let jobs = if ahead.jobs == 1 { "job" } else { "jobs" };
+    let text = format!("{} {jobs}, {} pods", ahead.jobs, ahead.pods);
+    let amounts = ahead.amounts.iter().map(|(name, amount)| format!("{amount} {name}"));
+    match amounts.collect::<Vec<_>>() {
+        amounts if amounts.is_empty() => text,
+        amounts => format!("{text} ({})", amounts.join(", ")),
+    }
+}
+
+/// Returns what is compared of two neighbours, that of the first one first. Names are not told.
+pub(crate) fn compared_text(decided_by: &str, values: Option<(&str, &str)>) -> Option<String> {
+    let (first, second) = values.filter(|_| decided_by != "name")?;
+    let (first, second) = short_times(first, second);
+    Some(format!("{decided_by}: {first} before {second}"))
+}
+
 fn neighbour(side: &str, other: &NeighbourJson, values: Option<(&str, &str)>) -> String {
     let name = match other.hidden {
         true => "a job of another namespace",
         false => &other.job,
     };
-    match values.filter(|_| other.decided_by != "name") {
-        Some((first, second)) => {
-            let (first, second) = short_times(first, second);
-            format!(", {side} {name} ({}: {first} before {second})", other.decided_by)
-        }
+    match compared_text(&other.decided_by, values) {
+        Some(compared) => format!(", {side} {name} ({compared})"),
         None => format!(", {side} {name} (by {})", other.decided_by),
     }
 }

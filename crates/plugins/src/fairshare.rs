@@ -8,6 +8,7 @@ mod charge;
 mod decay;
 mod division;
 mod due;
+mod gate;
 mod ledger;
 mod overview;
 mod preempt;
@@ -24,14 +25,13 @@ use serde::{Deserialize, Serialize};
 use vc_conf::Switch;
 use vc_framework::{
     AccountUse, Admission, CacheKeys, Clock, Depends, EarlierMemory, Effect, FairshareUsage,
-    GangEviction, Inputs, Outbox, PastUsage, Plugin, PluginEntry, PluginMemory, Points, Records,
-    Sample, SessionView, VictimVote,
+    GangEviction, Inputs, LimitFact, Outbox, PastUsage, Plugin, PluginEntry, PluginMemory, Points,
+    Records, Sample, SessionView, VictimVote,
 };
 use vc_model::reads::{self, Read};
 use vc_model::{JobId, QueueId, SavedUsage, TaskId};
 use vc_resource::Fractional;
 
-use crate::rules::min_resources;
 use arguments::{DECLARED, FairshareArguments};
 use division::AccountParts;
 use ledger::{Account, Ledger, Usage};
@@ -299,24 +299,14 @@ impl Plugin for Fairshare {
 
     /// FS-60: a namespace that holds its part of the queue gets nothing more.
     fn job_enqueueable(&self, view: SessionView<'_>, job: JobId) -> Admission {
-        let row = &view.cluster.jobs[job];
-        reads::note(Read::QueueUsage(row.queue));
-        let part = self.division.as_ref().and_then(|division| division.get(&row.queue));
-        let Some(part) = part.and_then(|parts| parts.get(self.arguments.account.of(row))) else {
-            return Admission::Abstain;
-        };
-        let queue = &view.cluster.queues[row.queue].name;
-        let rule = self.arguments.charge(queue);
-        let asked = min_resources(row).map_or(0, |asked| rule.of(view.cluster, asked));
-        if asked <= 0 || part.charge < part.part {
-            return Admission::Abstain;
+        match gate::full_account(self, view, job) {
+            Some(full) => Admission::Reject(Some(full.message())),
+            None => Admission::Abstain,
         }
-        let [charge, of] = [part.charge, part.part].map(|charge| division::amount(charge, rule));
-        let (account, name) = (self.arguments.account.of(row), rule.name());
-        let noun = self.arguments.account.noun();
-        Admission::Reject(Some(format!(
-            "{noun} {account} has its share of queue {queue} ({charge} of {of} {name})"
-        )))
+    }
+
+    fn admission_facts(&self, view: SessionView<'_>, job: JobId) -> Vec<LimitFact> {
+        gate::full_account(self, view, job).iter().map(gate::FullAccount::fact).collect()
     }
 }
 

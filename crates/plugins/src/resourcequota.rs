@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_conf::EnqueueVote;
-use vc_framework::{Admission, Depends, Inputs, Plugin, PluginEntry, Points, SessionView};
-use vc_model::{JobId, PodGroup, Quota, ResourceQuotaAmounts};
+use vc_framework::{
+    Admission, Depends, FactOwner, Inputs, LimitFact, Plugin, PluginEntry, Points, SessionView,
+};
+use vc_model::{JobId, ObjectKey, PodGroup, Quota, ResourceQuotaAmounts};
 use vc_resource::Quantity;
 
 pub(crate) const ENTRY: PluginEntry =
@@ -53,6 +55,20 @@ impl Plugin for ResourceQuota {
         Admission::Permit
     }
 
+    /// ANS-14: the amounts of all quotas that refuse the job, since each of them has to hold it.
+    fn admission_facts(&self, view: SessionView<'_>, job: JobId) -> Vec<LimitFact> {
+        let row = &view.cluster.jobs[job];
+        let Some(group) = &row.pod_group else { return Vec::new() };
+        let namespace = &row.key.namespace;
+        let added = self.added.get(namespace);
+        let mut all = Vec::new();
+        for (name, quota) in view.cluster.quotas.of(namespace) {
+            let key = ObjectKey { namespace: namespace.clone(), name: name.clone() };
+            all.extend(facts(&key, quota, added, &lacking(group, quota, added)));
+        }
+        all
+    }
+
     fn job_enqueued(&mut self, view: SessionView<'_>, job: JobId) {
         let row = &view.cluster.jobs[job];
         let Some(group) = &row.pod_group else { return };
@@ -81,17 +97,45 @@ fn lacking<'a>(
     quota: &Quota,
     added: Option<&ResourceQuotaAmounts>,
 ) -> RequestedAmounts<'a> {
-    let amount = |of: &ResourceQuotaAmounts, name: &str| of.get(name).copied().unwrap_or_default();
     let exceeds = |name: &Arc<str>, asked: Quantity| {
-        let used = amount(&quota.used, name);
-        let added = added.map(|added| amount(added, name)).unwrap_or_default();
-        quota.hard.get(name).is_some_and(|&hard| hard < used + added + asked)
+        let used = counted(name, quota, added);
+        quota.hard.get(name).is_some_and(|&hard| hard < used + asked)
     };
     min_list(group)
         .iter()
         .filter(|(name, asked)| exceeds(name, *asked))
         .map(|(name, asked)| (name, *asked))
         .collect()
+}
+
+/// Returns what counts against the quota: what its status says, and what jobs that this session has
+/// admitted will use.
+fn counted(name: &Arc<str>, quota: &Quota, added: Option<&ResourceQuotaAmounts>) -> Quantity {
+    let amount = |of: &ResourceQuotaAmounts| of.get(name).copied().unwrap_or_default();
+    amount(&quota.used) + added.map(amount).unwrap_or_default()
+}
+
+fn facts(
+    key: &ObjectKey,
+    quota: &Quota,
+    added: Option<&ResourceQuotaAmounts>,
+    lacking: &RequestedAmounts<'_>,
+) -> Vec<LimitFact> {
+    let mut facts = Vec::new();
+    for (&name, &asked) in lacking {
+        let hard = quota.hard.get(name).copied().unwrap_or_default();
+        let used = counted(name, quota, added);
+        facts.push(LimitFact {
+            owner: FactOwner::ResourceQuota(key.clone()),
+            resource: name.to_string(),
+            limit: "hard",
+            amount: hard.text(name),
+            used: used.text(name),
+            asked: asked.text(name),
+            short: (used + asked - hard).text(name),
+        });
+    }
+    facts
 }
 
 fn message(lacking: &RequestedAmounts<'_>, quota: &Quota) -> String {

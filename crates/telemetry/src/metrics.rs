@@ -208,6 +208,12 @@ impl Metrics {
         self.families.answers_backlog.set(i64::try_from(n_events).unwrap_or(i64::MAX));
     }
 
+    /// So old are the oldest changes that the copy of the state that answers questions has not seen; 0
+    /// without any.
+    pub fn answers_behind(&self, seconds: f64) {
+        self.families.answers_behind.set(seconds);
+    }
+
     /// Questions are no longer answered: `backlog`, `divergence`, `panic`, `services`.
     pub fn answers_given_up(&self, cause: &str) {
         self.families.answers_given_up.with_label_values(&[cause]).inc();

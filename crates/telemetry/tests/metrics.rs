@@ -329,6 +329,7 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.observe_cycle(&Report { samples, timings: Some(timings), ..Report::default() });
     metrics.api_write("create", "pods/binding", 201);
     metrics.answer("/summary", 200, 0.1);
+    metrics.answers_behind(0.5);
     metrics.answers_given_up("divergence");
     metrics.answer_incomplete("/whatifs");
     metrics.waiting_jobs([(("q", "NoRoom"), 2)].into_iter());

@@ -48,6 +48,7 @@ fn ans_57_a_twin_that_decides_otherwise_is_given_up() {
     assert!(handle.revision().is_err(), "no cycle is over yet");
     twin.take(batch(nothing()));
     assert!(handle.revision().is_ok() && progress.is_following());
+    assert_eq!(progress.behind_micros(i64::MAX), 0, "all is applied");
     twin.take(batch(nothing() + 1));
     let problem = handle.revision().unwrap_err();
     assert!(problem.message.ends_with("decided otherwise than the scheduler"), "{problem:?}");

@@ -334,7 +334,7 @@ fn finish(
         let cluster = run.cluster();
         let job = job_of(cluster, &notes.controllers, (SubjectKind::Any, key))
             .map_err(|text| (format!("finish.jobs[{at}]"), text))?;
-        notes.jobs.insert(cluster.jobs[job].key.clone());
+        notes.jobs.extend(group_of(cluster, job));
         run.engine_mut().suppose(|cluster| end_job(cluster, job));
     }
     Ok(())

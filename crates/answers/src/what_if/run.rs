@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vc_engine::{Certificate, CycleTime, Effect, Engine, Report};
+use vc_engine::{Certificate, CertifiedVictim, CycleTime, Effect, Engine, Report};
 use vc_model::{
     ChangeReader, Cluster, ClusterEvent, JobId, NodeId, ObjectKey, QueueRecord, QueueState, Task,
     TaskId, TaskStatus,
@@ -344,10 +344,20 @@ pub(crate) fn group_of(cluster: &Cluster, job: JobId) -> Option<ObjectKey> {
     (!row.bare).then(|| row.key.clone())
 }
 
+/// Returns the certificate of the eviction of a pod, and what it says of the pod. Returns `None` if
+/// there is none.
+pub(crate) fn certified<'a>(
+    certificates: &'a [Certificate],
+    uid: &str,
+) -> Option<(&'a Certificate, &'a CertifiedVictim)> {
+    certificates.iter().find_map(|certificate| {
+        let victim = certificate.victims.iter().find(|victim| *victim.uid == *uid)?;
+        Some((certificate, victim))
+    })
+}
+
 /// Returns the plugins that granted the eviction of a pod.
 pub(crate) fn granted_by(certificates: &[Certificate], uid: &str) -> Vec<&'static str> {
-    let victims = certificates.iter().flat_map(|certificate| &certificate.victims);
-    let mut victims = victims.filter(|victim| *victim.uid == *uid);
-    let rule = victims.next().and_then(|victim| victim.rule.as_ref());
+    let rule = certified(certificates, uid).and_then(|(_, victim)| victim.rule.as_ref());
     rule.map(|rule| rule.plugins.clone()).unwrap_or_default()
 }

@@ -20,6 +20,37 @@ fn asked(text: &str) -> Asked {
     Asked::new(&conf("enqueue, allocate", PLAIN), text)
 }
 
+#[test]
+fn ans_25_limits_are_named_by_the_field_that_sets_them() {
+    let shared = "node n cpu=16\nqueue b\nqueue a
+        job big queue=b\n task a cpu=4 selector.zone=none x4
+        job k queue=a running\n task a cpu=2 @n running x4
+        job j queue=a\n task a cpu=2";
+    let capped = "node n cpu=64\nqueue q cap.cpu=3
+        job k queue=q running\n task a cpu=3 @n running
+        job j queue=q\n task a cpu=5";
+    let admitted = "node n cpu=4\nquota x hard.cpu=8\njob j minres.cpu=9\n task a cpu=2";
+    let whole = "the cluster without spec.guarantee of other queues";
+    for (plugin, atom, text, place) in [
+        ("capacity", "share/capacity", capped, "Queue q spec.capability"),
+        ("proportion", "share/proportion", shared, "Queue a spec.weight"),
+        ("proportion", "admission/proportion", admitted, whole),
+        ("overcommit", "admission/overcommit", admitted, "the cluster (overcommit-factor)"),
+        (
+            "resourcequota",
+            "admission/resourcequota",
+            admitted,
+            "ResourceQuota of namespace default",
+        ),
+    ] {
+        let tiers = format!("gang predicates {plugin}");
+        let why = Asked::new(&conf("enqueue, allocate", &tiers), text).why("j");
+        let mut atoms = why.blocking.iter().flat_map(|it| &it.sets).flat_map(|set| &set.atoms);
+        let found = atoms.find(|it| it.atom == atom).map(|it| it.place.as_str());
+        assert_eq!(found, Some(place), "{atom}");
+    }
+}
+
 /// A node that an atom opens attracts the first member, so that the second one would be the second of its zone, the
 /// only one with GPUs.
 #[test]

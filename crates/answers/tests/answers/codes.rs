@@ -225,6 +225,18 @@ fn ans_04_the_next_cycle_decides_by_the_present_state() {
 }
 
 #[test]
+fn ans_09_a_condition_that_says_the_same_is_not_given() {
+    let mut it = asked("node n cpu=4\njob j\n task a cpu=5");
+    it.cycle(Vec::new());
+    assert_eq!(it.why("j").last_condition, None);
+    let mut it = asked("node n cpu=4\njob j queue=q\n task a cpu=5");
+    assert_eq!(it.why("j").last_condition, None);
+    it.apply("queue q");
+    let condition = it.why("j").last_condition.unwrap();
+    assert_eq!(&*condition.message, "queue q does not exist");
+}
+
+#[test]
 fn ans_10_a_limit_on_a_resource_that_the_cluster_lacks() {
     let tiers = "gang predicates capacity";
     let text = "node n cpu=4\nqueue q cap.gpu=0\njob j queue=q minres.gpu=1\n task a gpu=1";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use vc_answers::{Depth, Explanation, FailingClass, explain_waiting};
+use vc_answers::{Depth, Explanation, FailingClass, SubGroupNumbers, explain_waiting};
 
 use crate::support::{Asked, EXAMPLE, conf, groups, random_cases};
 
@@ -123,6 +123,22 @@ fn ans_13_the_role_that_fails_comes_first() {
     assert_eq!(placed, [("ps", 1), ("worker", 0)]);
     let classes: Vec<(u32, u32)> = gang.pods.iter().map(|row| (row.count, row.placed)).collect();
     assert_eq!(classes, [(1, 1), (2, 0)]);
+}
+
+#[test]
+fn ans_15_sub_groups_with_a_minimum_are_counted() {
+    let why = asked(
+        "node n cpu=4\njob j min=4
+          policy p keys=idx size=2 min=2
+          task a cpu=2 x2 label.idx=0\n task b cpu=3 x2 label.idx=1",
+    )
+    .why("j");
+    let numbers = |it: &SubGroupNumbers| (it.name.to_string(), it.needed, it.placed, it.ready);
+    let groups: Vec<_> = why.gang.unwrap().sub_groups.iter().map(numbers).collect();
+    let group = |name: &str, placed| (format!("default/j/{name}"), 2, placed, 0);
+    assert_eq!(groups, [group("p-0", 2), group("p-1", 0)]);
+    let plain = asked("node n cpu=4\njob j\n task a cpu=5").why("j");
+    assert!(plain.gang.unwrap().sub_groups.is_empty());
 }
 
 /// Returns the further classes that fail, one text each: `1 pods cpu=9 NeverFits: ...`.

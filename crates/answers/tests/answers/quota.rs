@@ -169,10 +169,10 @@ impl SharedCluster {
         text
     }
 
-    /// Returns changes that go less far.
+    /// Returns changes that go less far. A capability goes with a guarantee, below which it must not be.
     fn less(&self, raised: &RaisedQuota) -> Vec<RaisedQuota> {
         let mut less = Vec::new();
-        for (name, text) in &raised.capability {
+        for (name, text) in raised.capability.iter().filter(|_| raised.guarantee.is_empty()) {
             let quantity: Quantity = text.parse().unwrap();
             let milli = amount(name, quantity).unwrap() - 1;
             let capability = vec![(name.clone(), format!("{milli}m"))];

@@ -1,7 +1,7 @@
 //! What happened lately. Specification: answers.md 8 (ANS-45, ANS-46).
 
 use vc_answers::{Timeline, TimelineFilter, TimelineStep};
-use vc_engine::{CycleTime, Engine, EngineOptions};
+use vc_engine::{CycleTime, Engine, EngineOptions, Unit};
 use vc_model::fixture::{START_MICROS, events_of};
 use vc_model::{ClusterEvent, ObjectKey};
 use vc_resource::Dim;
@@ -155,6 +155,7 @@ fn ans_46_an_eviction_is_remembered_with_what_granted_it() {
     assert_eq!(evicted[0].action, "preempt");
     assert_eq!((&evicted[0].pod_group, &evicted[0].for_group), (&group("low"), &group("high")));
     assert!(evicted[0].plugins.contains(&"priority"), "{evicted:?}");
+    assert_eq!((evicted[0].tier, evicted[0].minimal), (Some(1), Some(Unit::Pod)));
     for name in ["low", "high"] {
         assert_eq!(recorded.timeline.evictions_about(&ObjectKey::new("default", name)).count(), 1);
     }

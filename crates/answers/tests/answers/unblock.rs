@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use vc_answers::{Remedy, RemedyChange, RemedyKind};
+use vc_answers::{Depth, Remedy, RemedyChange, RemedyKind, Subject, explain};
+use vc_engine::EngineOptions;
 use vc_model::fixture::{events_of, job};
 use vc_model::{
     ClusterEvent, LabelSelector, NodeAffinity, NodeSelectorTerm, ObjectKey, Operator, Requirement,
-    SpreadConstraint, TaintEffect, Toleration, TolerationOperator, Unsatisfiable,
+    Settings, SpreadConstraint, TaintEffect, Toleration, TolerationOperator, Unsatisfiable,
 };
 
 use crate::support::{Asked, conf, random_cases};
@@ -337,6 +338,36 @@ fn ans_35_jobs_to_end_of_a_queue_that_is_at_its_limit() {
           task a cpu=3";
     let found = ending("allocate", "gang predicates capacity", text);
     assert_eq!(found, ["you: end ml/k0"], "what another queue holds does not count against it");
+}
+
+#[test]
+fn ans_28_remedies_of_pods_without_a_group_have_changes() {
+    let settings = Settings { bare_pods: true, ..Settings::default() };
+    let config = conf("allocate", "gang predicates");
+    let asked =
+        |text: &str| Asked::with_options(EngineOptions::from(settings.clone()), &config, text);
+    let n_placed = |it: &Asked, remedy: &Remedy| {
+        let change = remedy.change.as_ref().unwrap().as_change();
+        let placed = it.what_if(vec![change]).placed;
+        placed.iter().filter(|row| &*row.pod.name == "p").count()
+    };
+    let it = asked("node n cpu=4 taint=x:NoSchedule\npod p cpu=2");
+    let why = it.why("p");
+    let tolerate = why.unblock.iter().find(|it| it.kind == RemedyKind::Tolerate).unwrap();
+    assert_eq!(n_placed(&it, tolerate), 1);
+    // The name stands for the PodGroup.
+    let it = asked("node n cpu=4 taint=x:NoSchedule\njob p\npod p cpu=2");
+    let (mut state, cluster) = (it.state(), it.engine.cluster());
+    let pod = cluster.task_named(&ObjectKey::new("default", "p")).unwrap();
+    let subject = Subject { job: cluster.tasks[pod].job, pod: Some(pod) };
+    let why = explain(&mut state, subject, Depth::Full);
+    let tolerate = why.unblock.iter().find(|it| it.kind == RemedyKind::Tolerate).unwrap();
+    assert_eq!(tolerate.change, None);
+    let it = asked("node n cpu=4\npod q cpu=3 @n running\npod p cpu=2");
+    let why = it.why("p");
+    let end = why.unblock.iter().find(|it| it.kind == RemedyKind::EndJobs).unwrap();
+    assert_eq!(end.text, "end default/q");
+    assert_eq!(n_placed(&it, end), 1);
 }
 
 /// A job before it would take the room.

@@ -143,6 +143,19 @@ fn ans_42_reasons_for_an_unknown_start() {
 }
 
 #[test]
+fn ans_42_a_job_without_pods_has_no_start() {
+    let config = conf("enqueue, allocate", "gang predicates proportion");
+    for (words, code) in [("minres.cpu=9", "NotAdmitted"), ("minres.cpu=1", "NotValid")] {
+        let it = Asked::new(&config, &format!("node n cpu=4\njob j min=2 {words}"));
+        assert_eq!(it.why("j").verdict.code.as_str(), code);
+        let start = start(&it, "j");
+        assert_eq!(start.unknown, Some(StartUnknown::NoPods), "{words}");
+        assert_eq!((start.earliest_micros, start.expected_micros), (None, None));
+    }
+    assert_eq!(StartUnknown::NoPods.text(), "it has no pods yet");
+}
+
+#[test]
 fn ans_18_b_together() {
     let taint = "taint=team=vision:NoSchedule";
     let text = format!(

@@ -7,7 +7,7 @@ use vc_model::{JobId, QueueId, TaskId};
 use vc_resource::Dim;
 
 use crate::atom::Atom;
-use crate::limit::QueueLimit;
+use crate::limit::{LimitFact, QueueLimit};
 use crate::plugin::{
     Admission, AdmissionKey, AdmissionMark, JobInvalid, Plugin, SessionView, Vote,
 };
@@ -245,6 +245,31 @@ impl PluginSet {
         let mut plugins = self.calls_of(Points::JOB_ENQUEUEABLE);
         let plugin = plugins.find(|&&number| self.names[number] == plugin)?;
         self.plugins[*plugin].admission_limit(view, job)
+    }
+
+    /// Returns the limit of the named plugin that these tasks of the queue together would exceed.
+    pub fn queue_limit_of(
+        &self,
+        view: SessionView<'_>,
+        queue: QueueId,
+        tasks: &[TaskId],
+        plugin: &str,
+    ) -> Option<QueueLimit> {
+        let plugin = self.names.iter().position(|name| *name == plugin)?;
+        self.plugins[plugin].queue_limit(view, queue, tasks)
+    }
+
+    /// Returns the amounts on which the vote of the named plugin on the job turned, if they are no
+    /// [`QueueLimit`].
+    pub fn admission_facts_of(
+        &self,
+        view: SessionView<'_>,
+        job: JobId,
+        plugin: &str,
+    ) -> Vec<LimitFact> {
+        let mut plugins = self.calls_of(Points::JOB_ENQUEUEABLE);
+        let plugin = plugins.find(|&&number| self.names[number] == plugin);
+        plugin.map_or_else(Vec::new, |&number| self.plugins[number].admission_facts(view, job))
     }
 
     /// Returns the first limit that these tasks of the queue together would exceed, for messages.

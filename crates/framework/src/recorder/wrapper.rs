@@ -12,7 +12,7 @@ use crate::depends::Depends;
 use crate::effect::Effect;
 use crate::extender::ExtenderClient;
 use crate::lens::RefusalRule;
-use crate::limit::QueueLimit;
+use crate::limit::{LimitFact, QueueLimit};
 use crate::node_score_cache::{ColumnFill, NodeTests, ScoreColumn};
 use crate::outbox::Outbox;
 use crate::plugin::*;
@@ -100,6 +100,9 @@ impl Plugin for RecordedPlugin {
         self.plugin.admission_limit(view, job)
     }
     // Used for answers only, which are not cached; not recorded.
+    fn admission_facts(&self, view: SessionView<'_>, job: JobId) -> Vec<LimitFact> {
+        self.plugin.admission_facts(view, job)
+    }
     fn refusals<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<RefusalRule<'a>> {
         self.plugin.refusals(view, task)
     }

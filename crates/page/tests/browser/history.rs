@@ -59,7 +59,12 @@ pub(crate) fn view_after(
 
 /// Returns the cells that say for which job and with whose consent a pod was evicted.
 fn grant(it: &Value) -> Vec<String> {
-    row([&text(&it["action"]), &text(&it["for"]), &joined(&it["plugins"], ", ")])
+    row([&text(&it["action"]), &text(&it["for"]), &granted(it)])
+}
+
+fn granted(it: &Value) -> String {
+    let plugins = joined(&it["plugins"], ", ");
+    format!("{plugins} (tier {}), each {} needed", it["tier"], text(&it["minimal"]))
 }
 
 pub(crate) async fn show_evictions_with_their_certificates(chromium: &Chromium) {
@@ -81,8 +86,9 @@ pub(crate) async fn show_evictions_with_their_certificates(chromium: &Chromium) 
     assert_eq!(tab.table("Evictions").await, expected.collect::<Vec<_>>());
     let marks = tab.texts(".gantt > svg path.eviction + title").await;
     let it = &evictions[0];
-    let mark = format!("{}, {}, {}", text(&it["pod"]), text(&it["action"]), clock(&it["time"]));
-    assert_eq!(marks, [mark]);
+    assert_eq!((&it["tier"], &it["minimal"]), (&1.into(), &"pod".into()));
+    let mark = [&text(&it["pod"]), &text(&it["action"]), &clock(&it["time"]), &granted(it)];
+    assert_eq!(marks, [mark.map(String::as_str).join(", ")]);
     let shown = tab.main_text().await;
     let count = counted(rows(&timeline["jobs"]).len() as u64, "job");
     assert!(shown.contains(&format!(" UTC: {count}, 1 eviction.")), "{shown}");

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::chromium::Chromium;
-use crate::expected::{clock, counted, duration, fields, percent, row, rows, share, sorted, text};
+use crate::expected::{
+    amounts, clock, counted, duration, fields, percent, row, rows, share, sorted, text,
+};
 use crate::served::Served;
 use crate::support::{CLUSTER, RACKS};
 use crate::tab::Tab;
@@ -171,16 +173,27 @@ async fn check_queue(tab: &Tab, served: &Served) {
     let shown = tab.table("Amounts of queue research").await;
     assert_eq!(sorted(shown), sorted(expected.collect()));
     let line = served.get("/queues/research/line").await;
-    let expected: Vec<Vec<String>> = rows(&line["items"])
-        .iter()
-        .map(|it| {
-            let numbers = ["job", "place", "priority", "pods"].map(|name| text(&it[name]));
-            let last = [duration(&it["waitingSeconds"]), text(&it["code"])];
-            [numbers.to_vec(), last.to_vec()].concat()
-        })
-        .collect();
+    let expected: Vec<Vec<String>> = rows(&line["items"]).iter().map(line_row).collect();
     assert_eq!(expected.len(), 2, "{line}");
     assert_eq!(tab.table("Jobs that wait in queue research").await, expected);
+}
+
+fn line_row(it: &Value) -> Vec<String> {
+    let dash = || "–".to_owned();
+    let decided = it["decidedBy"].as_str().map(|decided_by| {
+        let [own, other] = [0_usize, 1].map(|at| clock(&it["values"][at]));
+        format!("{decided_by}: {other} before {own}")
+    });
+    let ahead = &it["ahead"];
+    let number = |name: &str| ahead[name].as_u64().filter(|number| 0 < *number);
+    let ahead = number("jobs").zip(number("pods")).map(|(jobs, pods)| {
+        let (jobs, pods) = (counted(jobs, "job"), counted(pods, "pod"));
+        format!("{jobs} with {pods} ({})", amounts(&ahead["amounts"]))
+    });
+    let numbers = ["job", "place", "priority", "pods"].map(|name| text(&it[name]));
+    let last = [duration(&it["waitingSeconds"]), text(&it["code"])];
+    let order = [decided.unwrap_or_else(dash), ahead.unwrap_or_else(dash)];
+    [numbers.to_vec(), last.to_vec(), order.to_vec()].concat()
 }
 
 async fn check_jobs(tab: &Tab, served: &Served) {

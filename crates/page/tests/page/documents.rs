@@ -262,6 +262,24 @@ async fn ans_71_each_route_has_a_tag_is_compressed_and_takes_one_method() {
 }
 
 #[tokio::test]
+async fn ans_34_a_row_of_a_line_is_as_in_the_explanation_of_its_job() {
+    let page = Page::new();
+    let line = page.get("admin", "queues/research/line").await.json();
+    let list = page.get("admin", "explanations?queue=research").await.json();
+    let (rows, jobs) = (line["items"].as_array().unwrap(), list["items"].as_array().unwrap());
+    assert_eq!((rows.len(), jobs.len()), (2, 2));
+    for (row, job) in rows.iter().zip(jobs) {
+        let place = &job["line"];
+        assert_eq!(row["place"], place["inQueue"], "{row}");
+        assert_eq!(row["decidedBy"], place["before"]["decidedBy"], "{row}");
+        assert_eq!(row["values"], place["before"]["values"], "{row}");
+        assert_eq!(row["ahead"], place["ahead"], "{row}");
+    }
+    assert!(rows[0].get("decidedBy").is_none() && rows[0].get("values").is_none(), "{line}");
+    assert_eq!((&rows[1]["decidedBy"], &rows[1]["ahead"]["jobs"]), (&"created".into(), &1.into()));
+}
+
+#[tokio::test]
 async fn ans_34_pages_of_a_line_do_not_overlap_and_leave_none_out() {
     const N_JOBS: usize = 10_000;
     let jobs: String = (0..N_JOBS).map(|number| format!("job ml/j{number:05} queue=q\n")).collect();

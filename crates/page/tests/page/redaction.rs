@@ -57,6 +57,20 @@ async fn ans_79_numbers_of_a_queue_are_for_its_readers() {
     assert!(!text.contains(" of 4 "), "{text}");
 }
 
+/// A ResourceQuota is of the namespace of the job, whoever may see the queue.
+#[tokio::test]
+async fn ans_79_numbers_of_a_resource_quota_are_for_its_namespace() {
+    let cluster = "node n cpu=16\nquota ml/q hard.cpu=2\njob ml/j min=2 minres.cpu=3";
+    let page = Page::of(Source(Ok(Mutex::new(view_with("resourcequota", cluster)))));
+    let path = "namespaces/ml/explanations/j";
+    let (all, seen) = (page.get("admin", path).await.json(), page.get("jo", path).await.json());
+    let text = all["verdict"]["text"].as_str().unwrap();
+    assert!(text.contains("ResourceQuota ml/q holds 0 of 2 cpu, 3 more asked"), "{text}");
+    let row = &all["quota"][0];
+    assert_eq!((&row["resourceQuota"], &row["short"]), (&"q".into(), &"1".into()), "{all}");
+    assert_eq!((&seen["quota"], &seen["verdict"]), (&all["quota"], &all["verdict"]));
+}
+
 /// Queue `a` shares the node by weight with `b`, which wants all of it.
 #[tokio::test]
 async fn ans_79_a_raised_queue_tells_no_number_to_whoever_may_not_see_it() {
@@ -167,6 +181,24 @@ async fn ans_79_lines_and_nodes_hide_jobs_too() {
     assert_eq!(line["items"][0]["job"], "other-1");
     let node = page.get("viewer", "nodes/g1").await.json();
     assert_eq!(node["jobs"], serde_json::json!([{"job": "other-1", "hidden": true, "pods": 1}]));
+}
+
+#[tokio::test]
+async fn ans_79_names_that_order_a_line_are_hidden() {
+    // All were created at once, so their names decide.
+    let cluster = CLUSTER.replace(" created=2400", "");
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let path = "queues/research/line";
+    let second = |line: serde_json::Value| line["items"][1].clone();
+    let whole = second(page.get("admin", path).await.json());
+    assert_eq!((&whole["job"], &whole["decidedBy"]), (&"prod/serve".into(), &"name".into()));
+    assert_eq!(whole["values"], serde_json::json!(["prod/serve", "ml/train"]));
+    let seen = second(page.get("of-ml", path).await.json());
+    assert_eq!((&seen["job"], &seen["decidedBy"]), (&"other-1".into(), &"name".into()));
+    assert_eq!(seen["values"], serde_json::json!(["other-1", "ml/train"]));
+    let none = page.get("viewer", path).await;
+    assert_eq!(second(none.json())["values"], serde_json::json!(["other-2", "other-1"]));
+    assert!(!none.text.contains("train") && !none.text.contains("serve"), "{}", none.text);
 }
 
 #[tokio::test]

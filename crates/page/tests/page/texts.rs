@@ -61,8 +61,14 @@ fn ans_13_lists_are_tables() {
     let research = queues.iter().find(|line| line.trim_start().starts_with("research")).unwrap();
     assert!(research.contains("2 of 4") && research.contains("10/"), "{research}");
     let line = lines(&Question::Line { queue: "research".to_owned(), range });
-    assert_eq!(line[0], "PLACE  JOB         PRIORITY  PODS  WAITS  CODE");
+    assert!(line[0].starts_with("PLACE  JOB         PRIORITY  PODS  WAITS  CODE "), "{line:#?}");
     assert!(line[1].starts_with("1      ml/train    0         2     "), "{line:#?}");
+    let words: Vec<&str> = line[0].split_whitespace().skip(6).collect();
+    assert_eq!(words, ["DECIDED", "BY", "AHEAD"]);
+    let first: Vec<&str> = line[1].split_whitespace().skip(6).collect();
+    assert_eq!(first, ["-", "-"], "{line:#?}");
+    let second = "  created: 00:00 before 00:40  1 job, 2 pods (16 cpu, 8 nvidia.com/gpu)";
+    assert!(line[2].ends_with(second), "{line:#?}");
     let empty = lines(&Question::Line { queue: "default".to_owned(), range });
     assert_eq!(empty[0], "nothing waits");
     let nodes = lines(&Question::Nodes { range });
@@ -71,6 +77,7 @@ fn ans_13_lists_are_tables() {
     assert!(tainted.ends_with("team=vision:NoSchedule"), "{tainted}");
     let sums = lines(&Question::Summary);
     assert_eq!(sums[0], "NODES    4");
+    assert!(sums.iter().all(|line| !line.starts_with("STARTS")), "nothing was predicted");
     let all = Question::Explanations { namespace: None, queue: None, code: None, range };
     assert_eq!(lines(&all).len(), 4, "a head and three jobs");
 }

@@ -3,8 +3,57 @@
 use std::sync::Mutex;
 
 use serde_json::json;
+use vc_answers::StartAnswer;
+use vc_engine::CycleTime;
+use vc_model::ObjectKey;
+use vc_model::fixture::events_of;
+use vc_page::{
+    AnswerView, Document, EvictionGrant, Question, StateSource, TimelineStep, how_evicted,
+    summary_text,
+};
 
 use crate::support::{CLUSTER, Page, Source, view};
+
+#[test]
+fn ans_41_the_sums_say_how_many_predictions_held() {
+    let (mut engine, mut before, mut timeline) = view(CLUSTER);
+    let sums = before.answer(&engine, &timeline, &Question::Summary).unwrap();
+    assert!(matches!(sums, Document::Summary(one) if one.content.held.is_none()));
+    let asked_micros = engine.last_micros();
+    let start = StartAnswer { expected_micros: Some(asked_micros), ..StartAnswer::default() };
+    timeline.told(&ObjectKey::new("ml", "soon"), &start, asked_micros);
+    let events = events_of("job ml/soon queue=research min=1\n task a cpu=1");
+    let (n_events, now_micros) = (events.len(), asked_micros + 1_000_000);
+    let (effects, report) = engine.cycle(events, CycleTime { unix_micros: now_micros });
+    timeline.record(&TimelineStep {
+        cluster: engine.cluster(),
+        effects: &effects,
+        report: Some(&report),
+        cycle: engine.n_cycles(),
+        now_micros,
+        took_micros: 7,
+        n_events,
+    });
+    let mut after = AnswerView::new(&engine, &report, StateSource::Daemon { behind_millis: 7 });
+    let sums = after.answer(&engine, &timeline, &Question::Summary).unwrap();
+    let Document::Summary(one) = sums else { panic!("no sums") };
+    assert_eq!(one.content.held, Some([1, 1]));
+    let text = summary_text(&one);
+    assert!(text.contains("\nSTARTS   1 of the last 1 predictions held\n"), "{text}");
+}
+
+#[test]
+fn ans_46_an_eviction_says_who_granted_it_and_whether_all_was_needed() {
+    let plugins = ["gang".to_owned(), "priority".to_owned()];
+    let text = |for_job, plugins, tier, minimal| {
+        how_evicted("preempt", for_job, EvictionGrant { plugins, tier, minimal })
+    };
+    let full = "by preempt for ml/high, granted by gang, priority (tier 2), each bundle needed";
+    assert_eq!(text(Some("ml/high"), &plugins[..], Some(2), Some("bundle")), full);
+    let of_older = "by preempt for ml/high, granted by gang, priority";
+    assert_eq!(text(Some("ml/high"), &plugins[..], None, None), of_older);
+    assert_eq!(text(None, &[], None, Some("pod")), "by preempt, each pod needed");
+}
 
 #[tokio::test]
 async fn ans_45_jobs_have_their_times() {

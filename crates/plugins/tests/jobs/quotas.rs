@@ -1,6 +1,6 @@
 //! Case 88 of plugins-jobs-queues.md: resourcequota.
 
-use vc_framework::SessionState;
+use vc_framework::{FactOwner, LimitFact, SessionState};
 
 use crate::support::{Cycles, in_session, job};
 
@@ -71,6 +71,34 @@ fn jobs_88_every_quota_of_the_namespace_must_hold_the_job() {
             "requested: map[memory:513Mi], used: map[memory:512Mi], limited: map[memory:1Gi]"
         )
     );
+}
+
+/// Returns what the plugin says about the job, in words: used, asked, short.
+fn facts(session: &SessionState<'_>, name: &str) -> Vec<String> {
+    let (view, job) = (session.view(), job(session, name));
+    let facts = session.plugins().admission_facts_of(view, job, "resourcequota");
+    let text = |it: &LimitFact| {
+        let FactOwner::ResourceQuota(key) = &it.owner else { return format!("{it:?}") };
+        let LimitFact { resource, limit, amount, used, asked, short, .. } = it;
+        format!("{key} {limit} {amount} {resource}, used {used}, asked {asked}, short {short}")
+    };
+    facts.iter().map(text).collect()
+}
+
+/// Amounts are exact to a billionth, and what this session has admitted is used.
+#[test]
+fn ans_14_numbers_of_the_vote_are_exact() {
+    let text = "quota a hard.cpu=1 used.cpu=1n\n quota b hard.cpu=9 hard.memory=1Gi
+                job first minres.cpu=500m\n job second minres.cpu=500m
+                job j minres.cpu=499999999n minres.memory=1Gi";
+    in_session(text, "resourcequota", |session| {
+        assert_eq!(facts(session, "j"), [""; 0]);
+        session.enqueue(job(session, "first"));
+        assert_eq!(enqueueable(session, "j"), Ok(()));
+        session.enqueue(job(session, "second"));
+        let short = "default/a hard 1 cpu, used 1000000001n, asked 499999999n, short 500m";
+        assert_eq!(facts(session, "j"), [short]);
+    });
 }
 
 #[test]

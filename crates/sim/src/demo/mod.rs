@@ -71,6 +71,9 @@ pub struct DemoArgs {
     /// End after so many seconds even if the workload has not settled, with exit code 1
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub timeout: u64,
+    /// Go on after the summary until Ctrl-C, so that the page and kubectl-vc can ask the scheduler
+    #[arg(long)]
+    pub keep: bool,
     /// Let the scheduler log at level 3 and keep its log, named in the summary
     #[arg(short, long)]
     pub verbose: bool,
@@ -95,6 +98,8 @@ pub struct DemoOptions {
     pub speed: f64,
     /// From the start of the workload.
     pub timeout: Duration,
+    /// Whether server and scheduler go on after the summary, until a signal comes.
+    pub keep: bool,
     /// Whether the scheduler logs at level 3 and its log is kept.
     pub verbose: bool,
 }
@@ -197,6 +202,7 @@ impl DemoArgs {
             svg: self.svg.clone(),
             speed: if self.fast { FAST } else { 1.0 },
             timeout: Duration::from_secs(self.timeout),
+            keep: self.keep,
             verbose: self.verbose,
         }
     }

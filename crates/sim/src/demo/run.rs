@@ -75,7 +75,25 @@ async fn show<W: Write>(
         written.map_err(|error| DemoError::Picture { path: path.clone(), error })?;
     }
     write_summary(&summary, cast.scheduler, options, out)?;
+    if options.keep {
+        keep(&mut cast, out).await?;
+    }
     Ok(summary)
+}
+
+/// Goes on until a signal comes, so that the scheduler may be asked.
+async fn keep<W: Write>(cast: &mut DemoParts<'_>, out: &mut W) -> Result<(), DemoError> {
+    if let Some(page) = cast.scheduler.page() {
+        writeln!(out, "page             {page}")?;
+        let server = page.strip_suffix("/ui/").unwrap_or(&page);
+        writeln!(out, "ask              kubectl-vc --server {server} why giant -n default")?;
+    }
+    writeln!(out, "kept until Ctrl-C")?;
+    out.flush()?;
+    tokio::select! {
+        ended = cast.scheduler.ended() => Err(cast.scheduler.failure(ended)),
+        () = cast.interrupts.next() => Ok(()),
+    }
 }
 
 async fn show_live<W: Write>(

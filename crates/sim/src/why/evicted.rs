@@ -1,7 +1,7 @@
 //! Who was evicted by whom in the cycles that were run. Specification: answers.md 8 (ANS-46).
 
 use vc_model::ObjectKey;
-use vc_page::{EvictedPodJson, how_evicted};
+use vc_page::{EvictedPodJson, EvictionGrant, how_evicted};
 
 use super::names::OwnerNames;
 use crate::run::CertificateOutput;
@@ -15,6 +15,10 @@ pub(super) struct EvictionRow {
     /// The PodGroup that gets the room. `None` if a plugin chose the pod.
     for_group: Option<String>,
     plugins: Vec<String>,
+    /// Their tier. `None` if no tier voted.
+    tier: Option<usize>,
+    /// Of the pods that went with it each of these was needed. `None` if that is not stated.
+    minimal: Option<String>,
 }
 
 impl EvictionRow {
@@ -27,6 +31,8 @@ impl EvictionRow {
                 action: certificate.action.clone(),
                 for_group: certificate.pod_group.clone(),
                 plugins: victim.rule.iter().flat_map(|rule| rule.plugins.clone()).collect(),
+                tier: victim.rule.as_ref().and_then(|rule| rule.tier),
+                minimal: certificate.minimal.clone(),
             })
         });
         rows.collect()
@@ -49,13 +55,17 @@ impl EvictionRow {
         let for_job = self.for_group.as_deref().and_then(|group| group.split_once('/'));
         let for_job =
             for_job.map(|(namespace, name)| owners.name(&ObjectKey::new(namespace, name)));
-        let how = how_evicted(&self.action, for_job.as_deref(), &self.plugins);
+        let (tier, minimal) = (self.tier, self.minimal.as_deref());
+        let grant = EvictionGrant { plugins: &self.plugins, tier, minimal };
+        let how = how_evicted(&self.action, for_job.as_deref(), grant);
         EvictedPodJson {
             pod: self.pod.clone(),
             pod_group: self.pod_group.clone(),
             action: self.action.clone(),
             r#for: self.for_group.clone(),
             plugins: self.plugins.clone(),
+            tier,
+            minimal: self.minimal.clone(),
             text: format!("{} {how}", self.pod),
         }
     }

@@ -235,6 +235,7 @@ fn ans_47_who_was_evicted_by_whom() {
     let for_it = ask(&["repair"]).stdout;
     assert!(for_it.contains("EVICTED  default/report-"), "{for_it}");
     assert!(for_it.contains(" by preempt for default/repair, granted by "), "{for_it}");
+    assert!(for_it.contains(" (tier 1), each pod needed\n"), "{for_it}");
     let json = ask(&["repair", "-o", "json"]).json();
     let evictions = json["evictions"].as_array().unwrap();
     assert_eq!(evictions.len(), 2, "{json}");
@@ -250,4 +251,6 @@ fn ans_47_who_was_evicted_by_whom() {
         (&json["verdict"]["code"], &json["evictions"][0]["action"]),
         (&"Gone".into(), &"preempt".into())
     );
+    let evicted = &json["evictions"][0];
+    assert_eq!((&evicted["tier"], &evicted["minimal"]), (&1.into(), &"pod".into()));
 }
