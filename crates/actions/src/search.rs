@@ -67,7 +67,8 @@ impl Preemptor<'_> {
         }
     }
 
-    /// Returns the candidates of a node, the youngest one first in most cases.
+    /// Returns the candidates of a node, the one that came last first: it mostly goes first, and what is in order
+    /// costs fewer comparisons.
     fn candidates_on<'a>(
         &'a self,
         session: &'a SessionState<'_>,
@@ -81,7 +82,7 @@ impl Preemptor<'_> {
     /// True if the job of the task has pods that could be evicted.
     fn job_has_victims(&self, session: &SessionState<'_>) -> bool {
         let counts = session.tasks[self.task].job.map(|job| &session.jobs[job].counts);
-        counts.is_some_and(|it| 0 < it.of(TaskStatus::Running) + it.of(TaskStatus::Bound))
+        counts.is_some_and(|counts| 0 < counts.preemptable())
     }
 
     /// Returns the question that the plugins vote on.

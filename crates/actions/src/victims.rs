@@ -1,6 +1,8 @@
-//! Victims on a node: which pods are candidates, in which order, and how many of them are evicted.
+//! Victims on a node: the order of the candidates, and how many of them are evicted.
 //! preempt and reclaim share it.
 //! Specification: actions.md 2.9, 6.6, 7.3, A28, A38.
+
+use std::cmp::Ordering;
 
 use smallvec::smallvec;
 use vc_framework::{
@@ -47,15 +49,29 @@ pub(crate) fn in_eviction_order(
     let first = queue(first);
     let is_one = others.iter().all(|other| queue(other) == first);
     if is_one || !job.as_ref().is_some_and(known) {
-        return sort_stably(tasks, order);
+        return sort_pods(session, tasks, order);
     }
     tasks.sort_by_key(queue);
     let mut parts: Vec<&mut [TaskId]> = tasks.chunk_by_mut(|l, r| queue(l) == queue(r)).collect();
-    parts.iter_mut().for_each(|part| sort_stably(part, order));
+    parts.iter_mut().for_each(|part| sort_pods(session, part, order));
     let mut places: Vec<usize> = (0..parts.len()).collect();
     sort_stably(&mut places, |&l, &r| order(&parts[l][0], &parts[r][0]));
     let sorted: Vec<TaskId> = places.into_iter().flat_map(|place| parts[place].to_vec()).collect();
     tasks.copy_from_slice(&sorted);
+}
+
+/// Sorts pods. If only some of them have an index, the order may have cycles: they are put into the order of
+/// their uids before, so that the result does not depend on the order in which they came (A10).
+fn sort_pods(
+    session: &SessionState<'_>,
+    pods: &mut [TaskId],
+    order: impl Fn(&TaskId, &TaskId) -> Ordering,
+) {
+    let n_indexed = pods.iter().filter(|pod| session.tasks[**pod].index.is_some()).count();
+    if 0 < n_indexed && n_indexed < pods.len() {
+        pods.sort_by(|l, r| session.tasks[*l].uid.cmp(&session.tasks[*r].uid));
+    }
+    sort_stably(pods, order);
 }
 
 /// Returns the victims of a selection in eviction order. `found` has its candidates in that order.

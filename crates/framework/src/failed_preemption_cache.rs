@@ -230,6 +230,8 @@ impl FailedPreemptionCache {
         if !is_known || self.versions != versions {
             self.versions = versions;
             self.forget();
+            // What is unread may have moved pods between queues.
+            self.changed.forget_places();
         }
         self.changed.note_queues(session, self.queue_usages.changed(session));
     }

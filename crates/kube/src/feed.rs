@@ -186,7 +186,7 @@ impl KnownObjects {
                     if let Some(row) = self.row(&key) {
                         self.forget(row);
                     }
-                    messages.push(gone::<S>(key, uid));
+                    messages.push(self.gone::<S>(key, uid));
                 }
             }
             ObjectChange::Listed => {
@@ -274,7 +274,7 @@ impl KnownObjects {
                     let is_forgotten = is_first && event.as_ref().is_some_and(holds_no_room);
                     let is_another = self.known[id].uid != row.uid || is_forgotten;
                     let before = std::mem::replace(&mut self.known[id], row);
-                    messages.extend(is_another.then(|| gone::<S>(before.key, before.uid)));
+                    messages.extend(is_another.then(|| self.gone::<S>(before.key, before.uid)));
                 }
             }
         }
@@ -315,13 +315,20 @@ impl KnownObjects {
         let missing = missing.into_iter().filter_map(|id| self.forget(id));
         let mut missing: Vec<KnownObject> = missing.collect();
         missing.sort_by(|left, right| left.key.cmp(&right.key));
-        messages.extend(missing.into_iter().map(|row| gone::<S>(row.key, row.uid)));
+        messages.extend(missing.into_iter().map(|row| self.gone::<S>(row.key, row.uid)));
         if std::mem::replace(&mut self.is_complete, is_complete) != is_complete {
-            messages.extend(S::list_event(is_complete).map(EngineMessage::Event));
+            let event = S::list_event(is_complete);
+            messages.extend(event.map(|event| self.event_copies.message(event)));
         }
         if !std::mem::replace(&mut self.synced, true) {
             messages.push(EngineMessage::Synced(S::KIND));
         }
+    }
+
+    fn gone<S: Slim>(&self, key: ObjectKey, uid: Arc<str>) -> EngineMessage {
+        let ObjectKey { namespace, name } = key;
+        let metadata = Metadata { namespace, name, uid, ..Metadata::default() };
+        self.event_copies.message(vc_wire::deleted(S::KIND, metadata))
     }
 }
 
@@ -342,11 +349,4 @@ fn undo_eviction(event: &ClusterEvent) -> Option<ClusterEvent> {
     let ClusterEvent::PodApplied(pod) = event else { return None };
     pod.node_name.as_ref()?;
     Some(ClusterEvent::PodRead { pod: pod.clone(), after: ReadAfter::Eviction })
-}
-
-fn gone<S: Slim>(key: ObjectKey, uid: Arc<str>) -> EngineMessage {
-    let ObjectKey { namespace, name } = key;
-    let metadata = Metadata { namespace, name, uid, ..Metadata::default() };
-    let event: ClusterEvent = vc_wire::deleted(S::KIND, metadata);
-    EngineMessage::Event(event)
 }

@@ -127,6 +127,12 @@ impl Counts {
         self.allocated() + self.of(TaskStatus::Succeeded)
     }
 
+    /// Returns the number of tasks that may be evicted.
+    pub fn preemptable(&self) -> u32 {
+        let preemptable = STATUSES.into_iter().filter(|status| status.is_preemptable());
+        preemptable.map(|status| self.of(status)).sum()
+    }
+
     /// Returns the number of Pipelined tasks.
     pub fn waiting(&self) -> u32 {
         self.of(TaskStatus::Pipelined)

@@ -269,7 +269,6 @@ impl Drf {
     }
 
     fn known(&self, job: JobId) -> Option<&JobShare> {
-        reads::note(Read::JobUsage(job));
         self.jobs.get(job)
     }
 

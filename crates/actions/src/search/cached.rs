@@ -17,7 +17,7 @@ use smallvec::smallvec;
 use vc_framework::{
     Cause, EvictableSet, FailureCaching, InfeasibleSearch, NodeCauses, NodeFailure, NodeProbe,
     PreemptionBound, PreemptionKind, SessionState, Statement, VictimNodeIndex,
-    VictimNodeIndexCache,
+    VictimNodeIndexCache, VictimSelection,
 };
 use vc_model::{Cluster, NodeId, ShardingMode, TaskId};
 
@@ -64,9 +64,9 @@ impl SearchCaches {
     }
 }
 
-/// The votes on the nodes that a search has passed over for too few victims. They hold as long as
-/// nothing is placed.
-type Votes = FxHashMap<NodeId, EvictableSet>;
+/// The candidates of the nodes that a search has passed over for too few victims, with the votes on
+/// them and the sums. They hold as long as nothing is placed.
+type Votes = FxHashMap<NodeId, (Vec<TaskId>, VictimSelection, EvictableSet)>;
 
 /// Tries the failures of earlier cycles, then the index of nodes, then the plain search.
 fn search_unless_known(
@@ -234,8 +234,7 @@ fn place_on_next(
             NodeOutcome::TooFew(Offer { candidates, selection, too_few }) => {
                 let question = preemptor.question();
                 victim_index.reject(statement, place, question, &candidates, &selection);
-                let sums = too_few.unwrap_or_default();
-                votes.insert(node, voted(statement, question, (&candidates, &selection), sums));
+                votes.insert(node, (candidates, selection, too_few.unwrap_or_default()));
             }
             NodeOutcome::InTheWay => {}
         }
@@ -268,8 +267,8 @@ struct Probe<'a> {
 impl NodeProbe for Probe<'_> {
     fn vote(&self, session: &SessionState<'_>, node: NodeId) -> EvictableSet {
         let (task, question) = (self.preemptor.task, self.preemptor.question());
-        if let Some(vote) = self.votes.get(&node) {
-            return vote.clone();
+        if let Some((candidates, selection, sums)) = self.votes.get(&node) {
+            return voted(session, question, (candidates, selection), sums.clone());
         }
         let mut candidates: Vec<TaskId> = self.preemptor.candidates_on(session, node).collect();
         in_eviction_order(session, task, &mut candidates);

@@ -85,7 +85,7 @@ fn preempt__order_of_pods_that_have_none_is_that_of_all_candidates() {
     text.push_str("job high priority=1 min=2\ntask p cpu=1 priority=1 x2\n");
     let mut world = World::new(&conf("preempt", TIERS), &text);
     let evicted = world.cycle().only(&["evict"]);
-    assert!(evicted.contains("x-v") && evicted.contains("b-v"), "{evicted}");
+    assert!(evicted.contains("x-v") && evicted.contains("a-v-1"), "{evicted}");
     assert_eq!(evicted.lines().count(), 2);
 }
 

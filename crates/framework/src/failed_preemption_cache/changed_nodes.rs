@@ -42,8 +42,14 @@ pub(super) struct PodLocations {
     n_entries: usize,
     /// Number of entries when the map was last rebuilt.
     n_entries_then: usize,
-    /// Per node index: true if the node is entered for the queues of all its pods.
+    /// Per node index: true if answers about the node may be cached. If there are lists by queue, it is in those
+    /// of all its pods.
     entered: Vec<bool>,
+    /// Number of nodes that were entered so far.
+    n_entered: u64,
+    /// Per job: that number when the nodes of its pods were returned last. Until another node is entered,
+    /// none of them is.
+    returned: FxHashMap<JobId, u64>,
 }
 
 impl PodLocations {
@@ -62,6 +68,7 @@ impl PodLocations {
             self.entered.resize(node.index() + 1, false);
         }
         self.entered[node.index()] = true;
+        self.n_entered += 1;
         self.note(cluster, node);
     }
 
@@ -101,9 +108,12 @@ impl PodLocations {
         }
     }
 
-    /// Returns the entered nodes on which pods of the job are, some twice. A node that a pod has left has
-    /// changed itself.
-    fn of_job(&self, cluster: &Cluster, job: JobId) -> Vec<NodeId> {
+    /// Returns the entered nodes on which pods of the job are, some twice. The caller marks them as not
+    /// entered. A node that a pod has left has changed itself.
+    fn of_job(&mut self, cluster: &Cluster, job: JobId) -> Vec<NodeId> {
+        if self.returned.insert(job, self.n_entered) == Some(self.n_entered) {
+            return Vec::new();
+        }
         let tasks = cluster.jobs.get(job).into_iter().flat_map(|row| row.tasks.iter());
         let nodes = tasks.filter_map(|&task| cluster.tasks[task].node);
         nodes.filter(|&node| self.is_entered(node)).collect()
@@ -137,6 +147,11 @@ impl ChangedNodes {
     /// Returns an upper bound of the node indices.
     pub(super) fn n_nodes(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Forgets which nodes have cached answers. There must be none.
+    pub(super) fn forget_places(&mut self) {
+        self.places = PodLocations::default();
     }
 
     fn push(&mut self, node: NodeId) {
