@@ -55,11 +55,13 @@ fuzz-http:
 	FUZZ_HTTP=$(or $(SEED),forever) $(CARGO) test --release --locked -p vc-page --test page \
 		ans_16_random -- --nocapture
 
-# The laws of blocking sets and of starts over N random clusters each, and N/100 bundles that are replayed.
+# The laws of numbers, blocking sets, starts and what-ifs over N random clusters each, and N/100 bundles that are
+# replayed. No question leaves a trace.
 N = 100000
 fuzz-answers:
 	FUZZ_ANSWERS=$(N) $(CARGO) test --release --locked -p vc-answers --test answers -- \
-		ans_19 ans_21 ans_29 ans_32 ans_38 ans_43 ans_53
+		ans_05_groups_are_a_partition ans_14_limits ans_14_shares ans_19 ans_21 ans_29 ans_30 ans_32 ans_38 ans_43 \
+		ans_46_what_was_recorded ans_53 ans_54
 	FUZZ_REPLAY=$$(($(N) / 100)) $(CARGO) test --release --locked -p vc-engine --test engine -- ans_104
 
 # Whole scheduler processes over a simulated API server with faults, until an invariant is violated;

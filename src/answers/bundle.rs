@@ -34,7 +34,6 @@ impl BundleInputs {
         let unmade = |error: &dyn std::fmt::Display| Problem::unavailable(error.to_string());
         let cycle = engine.n_cycles();
         let answers = answers(&engine, &self.report, source)?;
-        let conf = engine.config().without_secrets().file_text().map_err(|error| unmade(&error))?;
         let history = match self.history.is_empty() {
             false => self.history,
             true => {
@@ -47,7 +46,6 @@ impl BundleInputs {
         let writer = BundleWriter::new(&history, self.n_cycles);
         let mut writer = writer.map_err(|error| unmade(&error))?;
         writer.set_process(env!("CARGO_PKG_VERSION"), flags());
-        writer.add(&format!("conf/{cycle}.yaml"), conf.into_bytes());
         writer.add("explanations.json", answers);
         writer.add("metrics.txt", meter.metrics.encode().into_bytes());
         let mut contents = Vec::new();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use vc_engine::Checkpoint;
 
 use crate::RecordedInput;
-use crate::history::{EncodedCheckpoint, HistoryCopy, Segment};
+use crate::history::{EncodedCheckpoint, HistoryCopy, Segment, confs_in_force};
 use crate::manifest::{FORMAT, KIND, Manifest, NAME};
 
 /// Why a bundle cannot be written or read. The texts name the file inside of the bundle.
@@ -107,7 +107,7 @@ impl Contents {
     fn reader(&self) -> Box<dyn Read + '_> {
         match self {
             Self::Plain(bytes) => Box::new(&**bytes),
-            Self::State(checkpoint) => Box::new(GzDecoder::new(&**checkpoint.0)),
+            Self::State(checkpoint) => Box::new(GzDecoder::new(&**checkpoint.bytes)),
             Self::Inputs(segment) => {
                 let blocks: Box<dyn Read> = Box::new(std::io::empty());
                 let decoders = segment.blocks.iter().map(|block| GzDecoder::new(&**block));
@@ -120,7 +120,7 @@ impl Contents {
 
 impl BundleWriter {
     /// Begins with the last `n_cycles` cycles of a history; `None`: all. A few more may be in it,
-    /// because it begins with a checkpoint.
+    /// because it begins with a checkpoint. Each configuration in force is a file `conf/<cycle>.yaml`.
     ///
     /// # Errors
     /// The history is empty.
@@ -145,17 +145,15 @@ impl BundleWriter {
             files.extend(state.map(|state| (state_name(segment.cycle), state)));
             files.push((inputs_name(segment.cycle), Contents::Inputs(segment.clone())));
         }
+        for (cycle, conf) in confs_in_force(segments) {
+            files.push((conf_name(cycle), Contents::Plain(conf.as_bytes().to_vec())));
+        }
         Ok(Self { manifest, files })
     }
 
     /// Sets the version and the flags of the process.
     pub fn set_process(&mut self, version: &str, flags: Vec<String>) {
         (self.manifest.version, self.manifest.flags) = (version.to_owned(), flags);
-    }
-
-    /// Returns the number of the last cycle.
-    pub fn last_cycle(&self) -> u64 {
-        self.manifest.last_cycle
     }
 
     /// Adds a file for people.
@@ -359,6 +357,11 @@ pub(crate) fn state_name(cycle: u64) -> String {
 
 pub(crate) fn inputs_name(cycle: u64) -> String {
     format!("inputs-{cycle}.cbor")
+}
+
+/// Returns the name of the configuration that is in force after this cycle.
+fn conf_name(cycle: u64) -> String {
+    format!("conf/{cycle}.yaml")
 }
 
 /// Returns the checksum in hexadecimal digits, and the number of bytes.

@@ -4,13 +4,13 @@
 //! A segment is a checkpoint of the state and the inputs after it. A checkpoint takes time, so it is
 //! made elsewhere, of a copy, while the inputs after it are recorded already.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use vc_engine::Checkpoint;
+use vc_engine::{Checkpoint, EngineCommand};
 
 use crate::RecordedInput;
 
@@ -29,14 +29,18 @@ const BLOCK_BYTES: usize = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentId(u64);
 
-/// A checkpoint as it is kept: compressed CBOR.
+/// A checkpoint as it is kept: compressed CBOR, with its configuration as a text.
 #[derive(Clone, Debug)]
-pub struct EncodedCheckpoint(pub(crate) Arc<Vec<u8>>);
+pub struct EncodedCheckpoint {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// The configuration in force, as a file without secrets.
+    conf: Arc<str>,
+}
 
 impl EncodedCheckpoint {
-    /// Returns its bytes in memory.
+    /// Returns the bytes of the compressed state.
     pub fn size(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 }
 
@@ -75,14 +79,17 @@ pub(crate) struct Segment {
     pub(crate) uncompressed: Vec<u8>,
     /// Bytes of all inputs before compression.
     n_bytes: usize,
+    /// Configurations that came with the inputs, as files without secrets, each with the last cycle before it.
+    confs: Vec<(u64, Arc<str>)>,
 }
 
 impl Segment {
     /// Returns the bytes that it takes in memory.
     fn size(&self) -> usize {
-        let checkpoint = self.checkpoint.as_ref().map_or(0, |text| text.0.len());
+        let checkpoint = self.checkpoint.as_ref().map_or(0, EncodedCheckpoint::size);
         let blocks: usize = self.blocks.iter().map(|block| block.len()).sum();
-        checkpoint + blocks + self.uncompressed.len()
+        let confs: usize = self.confs.iter().map(|(_, text)| text.len()).sum();
+        checkpoint + blocks + self.uncompressed.len() + confs
     }
 }
 
@@ -101,7 +108,7 @@ impl History {
     pub fn is_due(&self, now_micros: i64) -> bool {
         let is_over = |last: &Segment, checkpoint: &EncodedCheckpoint| {
             let age = now_micros.saturating_sub(last.begun_micros);
-            let is_long = SEGMENT_BYTES.max(CHECKPOINTS * checkpoint.0.len()) <= last.n_bytes;
+            let is_long = SEGMENT_BYTES.max(CHECKPOINTS * checkpoint.size()) <= last.n_bytes;
             (is_long && LEAST_MICROS <= age) || (SEGMENT_MICROS <= age && 0 < last.n_bytes)
         };
         // One checkpoint is made at a time.
@@ -126,6 +133,7 @@ impl History {
             blocks: Vec::new(),
             uncompressed: Vec::new(),
             n_bytes: 0,
+            confs: Vec::new(),
         });
         id
     }
@@ -140,6 +148,11 @@ impl History {
         }
         last.n_bytes += last.uncompressed.len() - start;
         last.last_cycle = cycle;
+        if let RecordedInput::Command(EngineCommand::Configure(config)) = input
+            && let Ok(text) = config.without_secrets().file_text()
+        {
+            last.confs.push((cycle, text.into()));
+        }
         if BLOCK_BYTES <= last.uncompressed.len() {
             let block = compressed(&std::mem::take(&mut last.uncompressed));
             last.blocks.push(block);
@@ -150,7 +163,7 @@ impl History {
     /// Adds the checkpoint with which a segment begins. Returns false if the history is switched off
     /// because the checkpoint alone exceeds the limit.
     pub fn put_checkpoint(&mut self, segment: SegmentId, checkpoint: EncodedCheckpoint) -> bool {
-        if self.most_bytes < checkpoint.0.len() {
+        if self.most_bytes < checkpoint.size() {
             self.clear();
             self.is_off = true;
             return false;
@@ -220,11 +233,28 @@ impl HistoryCopy {
     }
 }
 
+/// Returns each configuration in force in consecutive segments, as a file without secrets, by the last cycle before
+/// it. The first one is that of the first checkpoint.
+pub(crate) fn confs_in_force(segments: &[Segment]) -> BTreeMap<u64, Arc<str>> {
+    let of_state = |segment: &Segment| {
+        let checkpoint = segment.checkpoint.as_ref()?;
+        Some((segment.cycle, checkpoint.conf.clone()))
+    };
+    let first = segments.first().and_then(of_state);
+    let later = segments.iter().flat_map(|segment| segment.confs.iter().cloned());
+    // Of two without a cycle between them only the second one has decided something.
+    let by_cycle: BTreeMap<u64, Arc<str>> = first.into_iter().chain(later).collect();
+    let mut before: Option<Arc<str>> = None;
+    let is_new = |(_, text): &(u64, Arc<str>)| before.replace(text.clone()).as_ref() != Some(text);
+    by_cycle.into_iter().filter(is_new).collect()
+}
+
 /// Returns the state as it is kept.
 ///
 /// # Errors
 /// A value cannot be stored, with the text of the format's error.
 pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<EncodedCheckpoint, String> {
+    let conf = checkpoint.config().without_secrets().file_text()?;
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let mut buffered = std::io::BufWriter::new(&mut encoder);
     ciborium::into_writer(checkpoint, &mut buffered).map_err(|error| error.to_string())?;
@@ -233,7 +263,7 @@ pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<EncodedCheckpoint, S
     let mut bytes = encoder.finish().map_err(|error| error.to_string())?;
     // The bytes shrink in place. A copy of them would take as much memory again.
     bytes.shrink_to_fit();
-    Ok(EncodedCheckpoint(bytes.into()))
+    Ok(EncodedCheckpoint { bytes: bytes.into(), conf: conf.into() })
 }
 
 fn compressed(bytes: &[u8]) -> Arc<[u8]> {

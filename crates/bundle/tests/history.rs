@@ -397,3 +397,41 @@ fn ans_97_commands_are_inputs() {
         assert!(!has(name, b"marker"), "{name}");
     }
 }
+
+#[test]
+fn ans_15_each_configuration_in_force_is_a_file() {
+    let mut engine = engine();
+    let mut history = History::new(usize::MAX);
+    let segment = history.begin(0, 0);
+    history.put_checkpoint(segment, checkpoint(&engine));
+    // The configuration before each cycle. One is replaced before a cycle, one is as it was.
+    let changes: [&[&str]; 4] = [&[], &["backfill", "allocate"], &["allocate"], &["enqueue"]];
+    for (minute, actions) in (0..).zip(changes) {
+        for &action in actions {
+            let config = Config { actions: vec![action.to_owned()], ..Config::default() };
+            let command = EngineCommand::Configure(Box::new(config));
+            history.record(&RecordedInput::Command(command.clone()), engine.n_cycles());
+            drop(command.run(&mut engine));
+        }
+        let input = cycle(&mut engine, minute);
+        history.record(&input, engine.n_cycles());
+        if minute == 1 {
+            let segment = history.begin(engine.n_cycles(), 10 * MINUTE);
+            history.put_checkpoint(segment, checkpoint(&engine));
+        }
+    }
+    let confs = |bundle: &Bundle| {
+        let names = bundle.manifest().files.keys().filter(|name| name.starts_with("conf/"));
+        let first_line = |name: &String| {
+            let text = String::from_utf8_lossy(bundle.file(name).unwrap()).into_owned();
+            format!("{name} {}", text.lines().next().unwrap_or_default())
+        };
+        names.map(first_line).collect::<Vec<String>>()
+    };
+    let whole = confs(&bundle(&history.copy(), None).unwrap());
+    assert!(whole[0].starts_with("conf/0.yaml actions: "), "{whole:?}");
+    assert_eq!(whole[1..], ["conf/1.yaml actions: allocate", "conf/3.yaml actions: enqueue"]);
+    // The second segment begins after cycle 2, with the configuration of its state.
+    let part = confs(&bundle(&history.copy(), Some(1)).unwrap());
+    assert_eq!(part, ["conf/2.yaml actions: allocate", "conf/3.yaml actions: enqueue"]);
+}

@@ -1,8 +1,9 @@
 //! The command line. Specification: answers.md 13 (ANS-86).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::builder::{EnumValueParser, PathBufValueParser, TypedValueParser};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use serde_json::Value;
 use vc_objects::what_if::flags::ChangeFlags;
 
@@ -26,8 +27,14 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Verb,
     /// Form of the answer.
-    #[arg(short, long, value_enum, default_value_t = Output::Text, global = true)]
-    pub(crate) output: Output,
+    #[arg(
+        short,
+        long,
+        value_parser = EnumValueParser::<Output>::new().map(OutputFlag::Form),
+        default_value = "text",
+        global = true
+    )]
+    output: OutputFlag,
     /// Namespace of the job, or of the jobs that are listed; absent: that of the context.
     #[arg(short, long, value_name = "NAME", global = true)]
     pub(crate) namespace: Option<String>,
@@ -111,8 +118,11 @@ pub(crate) enum Verb {
     /// Sums over the cluster.
     Top {
         /// Go on, and print the sums again when one of them changes.
-        #[arg(short, long, conflicts_with_all = ["from", "local"])]
+        #[arg(short, long, conflicts_with_all = ["from", "local", "once"])]
         watch: bool,
+        /// Print the sums once; absent: on a terminal they are printed as with --watch.
+        #[arg(long)]
+        once: bool,
     },
     /// Jobs that held nodes lately, and evictions.
     Timeline {
@@ -137,6 +147,17 @@ pub(crate) enum Verb {
         /// Numbers in place of names, so that the file can be shown to others. It decides the same.
         #[arg(long)]
         anonymize: bool,
+        /// File to write, in place of the argument FILE; here it is not the form of an answer.
+        // It stands in place of the flag of all verbs, because it has the same name in clap.
+        #[arg(
+            short,
+            long,
+            value_name = "FILE",
+            value_parser = PathBufValueParser::new().map(OutputFlag::File),
+            value_hint = ValueHint::AnyPath,
+            conflicts_with = "file"
+        )]
+        output: Option<OutputFlag>,
         /// File to write, - for standard output; absent: bundle-CYCLE.tar.gz.
         file: Option<PathBuf>,
     },
@@ -204,6 +225,25 @@ impl WhatIfWords {
     }
 }
 
+/// Value of `-o`. One type for both, as clap hands the value of a flag of all verbs from verb to program.
+#[derive(Clone, Debug)]
+pub(crate) enum OutputFlag {
+    /// Form of the answer.
+    Form(Output),
+    /// File to write, behind the verb `bundle`.
+    File(PathBuf),
+}
+
+impl OutputFlag {
+    /// Returns the file to write. Returns `None` for a form.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Form(_) => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     Text,
@@ -263,9 +303,25 @@ impl Arguments {
         !self.names_place() && !needs_scheduler && self.can_ask_again()
     }
 
-    /// True if the answer is printed again when something in it changes.
-    pub(crate) fn is_watch(&self) -> bool {
-        matches!(self.verb, Verb::Why { watch: true, .. } | Verb::Top { watch: true })
+    /// Returns the form of the answer.
+    pub(crate) fn form(&self) -> Output {
+        match self.output {
+            OutputFlag::Form(form) => form,
+            OutputFlag::File(_) => Output::Text,
+        }
+    }
+
+    /// True if the user wants the answer again when something in it changes.
+    fn is_watch(&self) -> bool {
+        matches!(self.verb, Verb::Why { watch: true, .. } | Verb::Top { watch: true, .. })
+    }
+
+    /// True if the answer is printed again when something in it changes: with `--watch`, and by `top` as a text on
+    /// a terminal. Only with `--watch` does the user insist on a scheduler that can be asked again.
+    pub(crate) fn is_repeated(&self, is_terminal: bool) -> bool {
+        let is_top = matches!(self.verb, Verb::Top { once: false, .. });
+        let is_text = matches!(self.form(), Output::Text | Output::Wide);
+        self.is_watch() || (is_top && is_text && is_terminal)
     }
 
     pub(crate) fn wants_exit_code(&self) -> bool {
@@ -276,6 +332,52 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(words: &[&str]) -> Arguments {
+        let words = std::iter::once("kubectl vc").chain(words.iter().copied());
+        Arguments::try_parse_from(words).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn ans_86_the_output_of_a_bundle_is_a_file() {
+        let cases: [(&[&str], Option<&str>); 6] = [
+            (&["bundle"], None),
+            (&["bundle", "-o", "a.tar.gz"], Some("a.tar.gz")),
+            (&["bundle", "--output=json"], Some("json")),
+            (&["bundle", "-o", "-"], Some("-")),
+            (&["-o", "json", "bundle"], None),
+            (&["-o", "json", "bundle", "-o", "b"], Some("b")),
+        ];
+        for (words, expected) in cases {
+            let Verb::Bundle { output, .. } = read(words).verb else { panic!("{words:?}") };
+            let file = output.as_ref().and_then(OutputFlag::file);
+            assert_eq!(file, expected.map(Path::new), "{words:?}");
+        }
+        for words in [&["queues", "-o", "yaml"][..], &["-oyaml", "queues"]] {
+            assert_eq!(read(words).form(), Output::Yaml, "{words:?}");
+        }
+        assert_eq!(read(&["queues"]).form(), Output::Text);
+        let both = Arguments::try_parse_from(["kubectl vc", "bundle", "a", "-o", "b"]);
+        assert_eq!(both.err().map(|error| error.exit_code()), Some(2));
+    }
+
+    #[test]
+    fn ans_86_top_is_repeated_on_a_terminal() {
+        let cases: [(&[&str], bool, bool); 7] = [
+            (&["top"], true, true),
+            (&["top"], false, false),
+            (&["top", "--once"], true, false),
+            (&["top", "-o", "json"], true, false),
+            (&["top", "-o", "wide"], true, true),
+            (&["top", "--watch"], false, true),
+            (&["queues"], true, false),
+        ];
+        for (words, is_terminal, expected) in cases {
+            assert_eq!(read(words).is_repeated(is_terminal), expected, "{words:?}");
+        }
+        assert!(read(&["top"]).can_list() && !read(&["top", "--watch"]).can_list());
+        assert!(Arguments::try_parse_from(["kubectl vc", "top", "--watch", "--once"]).is_err());
+    }
 
     #[test]
     fn ans_86_the_command_line_is_sound() {

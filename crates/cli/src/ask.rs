@@ -1,5 +1,7 @@
 //! Questions to the scheduler that runs. Specification: answers.md 13 (ANS-88).
 
+use std::io::IsTerminal;
+
 use vc_kube::AnswersClient;
 use vc_page::{
     CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
@@ -10,7 +12,7 @@ use vc_page::{
 };
 
 use crate::Answer;
-use crate::args::{Arguments, Output, Verb};
+use crate::args::{Arguments, Output, OutputFlag, Verb};
 use crate::attempt::{AskFailure, Attempt};
 use crate::output::show;
 use crate::watch::watch;
@@ -31,15 +33,16 @@ pub(crate) async fn ask(
         (Some(namespace), false) => Some(namespace.as_str()),
         (None, false) => Some(client.namespace.as_str()),
     };
-    let output = arguments.output;
+    let output = arguments.form();
     if let Verb::Ui { port } = &arguments.verb {
         check_way(&client, namespace, attempt).await?;
         attempt.report_answer();
         ui::serve(client, *port).await?;
         return Ok(Answer::default());
     }
-    if let Verb::Bundle { cycles, anonymize, file } = &arguments.verb {
-        bundle::save(&client, file.as_deref(), *cycles, *anonymize).await?;
+    if let Verb::Bundle { cycles, anonymize, output, file } = &arguments.verb {
+        let file = output.as_ref().and_then(OutputFlag::file).or(file.as_deref());
+        bundle::save(&client, file, *cycles, *anonymize).await?;
         return Ok(Answer::default());
     }
     if let Verb::WhatIf(words) = &arguments.verb {
@@ -55,7 +58,7 @@ pub(crate) async fn ask(
         _ => namespace,
     };
     let path = path(&arguments.verb, namespace)?;
-    if arguments.is_watch() {
+    if arguments.is_repeated(std::io::stdout().is_terminal()) {
         let show = |text: &str| show_answer(arguments, text).map(drop);
         watch(client, &path, attempt, show).await?;
         return Ok(Answer::default());
@@ -89,7 +92,7 @@ async fn check_way(
 
 /// Prints a document as the verb wants it.
 pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, String> {
-    let output = arguments.output;
+    let output = arguments.form();
     let is_wide = output == Output::Wide;
     let of_queues = if is_wide { queues_wide_text } else { queues_text };
     let of_nodes = if is_wide { nodes_wide_text } else { nodes_text };
@@ -212,7 +215,7 @@ mod tests {
                 Some("ml"),
                 "queues/a%20b%3F/line?limit=5000",
             ),
-            (Verb::Top { watch: false }, None, "summary"),
+            (Verb::Top { watch: false, once: false }, None, "summary"),
             (Verb::Hypernodes, None, "hypernodes?limit=5000"),
             (
                 Verb::Timeline { since: "2h".to_owned(), queue: Some("a&b".to_owned()) },

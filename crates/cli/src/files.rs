@@ -45,7 +45,7 @@ pub(crate) fn ask_files(arguments: &Arguments) -> Result<Answer, String> {
     };
     let name = match &arguments.verb {
         Verb::Why { name, .. } => name,
-        Verb::WhatIf(words) => return suppose(run, words, arguments.output),
+        Verb::WhatIf(words) => return suppose(run, words, arguments.form()),
         verb => return of_cluster(arguments, &run, verb),
     };
     let namespace = arguments.namespace.clone().filter(|_| !arguments.all_namespaces);
@@ -54,7 +54,7 @@ pub(crate) fn ask_files(arguments: &Arguments) -> Result<Answer, String> {
     for problem in &answered.problems {
         eprintln!("{}", escape_lines(problem));
     }
-    match arguments.output {
+    match arguments.form() {
         Output::Text | Output::Wide => print(&answered.text()),
         Output::Json => print(&crate::output::json(answered.json())?),
         Output::Yaml => print(&crate::output::yaml(answered.json())?),
@@ -122,7 +122,7 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
         eprint!("{}", escape_lines(&replayed.text()));
     }
     let Some(explanation) = replayed.explanation() else { return Ok(Answer::default()) };
-    match arguments.output {
+    match arguments.form() {
         Output::Text | Output::Wide => print(&why_text(explanation)),
         Output::Json => print(&crate::output::json(explanation)?),
         Output::Yaml => print(&crate::output::yaml(explanation)?),

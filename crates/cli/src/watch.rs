@@ -1,4 +1,5 @@
-//! `kubectl vc why --watch` and `top --watch`: the answer again whenever something in it has changed.
+//! `kubectl vc why --watch`, `top --watch` and `top` on a terminal: the answer again whenever something in it has
+//! changed.
 //! Specification: answers.md 13.
 
 use std::time::Duration;

@@ -40,11 +40,10 @@ impl SimulationHistory {
     }
 
     /// Returns the bundle.
-    pub(crate) fn bundle(&self, conf: &str) -> Result<Vec<u8>, String> {
+    pub(crate) fn bundle(&self) -> Result<Vec<u8>, String> {
         let writer = BundleWriter::new(&self.0.copy(), None);
         let mut writer = writer.map_err(|error| error.to_string())?;
         writer.set_process(env!("CARGO_PKG_VERSION"), Vec::new());
-        writer.add(&format!("conf/{}.yaml", writer.last_cycle()), conf.as_bytes().to_vec());
         let mut bytes = Vec::new();
         writer.write(&mut bytes).map_err(|error| error.to_string())?;
         Ok(bytes)

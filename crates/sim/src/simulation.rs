@@ -134,9 +134,7 @@ impl Simulation {
     /// Returns a bundle of what the engine was given since [`Simulation::keep_history`]. Returns `None`
     /// if nothing was kept.
     pub(crate) fn bundle(&self) -> Option<Result<Vec<u8>, String>> {
-        let conf = self.engine.config().without_secrets().file_text();
-        let history = self.history.as_ref()?;
-        Some(conf.and_then(|conf| history.bundle(&conf)))
+        self.history.as_ref().map(SimulationHistory::bundle)
     }
 
     /// Lets the engine know of something at its next cycle that is no object.

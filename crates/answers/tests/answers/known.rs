@@ -50,7 +50,7 @@ fn running() -> impl Strategy<Value = String> {
 }
 
 /// A few nodes, and jobs of at most four shapes in two queues and two namespaces.
-fn cluster() -> impl Strategy<Value = String> {
+pub(crate) fn cluster() -> impl Strategy<Value = String> {
     let marks = vec![
         "",
         "zone=a",

@@ -22,6 +22,7 @@ fn ans_37_each_decider_with_its_values() {
     for (words, plugins, decided_by, values) in [
         ("priority=5", EXAMPLE, "priority", Some(("0", "5"))),
         ("created=-60", EXAMPLE, "created", None),
+        ("sla=2h", "gang sla predicates", "sla", Some(("no waiting time", "2026-01-01T02:00:00Z"))),
         ("", EXAMPLE, "name", Some(("default/j", "default/a"))),
         ("", "gang drf predicates", "drf", Some(("0.25", "0.00"))),
     ] {

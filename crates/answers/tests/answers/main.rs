@@ -18,5 +18,6 @@ mod subjects;
 mod support;
 mod timeline;
 mod unblock;
+mod unchanged;
 mod what_if;
 mod when;

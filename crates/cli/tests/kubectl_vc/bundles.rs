@@ -56,6 +56,13 @@ async fn ans_15_a_bundle_is_saved_and_asked() {
         "error: bundle-2.tar.gz exists\nhint: give another FILE, or - for standard output\n";
     assert_eq!((again.status.code(), &*text(&again.stderr)), (Some(1), exists));
     assert!(call(&["bundle", "-", "--server", &url]).stdout == bundle);
+    // -o is the file, too.
+    assert!(call(&["bundle", "-o", "-", "--server", &url]).stdout == bundle);
+    let named = call(&["bundle", "--output", "named.tar.gz", "--server", &url]);
+    assert!(text(&named.stdout).starts_with("wrote named.tar.gz, "), "{}", text(&named.stderr));
+    assert!(std::fs::read(folder.path().join("named.tar.gz")).unwrap() == bundle);
+    let both = call(&["bundle", "-o", "a", "b", "--server", &url]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
     let refused = call(&["bundle", "--cycles", "9", "x", "--server", &url]);
     assert_eq!(text(&refused.stderr), "error: too many bundles: 1 a minute\n");
     // Without the scheduler.

@@ -89,6 +89,10 @@ fn ans_112_verbs_flags_and_values_are_those_of_the_arguments() {
         (&["why", "--kubeconfig", ""], ":0"),
         (&["what-if", "-f", ""], ":0"),
         (&["bundle", ""], ":0"),
+        (&["bundle", "-o", ""], ":0"),
+        (&["bundle", "--output", "j"], ":0"),
+        (&["bundle", "-o", "a", "--ou"], ":4"),
+        (&["top", "--o"], "--once --output :4"),
         (&["ui", "--port", ""], ":4"),
         // Nothing fits.
         (&["top", ""], ":4"),

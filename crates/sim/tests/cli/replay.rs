@@ -220,10 +220,10 @@ fn ans_16_what_is_no_bundle_is_refused() {
     assert!(refused(&unknown).contains("../../evil: not in the manifest"), "{}", refused(&unknown));
     let newer = changed(&path, "manifest.json", |contents| {
         let text = String::from_utf8(contents.clone()).unwrap();
-        *contents = text.replace("\"format\": 3", "\"format\": 4").into_bytes();
+        *contents = text.replace("\"format\": 4", "\"format\": 5").into_bytes();
     });
     let text = refused(&newer);
-    assert!(text.contains("format 4, this version reads 3\nhint: use vcsim "), "{text}");
+    assert!(text.contains("format 5, this version reads 4\nhint: use vcsim "), "{text}");
     let cut = folder("replay_cut").join("cut.tar.gz");
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
