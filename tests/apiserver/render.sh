@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes deploy/manifests: the chart, rendered by helm with its defaults and the namespace.
+# Writes deploy/manifests: the chart, rendered by helm with its defaults and the namespace, without answers.
 # With --check: compares instead, exit 1 when they differ.
 # HELM is the helm to use, default target/apiserver/helm (README.md beside this file).
 set -eu
@@ -11,7 +11,7 @@ trap 'rm -rf "$rendered"' EXIT
 
 "$helm" lint --quiet --strict deploy/chart
 "$helm" template vc-scheduler deploy/chart --namespace volcano-system --set namespace.create=true \
-    --skip-tests --output-dir "$rendered" >/dev/null
+    --set answers.enabled=false --skip-tests --output-dir "$rendered" >/dev/null
 new=$rendered/vc-scheduler/templates
 sed -i '${/^$/d}' "$new"/*.yaml
 
