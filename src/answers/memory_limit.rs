@@ -94,12 +94,15 @@ mod tests {
         }
     }
 
+    /// Paths and contents of files.
+    type Files = &'static [(&'static str, &'static str)];
+
     #[test]
     fn the_smallest_limit_of_the_cgroups_around_a_process_counts() {
         let v2 = "0::/kubepods/pod:1\n";
         let v1 =
             "9:name=systemd:/x\n5:cpu,memory:/kubepods\n3:memory_of_others:/y\nno line\n0::/\n";
-        let cases: [(&str, &[(&str, &str)], Option<u64>); 6] = [
+        let cases: [(&str, Files, Option<u64>); 6] = [
             (v2, &[], None),
             (v2, &[("/sys/fs/cgroup/memory.max", "7")], Some(7)),
             (

@@ -282,7 +282,7 @@ fn ask_for_victims(
 enum NodeOutcome {
     Placed,
     /// The votes left too few victims.
-    TooFew(Offer),
+    TooFew(Box<Offer>),
     /// The task was not placed although the victims make room.
     InTheWay,
 }
@@ -306,7 +306,7 @@ fn place_on(
     }
     let offer = ask_for_victims(statement, preemptor, node);
     if offer.too_few.is_some() {
-        return NodeOutcome::TooFew(offer);
+        return NodeOutcome::TooFew(offer.into());
     }
     let Offer { candidates, selection, .. } = offer;
     let victims = granted(statement, task, &candidates, &selection);

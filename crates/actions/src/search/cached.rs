@@ -231,7 +231,8 @@ fn place_on_next(
         let node = statement.info().nodes[place];
         match place_on(statement, preemptor, node) {
             NodeOutcome::Placed => return true,
-            NodeOutcome::TooFew(Offer { candidates, selection, too_few }) => {
+            NodeOutcome::TooFew(offer) => {
+                let Offer { candidates, selection, too_few } = *offer;
                 let question = preemptor.question();
                 victim_index.reject(statement, place, question, &candidates, &selection);
                 votes.insert(node, (candidates, selection, too_few.unwrap_or_default()));
