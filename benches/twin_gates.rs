@@ -85,8 +85,8 @@ fn idle(fed: FedCycle) -> FedCycle {
 }
 
 /// 200 for each of 1,020 events. In the profile of the tests nothing of the feed is optimized.
-const LIMIT_TEE: u64 = limit(204_000, 3_600_000);
-const LIMIT_IDLE: u64 = limit(1_000, 2_500);
+const LIMIT_TEE: u64 = limit(204_000, 600_000);
+const LIMIT_IDLE: u64 = limit(1_000, 2_000);
 
 /// That of the profile it is built with: releases, or tests.
 const fn limit(release: u64, test: u64) -> u64 {

@@ -16,7 +16,8 @@ pub(crate) fn pod_classes(
     placed: &[TaskId],
 ) -> Vec<PodClassNumbers> {
     let placed: BTreeSet<TaskId> = placed.iter().copied().collect();
-    let mut rows: Vec<PodClassNumbers> = Vec::new();
+    // Pods and placed pods by place, and the place of each request.
+    let mut counts: Vec<(u32, u32)> = Vec::new();
     let mut places: BTreeMap<Vec<(String, String)>, usize> = BTreeMap::new();
     // The class of the last task, and its row. Most neighbours are of one class.
     let mut last: Option<(ClassId, usize)> = None;
@@ -24,17 +25,24 @@ pub(crate) fn pod_classes(
         let class = session.tasks[task].class;
         let known = last.filter(|(of_last, _)| *of_last == class).map(|(_, place)| place);
         let place = known.unwrap_or_else(|| {
-            let request = asked_amounts(session, task);
-            *places.entry(request).or_insert_with_key(|request| {
-                rows.push(PodClassNumbers { request: request.clone(), count: 0, placed: 0 });
-                rows.len() - 1
+            *places.entry(asked_amounts(session, task)).or_insert_with(|| {
+                counts.push((0, 0));
+                counts.len() - 1
             })
         });
         last = Some((class, place));
-        rows[place].count += 1;
-        rows[place].placed += u32::from(placed.contains(&task));
+        counts[place].0 += 1;
+        counts[place].1 += u32::from(placed.contains(&task));
     }
-    rows
+    let mut rows: Vec<(usize, PodClassNumbers)> = places
+        .into_iter()
+        .map(|(request, place)| {
+            let (count, placed) = counts[place];
+            (place, PodClassNumbers { request, count, placed })
+        })
+        .collect();
+    rows.sort_by_key(|(place, _)| *place);
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 /// Returns what a pod asks for. A best-effort pod asks for a slot alone.
