@@ -33,7 +33,7 @@ pub(super) fn routes(flags: &Flags, meter: Arc<Meter>, answers: AnswerHandle) ->
 }
 
 async fn metrics(State((meter, answers)): State<(Arc<Meter>, AnswerHandle)>) -> impl IntoResponse {
-    // Its value changes without an event.
+    // The age grows while nothing happens, so it is read at each scrape.
     meter.metrics.answers_behind(answers.behind_seconds());
     ([(CONTENT_TYPE, FORMAT)], meter.metrics.encode())
 }

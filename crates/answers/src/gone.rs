@@ -99,7 +99,7 @@ impl Timeline {
         Ok(None)
     }
 
-    /// Returns the last time of the PodGroup that a user means by its controller.
+    /// Returns the PodGroup of the controller that the user names, as it was when it ended.
     fn gone_job_of_controller(
         &self,
         query: SubjectQuery<'_>,

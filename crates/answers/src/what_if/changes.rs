@@ -289,8 +289,8 @@ fn delete_job(run: &mut SupposedRun, job: JobId, notes: &mut ChangeNotes) {
     run.apply(ClusterEvent::PodGroupDeleted { key });
 }
 
-/// Deletes the PodGroups of a controller with their pods, and its pods in other PodGroups. It is an
-/// error if the kind is not one of controllers.
+/// Deletes the PodGroups of a controller with their pods, and its pods in other PodGroups. A kind that
+/// owns no pods as a controller is an error.
 fn delete_controller(
     run: &mut SupposedRun,
     kind: &str,

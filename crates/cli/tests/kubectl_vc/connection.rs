@@ -28,7 +28,7 @@ impl Requests {
         self.0.lock().unwrap().push(format!("{} {}", uri.path(), who.join(" ")));
     }
 
-    /// Returns the requests since the last time.
+    /// Returns the requests that have come since the last call.
     fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
