@@ -348,7 +348,7 @@ fn explain_in(
     let stage = judged.verdict.code.stage();
     let is_about_room = matches!(stage, "admission" | "share" | "order" | "nodes");
     let evict = found.as_ref().filter(|_| is_about_room);
-    let evict = evict.map(|_| record.recorded.eviction_answer(session, tables, job));
+    let evict = evict.map(|_| record.recorded.eviction_answer(session, tables, job).into());
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed, .. } = judged;
     let explanation = Explanation {
@@ -362,7 +362,7 @@ fn explain_in(
         short,
         classes,
         quota,
-        blocking: found.map(|found| found.blocking),
+        blocking: found.map(|found| found.blocking.into()),
         unblock: unblock.unwrap_or_default(),
         line,
         start: None,

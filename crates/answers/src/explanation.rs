@@ -437,7 +437,7 @@ pub struct Remedy {
     pub change: Option<RemedyChange>,
 }
 
-/// The answer to "why does it wait".
+/// The answer to "why does it wait". What rows of a list never have is boxed, as a list has 10,000 rows and more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The state that it is about.
@@ -460,17 +460,17 @@ pub struct Explanation {
     /// Limits that it would exceed.
     pub quota: Vec<QuotaRow>,
     /// What keeps it from its place. `None` in a quick explanation, and if nothing does.
-    pub blocking: Option<BlockingSets>,
+    pub blocking: Option<Box<BlockingSets>>,
     /// Changes that would let it start, each tried. Empty in a quick explanation.
     pub unblock: Vec<Remedy>,
     /// Its place in the line. `None` if it is in none.
     pub line: Option<LinePlace>,
     /// When it starts. `None` unless [`crate::add_start`] was asked, and if it starts in the next
     /// cycle.
-    pub start: Option<StartAnswer>,
+    pub start: Option<Box<StartAnswer>>,
     /// Why nobody was evicted for it. `None` in a quick explanation, and if it has its room or lacks
     /// something else than room.
-    pub evict: Option<EvictionAnswer>,
+    pub evict: Option<Box<EvictionAnswer>>,
 }
 
 impl Explanation {

@@ -68,7 +68,7 @@ impl WaitingLines {
     pub(crate) fn find(session: &Session<'_>) -> Self {
         let (plugins, view) = (session.plugins(), session.view());
         let mut by_queue: BTreeMap<QueueId, QueueLine> = BTreeMap::new();
-        for job in view.all_jobs_by_id().filter(|&job| waits(session, job)) {
+        for job in view.all_jobs().filter(|&job| waits(session, job)) {
             by_queue.entry(session.jobs[job].queue).or_default().jobs.push(job);
         }
         let mut queues: Vec<QueueId> = by_queue.keys().copied().collect();

@@ -181,7 +181,7 @@ fn add_start_anew(
     let rank = |remedy: &Remedy| (remedy.kind != RemedyKind::Wait, remedy.who, remedy.kind);
     explanation.unblock.sort_by_key(rank);
     explanation.unblock.truncate(MOST_REMEDIES);
-    explanation.start = Some(start);
+    explanation.start = Some(start.into());
 }
 
 impl AwaitedJob {

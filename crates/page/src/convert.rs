@@ -101,7 +101,7 @@ impl ExplanationJson {
             unblock: it.unblock.iter().map(remedy).collect(),
             line: line(it, owner),
             start: it.start.as_ref().map(|start| StartJson::of(start, owner)),
-            evict: it.evict.as_ref().map(EvictJson::of),
+            evict: it.evict.as_deref().map(EvictJson::of),
             evictions: Vec::new(),
         }
     }

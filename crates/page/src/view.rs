@@ -225,7 +225,7 @@ impl AnswerView {
             add_start(engine, (&mut self.state, &timeline.ends()), subject, &mut found);
         }
         let job = subject.job.map(|job| self.cluster().jobs[job].key.clone());
-        self.told = job.zip(found.start.clone());
+        self.told = job.zip(found.start.as_deref().cloned());
         let mut explanation = self.json(&found);
         if let Some(start) = &mut explanation.start {
             start.held = held(timeline);

@@ -67,7 +67,7 @@ fn ans_43_a_closed_queue_is_not_about_evictions() {
 
 /// Returns why nobody was evicted for the job `high`.
 fn refused(actions: &str, tiers: &str, text: &str) -> EvictionAnswer {
-    Asked::new(&conf(actions, tiers), text).why("high").evict.unwrap()
+    *Asked::new(&conf(actions, tiers), text).why("high").evict.unwrap()
 }
 
 /// Returns a node of four cpu that pods of the job `low` fill, and the job `high`, which could only

@@ -22,7 +22,7 @@ fn seconds(micros: Option<i64>) -> Option<i64> {
 }
 
 fn start(it: &Asked, name: &str) -> StartAnswer {
-    it.why_with_start(name).start.unwrap()
+    *it.why_with_start(name).start.unwrap()
 }
 
 /// One text for each job that is waited for: `run n1 7200 stated`.

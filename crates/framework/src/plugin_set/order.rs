@@ -37,7 +37,8 @@ impl PluginSet {
         self.job_order_plugins(view, l, r).then_with(|| job_order_by_age(view, l, r))
     }
 
-    /// Returns the same comparison for a long list: the plugins are looked up once.
+    /// Returns the same comparison without its last step, the keys. A stable sort of jobs by key
+    /// ([`SessionView::all_jobs`]) gives the same order, and the plugins are looked up once.
     pub fn job_comparator<'a>(
         &'a self,
         view: SessionView<'a>,
@@ -46,7 +47,7 @@ impl PluginSet {
         move |l, r| {
             let mut answers = plugins.iter().map(|plugin| plugin.job_order(view, l, r));
             let decided = answers.find(|answer| answer.is_ne());
-            decided.unwrap_or_else(|| job_order_by_age(view, l, r))
+            decided.unwrap_or_else(|| created_seconds(view, l).cmp(&created_seconds(view, r)))
         }
     }
 
@@ -62,11 +63,7 @@ impl PluginSet {
             let value = |job| self.plugins[plugin].order_value(view, job);
             return JobDecider::Plugin(self.names[plugin], value(l).zip(value(r)));
         }
-        let created = |job: JobId| {
-            let group = view.cluster.jobs[job].pod_group.as_ref();
-            group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
-        };
-        match created(l) == created(r) {
+        match created_seconds(view, l) == created_seconds(view, r) {
             true => JobDecider::Name,
             false => JobDecider::Created,
         }
@@ -205,12 +202,15 @@ impl PluginSet {
 
 /// Compares jobs by age in whole seconds, then by namespace/name.
 fn job_order_by_age(view: SessionView<'_>, l: JobId, r: JobId) -> Ordering {
-    let (l, r) = (&view.cluster.jobs[l], &view.cluster.jobs[r]);
-    let created = |job: &vc_model::Job| {
-        let group = job.pod_group.as_ref();
-        group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
-    };
-    created(l).cmp(&created(r)).then_with(|| l.key.cmp(&r.key))
+    let key = |job: JobId| &view.cluster.jobs[job].key;
+    let by_age = created_seconds(view, l).cmp(&created_seconds(view, r));
+    by_age.then_with(|| key(l).cmp(key(r)))
+}
+
+/// Returns when the PodGroup of a job was created, in seconds since 1970.
+fn created_seconds(view: SessionView<'_>, job: JobId) -> i64 {
+    let group = view.cluster.jobs[job].pod_group.as_ref();
+    group.map_or(0, |group| group.created_micros / MICROS_PER_SECOND)
 }
 
 /// True if the job is part of a session: it has a PodGroup and its queue exists (core.md 4.8).

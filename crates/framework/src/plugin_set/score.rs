@@ -84,9 +84,9 @@ impl PluginSet {
         let mut plugins = self.all_with_inputs(Points::BATCH_NODE_ORDER);
         !self.has_cacheable_scores()
             || plugins.any(|(plugin, reads)| {
-                let columns = plugin.as_vectorized().and_then(|it| it.columns(view, task));
-                let is_read = || reads.has(Inputs::POD_LABELS);
-                columns.is_none_or(|columns| columns.iter().any(is_batch) && is_read())
+                let columns = || plugin.as_vectorized()?.columns(view, task);
+                reads.has(Inputs::POD_LABELS)
+                    && columns().is_none_or(|columns| columns.iter().any(is_batch))
             })
     }
 
