@@ -4,7 +4,7 @@ export GO ?= go
 IMAGE ?= vc-scheduler:dev
 VCSIM_IMAGE ?= vcsim:dev
 
-.PHONY: demo test gates test-gates test-rust test-workspace test-real test-apiserver test-image
+.PHONY: demo test gates test-gates test-rust test-workspace test-real test-upgrade test-apiserver test-image
 .PHONY: test-scenarios-apiserver apiserver chromium fuzz-evict fuzz-fast fuzz-usage fuzz-http fuzz-answers fuzz bench bench-wire bench-apiserver lint docs image
 .PHONY: lint-dependencies notices sbom release
 
@@ -29,6 +29,17 @@ test-workspace:
 
 test-real:
 	$(CARGO) test --workspace --locked --test real
+
+# A scheduler of another commit and this one hand over to each other on the real API server, under load.
+# FROM=COMMIT, or a tag; it is built in target/earlier.
+EARLIER = $(CURDIR)/target/earlier
+test-upgrade: apiserver
+	rm -rf $(EARLIER)/tree
+	mkdir -p $(EARLIER)/tree
+	git archive $(or $(FROM),$(error FROM=COMMIT is needed)) | tar --extract --touch --directory $(EARLIER)/tree
+	cd $(EARLIER)/tree && CARGO_TARGET_DIR=$(EARLIER)/target $(CARGO) build --locked --bin vc-scheduler
+	EARLIER_SCHEDULER=$(EARLIER)/target/debug/vc-scheduler \
+		$(CARGO) test --locked --test real -- two_versions_hand_over
 
 # What needs no Go: all but the real API server and helm.
 test-rust:

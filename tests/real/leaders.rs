@@ -1,5 +1,5 @@
-//! Two replicas with leader election: one schedules, and when it ends the other goes on, with
-//! nothing bound twice. Specification: core.md 1.4, 1.6 (C-05).
+//! Two replicas with leader election, also of two versions: one schedules, and when it ends the other
+//! goes on, with nothing bound twice. Specification: core.md 1.4, 1.6 (C-05).
 
 use serde_json::Value;
 
@@ -92,5 +92,32 @@ async fn a_killed_leader_is_replaced_in_the_middle() {
     first.kill().await;
     something_waits(&cluster).await;
     leader_after(&cluster, &leader).await;
+    all_run(&cluster, &gangs).await;
+}
+
+/// A rolling upgrade, and the way back, while gangs come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_versions_hand_over_under_load() {
+    let cluster = Cluster::take("two-versions", 15).await;
+    let gangs: Vec<String> = (0..30).map(|index| format!("gang-{index}")).collect();
+    let submit = |numbers: std::ops::Range<usize>| {
+        load(cluster.api.clone(), cluster.namespace, gangs[numbers].to_vec())
+    };
+    let slow = [&SHORT[..], &SLOW].concat();
+    submit(0..10).await;
+    let earlier = Scheduler::start_earlier(&cluster, &slow);
+    let of_earlier = leader_after(&cluster, "").await;
+    let later = Scheduler::start_with(&cluster, &slow).await;
+    bound(&cluster, 10).await;
+    submit(10..20).await;
+    something_waits(&cluster).await;
+    assert!(earlier.terminate().await.success());
+    let of_later = leader_after(&cluster, &of_earlier).await;
+    bound(&cluster, 60).await;
+    let _again = Scheduler::start_earlier(&cluster, &SHORT);
+    submit(20..30).await;
+    something_waits(&cluster).await;
+    later.kill().await;
+    leader_after(&cluster, &of_later).await;
     all_run(&cluster, &gangs).await;
 }

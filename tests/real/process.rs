@@ -38,6 +38,18 @@ impl Scheduler {
 
     /// The same in a time zone, as `TZ` names it.
     pub(crate) async fn start_in(zone: &str, cluster: &Cluster, args: &[&str]) -> Self {
+        Self::spawn(env!("CARGO_BIN_EXE_vc-scheduler"), zone, cluster, args)
+    }
+
+    /// The scheduler of another version: the binary that `EARLIER_SCHEDULER` names, or this one. `make test-upgrade`
+    /// builds that of a commit.
+    pub(crate) fn start_earlier(cluster: &Cluster, args: &[&str]) -> Self {
+        let named = std::env::var("EARLIER_SCHEDULER").unwrap_or_default();
+        let program = if named.is_empty() { env!("CARGO_BIN_EXE_vc-scheduler") } else { &named };
+        Self::spawn(program, "UTC0", cluster, args)
+    }
+
+    fn spawn(program: &str, zone: &str, cluster: &Cluster, args: &[&str]) -> Self {
         let dir = cluster.dir();
         let conf = dir.join("volcano-scheduler.conf");
         // A scheduler that runs already must not read half of it.
@@ -46,7 +58,7 @@ impl Scheduler {
         }
         let log = cluster.scheduler_log();
         let log = OpenOptions::new().create(true).append(true).open(log).unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_vc-scheduler"))
+        let child = Command::new(program)
             .args(shipped_args())
             .arg(flag("kubeconfig", &cluster.scheduler_kubeconfig))
             .arg(flag("scheduler-conf", &conf))
