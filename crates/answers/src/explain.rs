@@ -381,7 +381,7 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         nodes: None,
         short: Arc::default(),
         classes: Vec::new(),
-        quota: Vec::new(),
+        quota: Arc::default(),
         blocking: None,
         unblock: Vec::new(),
         line: None,

@@ -458,7 +458,7 @@ pub struct Explanation {
     /// about, is not among them. Empty in a list.
     pub classes: Vec<FailingClass>,
     /// Limits that it would exceed.
-    pub quota: Vec<QuotaRow>,
+    pub quota: Arc<[QuotaRow]>,
     /// What keeps it from its place. `None` in a quick explanation, and if nothing does.
     pub blocking: Option<Box<BlockingSets>>,
     /// Changes that would let it start, each tried. Empty in a quick explanation.

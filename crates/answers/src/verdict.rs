@@ -28,7 +28,7 @@ const MOST_CLASSES: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Judgement {
     pub(crate) verdict: Verdict,
-    pub(crate) quota: Vec<QuotaRow>,
+    pub(crate) quota: Arc<[QuotaRow]>,
     pub(crate) nodes: Option<Arc<NodeNumbers>>,
     pub(crate) short: Arc<[ShortResource]>,
     /// The atoms that are lifted in the trial that the code is about. `None` if it is about no trial of members.
@@ -90,7 +90,7 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
     };
     Judgement {
         verdict: Verdict { code, text, also },
-        quota: found.quota,
+        quota: found.quota.into(),
         nodes: found.nodes,
         short: found.short,
         lifted,

@@ -21,7 +21,7 @@ pub struct GangShape {
     min_available: i32,
     counts: Numbers,
     roles: Vec<(Arc<str>, Numbers)>,
-    role_minimums: BTreeMap<Arc<str>, i32>,
+    role_minimums: Arc<BTreeMap<Arc<str>, i32>>,
     sub_jobs: Vec<(i32, Numbers)>,
     /// `spec.minResources`, which decides about HyperNodes.
     min_resources: Vec<(Dim, i64)>,

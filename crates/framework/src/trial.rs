@@ -213,7 +213,7 @@ impl Session<'_> {
 /// Lowers the minimums to the members that exist.
 fn count_existing(row: &mut Job) {
     let valid = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
-    for (role, minimum) in &mut row.task_min_available {
+    for (role, minimum) in Arc::make_mut(&mut row.task_min_available) {
         let existing = row.roles.get(role).map_or(0, |counts| counts.valid());
         *minimum = (*minimum).min(valid(existing));
     }
@@ -225,7 +225,7 @@ fn count_existing(row: &mut Job) {
 
 /// Sets the minimum of the gang, without minimums of roles.
 fn set_minimum(row: &mut Job, minimum: i32) {
-    row.task_min_available.clear();
+    row.task_min_available = Arc::default();
     row.task_min_available_total = 0;
     set_min_available(row, minimum);
 }

@@ -36,7 +36,7 @@ pub struct Job {
     /// `spec.minMember`; 0 without PodGroup.
     pub min_available: i32,
     /// `spec.minTaskMember`: minimum per role.
-    pub task_min_available: BTreeMap<Arc<str>, i32>,
+    pub task_min_available: Arc<BTreeMap<Arc<str>, i32>>,
     /// Sum of the minimums of all roles.
     pub task_min_available_total: i64,
     /// Tasks ordered by (namespace, name, uid).

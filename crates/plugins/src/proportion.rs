@@ -220,7 +220,7 @@ impl Plugin for Proportion {
     fn admission_limit(&self, view: SessionView<'_>, job: JobId) -> Option<QueueLimit> {
         let (job, dims) = (&view.cluster.jobs[job], &view.cluster.dims);
         let (queue, asked) = self.queues.get(job.queue).zip(min_resources(job))?;
-        let (wanted, _) = use_after_admission(queue, asked);
+        let wanted = use_after_admission(queue, asked).0.to_fractional();
         let lacking = wanted.less_equal_dim(&queue.real_capability, &asked.to_fractional(), dims);
         let capability = capability(&view.cluster.queues[job.queue]);
         let amount = |dim| {
@@ -274,7 +274,9 @@ impl Plugin for Proportion {
         let (wanted, clamped) = use_after_admission(queue, asked);
         self.n_clamped.fetch_add(u32::from(clamped), Memory::Relaxed);
         let (asked, dims) = (asked.to_fractional(), &view.cluster.dims);
-        let Err(lacking) = wanted.less_equal_dim(&queue.real_capability, &asked, dims) else {
+        let Err(lacking) =
+            wanted.to_fractional().less_equal_dim(&queue.real_capability, &asked, dims)
+        else {
             return Admission::Permit;
         };
         Admission::Reject(Some(quota_insufficient(&lacking, dims)))
@@ -506,15 +508,15 @@ fn whole(amount: f64) -> i64 {
     amount as i64
 }
 
-/// Returns the usage of the queue after the job is admitted, and true if it was clamped to zero.
+/// Returns the use of the queue after the job is admitted, and true if it was clamped to zero.
 /// The elastic amounts are of the session's start. Evictions since then may have made `allocated`
 /// smaller (D5: amounts do not go below zero).
-fn use_after_admission(queue: &QueueAttributes, asked: &Resource) -> (Fractional, bool) {
+fn use_after_admission(queue: &QueueAttributes, asked: &Resource) -> (Resource, bool) {
     let mut wanted = asked.clone();
     wanted.add(&queue.allocated);
     wanted.add(&queue.inqueue);
     let clamped = wanted.sub_clamped(&queue.at_open.elastic);
-    (wanted.to_fractional(), clamped)
+    (wanted, clamped)
 }
 
 impl QueueAttributes {

@@ -7,7 +7,7 @@ use vc_model::{JobId, QueueId, TaskId};
 use crate::depends::{Inputs, Signature};
 use crate::failed_preemption_cache::{PreemptionKind, QueueUsageStamp};
 use crate::plugin::{CacheKeys, GangEviction, Plugin, SessionView, VictimFilter, VictimVote};
-use crate::plugin_set::{PluginSet, protective};
+use crate::plugin_set::{PluginSet, has_revision, protective};
 use crate::points::Points;
 use crate::victim_selection::{EvictionRule, Question, VictimSelection};
 
@@ -97,7 +97,14 @@ impl PluginSet {
 
     /// True if every plugin filters by the class of the task and the row of the node alone.
     pub(crate) fn filters_read_rows(&self, view: SessionView<'_>, task: TaskId) -> bool {
-        self.tests(view, task).is_some_and(|(_, cluster_scoped)| cluster_scoped.is_empty())
+        let mut filters = self.all_with_inputs(Points::PREDICATE);
+        filters.all(|(plugin, reads)| {
+            let split = plugin.as_vectorized().and_then(|it| it.node_tests(view, task));
+            match split {
+                Some(split) => split.cluster_scoped.is_none(),
+                None => reads.is_by_shape_and_node(has_revision(plugin)),
+            }
+        })
     }
 
     /// Returns the number of plugins that filter nodes.

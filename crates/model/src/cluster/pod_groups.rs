@@ -107,7 +107,7 @@ impl Cluster {
         job.min_available = record.min_member;
         let minimums = record.min_task_member.values();
         job.task_min_available_total = minimums.map(|&minimum| i64::from(minimum)).sum();
-        job.task_min_available = record.min_task_member.clone();
+        job.task_min_available = Arc::new(record.min_task_member.clone());
         job.pod_group = Some(pod_group(record, texts, min_resources, overlay));
         job.sub_jobs[0].min_available = groups::default_minimum(job);
         self.jobs[id].priority = self.job_priority(id);
@@ -138,7 +138,7 @@ impl Cluster {
         job.pod_group = None;
         job.priority = 0;
         job.min_available = 0;
-        job.task_min_available.clear();
+        job.task_min_available = Arc::default();
         job.task_min_available_total = 0;
         self.regroup(id);
         self.drop_empty_job(id);
@@ -212,7 +212,7 @@ struct Heading {
     queue: QueueId,
     priority: i32,
     min_available: i32,
-    task_min_available: BTreeMap<Arc<str>, i32>,
+    task_min_available: Arc<BTreeMap<Arc<str>, i32>>,
     pod_group: Option<PodGroup>,
 }
 

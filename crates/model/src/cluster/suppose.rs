@@ -76,7 +76,7 @@ impl Cluster {
             controller_uid: group.controller_uid.clone(),
             controller_kind: group.controller_kind.clone(),
             min_member: row.min_available,
-            min_task_member: row.task_min_available.clone(),
+            min_task_member: (*row.task_min_available).clone(),
             queue: self.queues[row.queue].name.clone(),
             priority_class_name: group.priority_class_name.clone(),
             min_resources: group.min_resources.as_ref().map(|minimum| minimum.list.clone()),

@@ -51,7 +51,7 @@ pub fn extender_job(cluster: &Cluster, job: JobId) -> Value {
         "MinSubJobs": minimums,
         "TaskStatusIndex": by_status(cluster, &row.tasks),
         "Tasks": by_uid(cluster, &row.tasks),
-        "TaskMinAvailable": row.task_min_available,
+        "TaskMinAvailable": *row.task_min_available,
         "TaskMinAvailableTotal": row.task_min_available_total,
         "Allocated": resource(cluster, &row.allocated),
         "TotalRequest": resource(cluster, &row.total_request()),
