@@ -30,15 +30,14 @@ pub struct ObjectKey {
 
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.namespace == other.namespace {
+            return self.name.cmp(&other.name);
+        }
         // If one namespace is a prefix of the other, the slash decides.
         let (l, r) = (self.namespace.as_bytes(), other.namespace.as_bytes());
         let common = l.len().min(r.len());
         let next = |namespace: &[u8]| namespace.get(common).copied().unwrap_or(b'/');
-        l[..common]
-            .cmp(&r[..common])
-            .then_with(|| next(l).cmp(&next(r)))
-            .then_with(|| l.cmp(r))
-            .then_with(|| self.name.cmp(&other.name))
+        l[..common].cmp(&r[..common]).then_with(|| next(l).cmp(&next(r))).then_with(|| l.cmp(r))
     }
 }
 

@@ -384,8 +384,9 @@ impl VectorizedPlugin for Predicates {
 
     fn node_tests<'a>(&'a self, view: SessionView<'a>, task: TaskId) -> Option<NodeTests<'a>> {
         let pod = Pod::new(view.cluster, task);
-        let (mut tests, mut cluster_scoped) =
-            (vec![NodeTest::Amounts(Box::new(has_pod_room))], Vec::new());
+        let mut tests = Vec::with_capacity(1 + self.filters.len());
+        tests.push(NodeTest::Amounts(Box::new(has_pod_room)));
+        let mut cluster_scoped = Vec::new();
         for wrapped in &self.filters {
             let Some(filter) = asked((wrapped.pre_filter)(pod)) else { continue };
             match wrapped.reads_class_and_node() {

@@ -288,7 +288,10 @@ impl Cluster {
 
     /// Returns the position of the task in a list ordered by (namespace, name, uid).
     fn place_in(&self, list: &[TaskId], task: TaskId) -> usize {
-        let key = |id: TaskId| (&self.tasks[id].key, &self.tasks[id].uid);
-        list.partition_point(|&other| key(other) < key(task))
+        let Task { key, uid, .. } = &self.tasks[task];
+        list.partition_point(|&other| {
+            let other = &self.tasks[other];
+            other.key.cmp(key).then_with(|| other.uid.cmp(uid)).is_lt()
+        })
     }
 }
