@@ -10,13 +10,15 @@ use vc_bundle::{EncodedCheckpoint, SegmentId};
 use vc_kube::{TwinInput, TwinProgress, wall_micros};
 use vc_page::{AnswerSource, Answered, Problem, Question, time_text};
 
-/// Events that wait for the twin; beyond it questions are refused.
-const BUSY: usize = 20_000;
+/// Events that wait for the twin; beyond it new questions are refused, and the one that runs is stopped.
+pub(super) const BUSY: usize = 20_000;
 
 /// What the thread of the twin takes, in order.
 pub(crate) enum TwinMessage {
     Input(TwinInput),
     Question(TwinQuestion),
+    /// A question that was stopped, and is asked for the second and last time.
+    StoppedQuestion(TwinQuestion),
     /// The thread that works on copies has answered a question.
     CopyAnswered,
     /// That thread has stored a copy.
@@ -73,6 +75,11 @@ struct TwinThread {
     start_micros: i64,
 }
 
+/// Returns what is answered while so many changes wait for the twin.
+pub(super) fn busy(n_waiting: usize) -> Problem {
+    Problem::unavailable(format!("busy: {n_waiting} changes wait"))
+}
+
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     // Each change is one assignment: nothing is half done after a panic.
     of.lock().unwrap_or_else(PoisonError::into_inner)
@@ -126,6 +133,13 @@ impl AnswerHandle {
         micros as f64 / 1e6
     }
 
+    /// Asks a question that was stopped once more, after the changes that wait now.
+    pub(super) fn ask_again(&self, question: TwinQuestion) {
+        let sender = lock(&self.0.thread).as_ref().map(|thread| thread.sender.clone());
+        // Without a thread nobody is answered any more.
+        drop(sender.map(|sender| sender.send(TwinMessage::StoppedQuestion(question))));
+    }
+
     fn check(&self) -> Result<(), Problem> {
         let problem = match &*self.0.phase.borrow() {
             TwinPhase::Serving => return Ok(()),
@@ -152,7 +166,7 @@ impl AnswerSource for AnswerHandle {
         self.check()?;
         let n_waiting = lock(&self.0.thread).as_ref().map_or(0, |it| it.progress.n_waiting());
         if BUSY < n_waiting {
-            return Err(Problem::unavailable(format!("busy: {n_waiting} changes wait")));
+            return Err(busy(n_waiting));
         }
         let (reply, answer) = oneshot::channel();
         let question = TwinQuestion { question, asked: Instant::now(), reply };

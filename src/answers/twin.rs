@@ -15,11 +15,13 @@ use vc_engine::{
     BatchKind, EffectDigest, Engine, EngineBatch, EngineCommand, RepeatedBatch, Report,
 };
 use vc_kube::{TwinInput, TwinProgress, TwinStop, wall_micros};
-use vc_page::{AnswerView, Answered, Problem, Question, StateSource, Timeline, TimelineStep};
+use vc_page::{
+    AnswerView, Answered, Problem, Question, QuestionStopped, StateSource, Timeline, TimelineStep,
+};
 
 use super::bundle::BundleInputs;
 use super::copies::{CopyQuestion, CopyQuestionContent, CopyWork};
-use super::handle::{AnswerHandle, StoredCheckpoint, TwinMessage, TwinQuestion};
+use super::handle::{AnswerHandle, BUSY, StoredCheckpoint, TwinMessage, TwinQuestion, busy};
 use crate::meter::Meter;
 
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
@@ -81,6 +83,7 @@ impl Twin {
             match message {
                 TwinMessage::Input(input) => self.take(input),
                 TwinMessage::Question(question) => self.answer(question),
+                TwinMessage::StoppedQuestion(question) => self.answer_again(question),
                 TwinMessage::CopyAnswered => self.answer_next(),
                 TwinMessage::Stored(stored) => self.stored(stored),
             }
@@ -95,6 +98,7 @@ impl Twin {
                 tracing::debug!(v = 3, "answers: a copy of the state is followed");
                 (self.engine, self.report) = (Some(engine), None);
                 self.history.clear();
+                self.timeline.note_gap();
                 self.begin_segment(wall_micros());
                 self.changed();
             }
@@ -185,16 +189,21 @@ impl Twin {
         engine.share();
         let engine = &*engine;
         let source = StateSource::Daemon { behind_millis: 0 };
+        let stop_if = stop_condition(&self.progress);
         let counted = catch_unwind(AssertUnwindSafe(|| {
             let mut view = AnswerView::new(engine, report, source);
+            view.stop_if(stop_if);
             (view.waiting_counts(), view)
         }));
         match counted {
             Ok((counts, view)) => {
                 let counts = counts.iter().map(|((queue, code), jobs)| ((&**queue, *code), *jobs));
                 self.meter.metrics.waiting_jobs(counts);
+                count_trials(&self.meter, &view);
                 self.view = Some(view);
             }
+            // They are counted with the next minute.
+            Err(cause) if cause.is::<QuestionStopped>() => self.is_uncounted = true,
             Err(_) => drop(log_panic(&"volcano_waiting_jobs")),
         }
     }
@@ -273,25 +282,42 @@ impl Twin {
         }
     }
 
-    /// Returns how long the state has been outdated, in milliseconds.
+    /// Returns the age of the oldest batch that is not applied, in milliseconds. It was sent after the question.
     fn behind_millis(&self, asked: Instant) -> u64 {
-        let behind = if self.progress.n_waiting() == 0 { 0 } else { asked.elapsed().as_millis() };
-        u64::try_from(behind).unwrap_or(u64::MAX)
+        let behind = u64::try_from(self.progress.behind_micros(wall_micros()) / 1_000);
+        let waited = u64::try_from(asked.elapsed().as_millis());
+        behind.unwrap_or_default().min(waited.unwrap_or(u64::MAX))
     }
 
     fn answer(&mut self, question: TwinQuestion) {
+        if let Some(stopped) = self.answer_unless_stopped(question) {
+            self.handle.ask_again(stopped);
+        }
+    }
+
+    /// Answers a question that was stopped before, unless it is stopped again.
+    fn answer_again(&mut self, question: TwinQuestion) {
+        if let Some(stopped) = self.answer_unless_stopped(question) {
+            drop(stopped.reply.send(Err(busy(self.progress.n_waiting()))));
+        }
+    }
+
+    /// Answers a question. Returns it if it was stopped because too many changes wait.
+    fn answer_unless_stopped(&mut self, question: TwinQuestion) -> Option<TwinQuestion> {
         if question.reply.is_closed() {
-            return;
+            return None;
         }
         let is_of_copy = matches!(question.question, Question::WhatIf(_) | Question::Bundle { .. });
         if self.is_copy_busy && is_of_copy {
-            return self.waiting_for_copy.push_back(question);
+            self.waiting_for_copy.push_back(question);
+            return None;
         }
         let TwinQuestion { question, asked, reply } = question;
         let behind = self.behind_millis(asked);
         let (Some(engine), Some(report)) = (&mut self.engine, &self.report) else {
             let problem = Problem::unavailable("the first cycle is not over");
-            return drop(reply.send(Err(problem)));
+            drop(reply.send(Err(problem)));
+            return None;
         };
         let source = StateSource::Daemon { behind_millis: behind };
         if self.view.is_none() || is_of_copy {
@@ -299,7 +325,12 @@ impl Twin {
         }
         let engine = &*engine;
         let now_micros = engine.last_micros();
-        let copied = || AnswerView::new(engine, report, source);
+        let stop_if = stop_condition(&self.progress);
+        let copied = || {
+            let mut view = AnswerView::new(engine, report, source);
+            view.stop_if(stop_if);
+            view
+        };
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
         let content = match question {
@@ -319,36 +350,57 @@ impl Twin {
                 let work = CopyWork::Answer(Box::new(question));
                 // The other thread ends with the process.
                 self.is_copy_busy = self.copy_worker.send(work).is_ok();
-                return;
+                return None;
             }
         };
-        let answered = self.ask(&question, |view, engine, timeline| {
+        let answered = self.try_ask(&question, |view, engine, timeline| {
             let document = view.answer(engine, timeline, &question)?;
             Ok(Answered { document, names: view.names() })
         });
+        let Ok(answered) = answered else { return Some(TwinQuestion { question, asked, reply }) };
+        self.view.iter().for_each(|view| count_trials(&self.meter, view));
         if let Some((job, start)) = self.view.as_mut().and_then(AnswerView::take_told) {
             self.timeline.told(&job, &start, now_micros);
         }
         // Whoever has asked may be gone.
         drop(reply.send(answered));
+        None
     }
 
     /// Asks the state. A question that panics is answered by 500.
-    fn ask(
+    ///
+    /// # Errors
+    /// The question was stopped.
+    fn try_ask(
         &mut self,
         question: &Question,
         ask: impl FnOnce(&mut AnswerView, &Engine, &Timeline) -> Result<Answered, Problem>,
-    ) -> Result<Answered, Problem> {
+    ) -> Result<Result<Answered, Problem>, QuestionStopped> {
         let (Some(engine), Some(view)) = (&self.engine, &mut self.view) else {
-            return Err(Problem::unavailable("the first cycle is not over"));
+            return Ok(Err(Problem::unavailable("the first cycle is not over")));
         };
         let answered = catch_unwind(AssertUnwindSafe(|| ask(view, engine, &self.timeline)));
-        answered.unwrap_or_else(|_| {
-            // What the question was asked of may be half changed.
-            self.view = None;
-            Err(Problem::failed(log_panic(question)))
+        answered.or_else(|cause| {
+            // What the question was asked of may be half changed. Its counters are whole.
+            let asked = self.view.take();
+            asked.iter().for_each(|view| count_trials(&self.meter, view));
+            match cause.is::<QuestionStopped>() {
+                true => Err(QuestionStopped),
+                false => Ok(Err(Problem::failed(log_panic(question)))),
+            }
         })
     }
+}
+
+fn count_trials(meter: &Meter, view: &AnswerView) {
+    let counts = view.take_trial_counts();
+    counts.for_each(|(shortcut, n_trials)| meter.metrics.answers_trials(shortcut, n_trials));
+}
+
+/// Returns the condition under which a question is stopped: so many changes wait that the twin would soon be given up.
+fn stop_condition(progress: &Arc<TwinProgress>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+    let progress = progress.clone();
+    Arc::new(move || BUSY < progress.n_waiting())
 }
 
 /// Logs that a question has failed. Returns the number by which the client finds the line.

@@ -14,7 +14,7 @@ use crate::cluster::{bound, folder, gang, poll};
 const CONF: &str = "actions: \"enqueue, allocate, backfill\"\ntiers:\n- plugins:\n  - name: gang\n  - name: priority\n  \
     - name: predicates\n  - name: proportion\n  - name: nodeorder\n";
 /// Fields about the moment of the answer, and what the process remembers (ANS-91).
-const OF_THE_MOMENT: [&str; 2] = ["asOf", "waitingSeconds"];
+const OF_THE_MOMENT: [&str; 3] = ["asOf", "history", "waitingSeconds"];
 
 /// The other program of the workspace.
 fn kubectl_vc() -> PathBuf {

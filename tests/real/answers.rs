@@ -299,7 +299,8 @@ async fn ans_110_run_times_are_learned_from_pods_that_end() {
         .await
     };
     let unknown = start(&|start| start["reason"] == "noEnd").await;
-    assert_eq!(unknown["text"], "what it waits for is held by 3 pods without an expected end");
+    let text = "what it waits for is held by 3 pods without an expected end: 6 cpu";
+    assert_eq!(unknown["text"], text);
     for name in ["etl-28473829", "etl-28473830"] {
         let status = json!({"status": {"phase": "Succeeded"}});
         cluster.api.merge(&cluster.path(&format!("pods/{name}-0/status")), &status).await.unwrap();

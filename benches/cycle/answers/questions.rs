@@ -14,7 +14,7 @@ use vc_model::{
 use vc_resource::Quantity;
 
 use super::clusters::{AskedCluster, case, load_full};
-use super::{Figure, millis, p99_millis};
+use super::{Figure, QUESTIONS, millis, p99_millis};
 use crate::cases::{CASES, START_MICROS};
 use crate::cohorts;
 use crate::load::{events, gang, load_refused};
@@ -25,17 +25,31 @@ const JOB: &str = "volcano.sh/job-name";
 /// Taints of a node on which nothing else is missing.
 const TAINTS: usize = 30;
 
-/// The first levels of an explanation, for one job after the other, and again for a job of the shape of
-/// one that was asked about.
+/// The first levels of an explanation, for one job after the other, again for the same jobs, and for jobs of the
+/// shape of the only one that was asked about before.
 pub(crate) fn quick() -> anyhow::Result<Vec<Figure>> {
     let asked = full(10, |event| event)?;
     let (mut state, jobs) = (asked.state(), asked.waiting()?);
     let mut ask = |subject| explain(&mut state, subject, Depth::Quick);
     let value = p99_millis(|number| Ok(ask(jobs[number % jobs.len()])))?;
     let again = p99_millis(|number| Ok(ask(jobs[number % jobs.len()])))?;
+    let (first, others) = jobs.split_first().context("no job waits")?;
+    anyhow::ensure!(!others.is_empty(), "only one job waits");
+    let asked_once = |_| {
+        let mut state = asked.state();
+        drop(explain(&mut state, *first, Depth::Quick));
+        state
+    };
+    // Each state is asked about each other job once.
+    let mut states: Vec<_> = (0..QUESTIONS.div_ceil(others.len())).map(asked_once).collect();
+    let of_shape = p99_millis(|number| {
+        let (state, job) = (number / others.len(), number % others.len());
+        Ok(explain(&mut states[state], others[job], Depth::Quick))
+    })?;
     Ok(vec![
         Figure { what: "p99 ms", value, goal: 2.0 },
         Figure { what: "p99 ms, asked before", value: again, goal: 0.1 },
+        Figure { what: "p99 ms, others of that shape", value: of_shape, goal: 0.1 },
     ])
 }
 

@@ -140,7 +140,8 @@ impl ChangedCopy {
 /// True if the job gets its places in the changed copy.
 pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
     copy.with_session(|session| {
-        let mut trials = JobTrials::new(session, question.job, question.held.clone());
+        let trials = JobTrials::new(session, question.job, question.held.clone());
+        let mut trials = trials.stoppable(&question.stop);
         trials.run(&AtomSet::new()).succeeds()
     })
 }

@@ -22,6 +22,7 @@ use crate::last_condition::last_condition;
 use crate::line::{WaitingLines, waits};
 use crate::obstacles::find_present;
 use crate::state_tables::StateTables;
+use crate::stop::{StopCondition, StopSignal};
 use crate::subject::Subject;
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::unblock::{ClusterQuestion, change_cluster, change_job};
@@ -35,6 +36,7 @@ pub struct AnswerState {
     fork: Fork,
     recorded: RecordedCycle,
     known: KnownOfState,
+    stop: StopSignal,
 }
 
 /// What questions have found out about the state, for later ones.
@@ -76,6 +78,23 @@ impl AnswerState {
         }
     }
 
+    /// Lets questions unwind with [`crate::QuestionStopped`] as soon as the condition holds. The state must not be
+    /// asked again then.
+    pub fn stop_if(&mut self, is_due: StopCondition) {
+        self.stop = StopSignal::new(is_due);
+    }
+
+    /// Returns the numbers of trials since the last call, by the shortcut that told their results; `none` for those that were
+    /// run.
+    pub fn take_trial_counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.known.trials.counter().take()
+    }
+
+    /// Returns the signal that ends questions.
+    pub(crate) fn stop(&self) -> &StopSignal {
+        &self.stop
+    }
+
     /// Returns a copy of the state, to be changed.
     pub(crate) fn copy_fork(&self) -> Fork {
         self.fork.copy()
@@ -112,7 +131,7 @@ impl AnswerState {
             skipped: skipped.map(|it| (it.pod_group.clone(), it.clone())).collect(),
             actions: fork.actions().to_vec(),
         };
-        Self { fork, recorded, known: KnownOfState::default() }
+        Self { fork, recorded, known: KnownOfState::default(), stop: StopSignal::default() }
     }
 
     /// Returns the time and number of the cycle after which the state was copied.
@@ -177,10 +196,11 @@ pub fn explain(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expla
 }
 
 fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Explanation {
-    let AnswerState { fork, recorded, known } = state;
+    let AnswerState { fork, recorded, known, stop } = state;
     let (mut explanation, question) = fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
-        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
+        let (known, tables) = (&mut known.trials, &known.tables);
+        let mut asked = AskedSession { session, known, tables, stop };
         explain_in(&mut asked, &record, subject, Scope::Alone(depth))
     });
     if let Some(question) = question {
@@ -196,7 +216,7 @@ fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expl
 /// Runs the trial of a job with these atoms lifted, given by name. Atoms that are not present have
 /// no effect. Returns true if the job gets its places.
 pub fn try_lifted(state: &mut AnswerState, job: JobId, atoms: &[String]) -> bool {
-    let AnswerState { fork, recorded, known } = state;
+    let AnswerState { fork, recorded, known, .. } = state;
     fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
         let held = held_before(session, &record, job);
@@ -222,7 +242,8 @@ pub fn explain_waiting(state: &mut AnswerState) -> Arc<Vec<Explanation>> {
 }
 
 fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
-    let AnswerState { fork, recorded, known } = state;
+    let AnswerState { fork, recorded, known, stop } = state;
+    stop.check();
     fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
         let jobs: Vec<JobId> = session.view().cluster.jobs_by_key().collect();
@@ -232,7 +253,8 @@ fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
         let of_jobs = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
         let of_pods = pods.into_iter().map(|pod| Subject { job: None, pod: Some(pod) });
         let subjects: Vec<Subject> = of_jobs.chain(of_pods).collect();
-        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
+        let (known, tables) = (&mut known.trials, &known.tables);
+        let mut asked = AskedSession { session, known, tables, stop };
         let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
         subjects.into_iter().map(explain).collect()
     })
@@ -241,17 +263,18 @@ fn explain_waiting_anew(state: &mut AnswerState) -> Vec<Explanation> {
 /// Returns the place of a job among the waiting jobs of its queue, as its explanation has it. Returns `None` if it is
 /// in no line.
 pub fn place_in_line(state: &mut AnswerState, job: JobId) -> Option<LinePlace> {
-    let AnswerState { fork, recorded, known } = state;
+    let AnswerState { fork, recorded, known, stop } = state;
     fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
-        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
+        let (known, tables) = (&mut known.trials, &known.tables);
+        let mut asked = AskedSession { session, known, tables, stop };
         place_of(&mut asked, &record, job, Scope::Alone(Depth::Quick))
     })
 }
 
 /// Returns the jobs that wait in a queue, the first one first.
 pub fn waiting_line(state: &mut AnswerState, queue: QueueId) -> Vec<JobId> {
-    let AnswerState { fork, recorded, known } = state;
+    let AnswerState { fork, recorded, known, .. } = state;
     fork.with_session(|session| {
         recorded.in_session(session, &mut known.lines).lines.of_queue(queue).to_vec()
     })
@@ -259,11 +282,12 @@ pub fn waiting_line(state: &mut AnswerState, queue: QueueId) -> Vec<JobId> {
 
 /// Explains these jobs as [`explain_waiting`] does.
 pub fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
-    let AnswerState { fork, recorded, known } = state;
+    let AnswerState { fork, recorded, known, stop } = state;
     let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
     fork.with_session(|session| {
         let record = recorded.in_session(session, &mut known.lines);
-        let mut asked = AskedSession { session, known: &mut known.trials, tables: &known.tables };
+        let (known, tables) = (&mut known.trials, &known.tables);
+        let mut asked = AskedSession { session, known, tables, stop };
         let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
         subjects.map(explain).collect()
     })
@@ -306,12 +330,13 @@ struct AskedSession<'s, 'c> {
     session: &'s mut Session<'c>,
     known: &'s mut KnownTrials,
     tables: &'s StateTables,
+    stop: &'s StopSignal,
 }
 
 impl<'c> AskedSession<'_, 'c> {
     fn trials(&mut self, record: &CycleRecord<'_>, job: JobId) -> JobTrials<'_, 'c> {
         let held = held_before(self.session, record, job);
-        JobTrials::with_known(self.session, job, held, self.known)
+        JobTrials::with_known(self.session, job, held, self.known).stoppable(self.stop)
     }
 }
 
@@ -321,6 +346,7 @@ fn explain_in(
     subject: Subject,
     scope: Scope,
 ) -> (Explanation, Option<ClusterQuestion>) {
+    asked_session.stop.check();
     let session = &*asked_session.session;
     let asked = asked_subject(session, subject);
     if let Some((code, text)) = outside_verdict(session, subject) {

@@ -107,10 +107,14 @@ fn n_bytes(it: &Explanation) -> usize {
 
 /// Returns the number of names in a remedy, of which there may be many.
 fn n_names(remedy: &Remedy) -> usize {
-    let changed = match &remedy.change {
-        Some(RemedyChange::Uncordon { nodes }) => nodes.len(),
-        Some(RemedyChange::Finish { jobs }) => 2 * jobs.len(),
+    remedy.nodes.len() + remedy.change.as_ref().map_or(0, n_names_of)
+}
+
+fn n_names_of(change: &RemedyChange) -> usize {
+    match change {
+        RemedyChange::Uncordon { nodes } => nodes.len(),
+        RemedyChange::Finish { jobs } => 2 * jobs.len(),
+        RemedyChange::Several(changes) => changes.iter().map(n_names_of).sum(),
         _ => 0,
-    };
-    remedy.nodes.len() + changed
+    }
 }

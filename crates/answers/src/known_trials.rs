@@ -22,6 +22,7 @@ use vc_model::{ByteLruCache, Gates, JobId, NodeId, ObjectKey, QueueId, TaskId};
 
 use crate::new_nodes::NodeShape;
 use crate::remedy_change::RaisedQuota;
+use crate::trial_counts::{TrialCounter, TrialShortcut};
 use crate::trials::{AtomSet, HeldByOrder, TrialAnswer, TrialEnd, asks_admission, waiting_members};
 use crate::verdict::{Judgement, RefusedTask};
 
@@ -59,6 +60,7 @@ pub(crate) struct KnownTrials {
     worth_trying: FxHashMap<(ShapeNumber, Arc<str>), ChangesToTry>,
     /// What refuses the nodes.
     refusals: ByteLruCache<KnownRefusalsKey, Arc<RefusingAtoms>>,
+    counter: TrialCounter,
 }
 
 /// All that decides about the verdict of a job.
@@ -107,8 +109,14 @@ impl KnownTrials {
         let n_trials = self.attempts.len() + self.refused.len() + self.judgements.len();
         let n_kept = self.shapes.len() + n_trials + n_changes;
         if MOST_KEPT <= n_kept {
-            *self = Self { n_shapes: self.n_shapes, ..Self::default() };
+            let counter = self.counter.clone();
+            *self = Self { n_shapes: self.n_shapes, counter, ..Self::default() };
         }
+    }
+
+    /// Returns the counter of the trials about this state.
+    pub(crate) fn counter(&self) -> &TrialCounter {
+        &self.counter
     }
 
     /// Returns the number of a shape.
@@ -131,11 +139,16 @@ impl KnownTrials {
         change: SupposedChange,
         is_placed: impl FnOnce() -> bool,
     ) -> bool {
-        let Some(shape) = shape else { return is_placed() };
+        let Some(shape) = shape else {
+            self.counter.add(TrialShortcut::None);
+            return is_placed();
+        };
         let key = (shape, change);
         if let Some(&known) = self.changed.get(&key) {
+            self.counter.add(TrialShortcut::ChangedCopy);
             return known;
         }
+        self.counter.add(TrialShortcut::None);
         let found = is_placed();
         self.make_room();
         self.changed.insert(key, found);

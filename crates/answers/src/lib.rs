@@ -4,6 +4,7 @@
 
 #![deny(missing_docs)]
 
+mod admissions;
 mod amounts;
 mod blocking;
 mod changed_copy;
@@ -19,6 +20,7 @@ mod explain;
 mod explanation;
 mod gang_numbers;
 mod gone;
+mod history;
 mod known_answers;
 mod known_failures;
 mod known_trials;
@@ -36,12 +38,15 @@ mod queue_minutes;
 mod quota;
 mod raised_quota;
 mod remedy_change;
+mod running_jobs;
 mod shared_names;
 mod shortage;
 mod state_tables;
+mod stop;
 mod subject;
 mod supposed_remedies;
 mod timeline;
+mod trial_counts;
 mod trials;
 mod unblock;
 mod verdict;
@@ -63,19 +68,22 @@ pub use explanation::{
     Responsible, RoleNumbers, ShortResource, SubGroupNumbers, Verdict, time_text,
 };
 pub use gone::{FoundSubject, GoneSubject};
+pub use history::JobHistory;
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};
 pub use pod_spans::PodSpan;
 pub use predictions::PredictionOutcome;
 pub use remedy_change::{RaisedQuota, RemedyChange};
+pub use running_jobs::{RunningFilter, RunningJob, running_jobs};
 pub use shared_names::SharedNames;
+pub use stop::{QuestionStopped, StopCondition};
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
 pub use timeline::{
     CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, TimelineSample, TimelineStep,
 };
 pub use what_if::{
-    Change, CycleLimit, EvictedPod, LiveObject, MOST_CHANGES, MOST_CYCLES, MOST_NEW_NODES,
-    MOST_NEW_PODS, MovedPod, NewNodes, NodePatch, NodeSelection, PlacedPod, PodChange,
-    PodGroupChange, QueueChange, QueueDifference, SupposedKubelet, WaitingJob, WhatIf, WhatIfError,
-    WhatIfResult, what_if,
+    Change, CycleLimit, DecidedCycle, EvictedPod, LiveObject, MOST_CHANGES, MOST_CYCLES,
+    MOST_NEW_NODES, MOST_NEW_PODS, MovedPod, NewNodes, NodePatch, NodeSelection, PlacedPod,
+    PodChange, PodGroupChange, QueueChange, QueueDifference, SupposedKubelet, WaitingJob, WhatIf,
+    WhatIfError, WhatIfResult, compare_cycles, what_if,
 };
-pub use when::{AwaitedJob, StartAnswer, StartUnknown, add_start};
+pub use when::{AwaitedJob, EndlessPods, StartAnswer, StartUnknown, add_start};

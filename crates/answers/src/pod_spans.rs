@@ -80,6 +80,11 @@ impl PodSpans {
         self.ended.iter().rev().find(|span| span.pod == *pod)
     }
 
+    /// Returns all of them, the one that ended first first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PodSpan> {
+        self.ended.iter()
+    }
+
     /// Returns the keys of jobs of which a pod has ended by itself since the last call.
     pub(crate) fn take_ended_jobs(&mut self) -> BTreeSet<ObjectKey> {
         std::mem::take(&mut self.ended_jobs)

@@ -12,6 +12,10 @@ const MOST_OPEN: usize = 4_096;
 const MOST_OUTCOMES: usize = 50;
 /// The time by which a start may miss what was told: the old pod is removed, and the new one bound.
 const TOLERANCE_MICROS: i64 = 60_000_000;
+/// The time before a start at which the last prediction that counts was told, if the job waited long enough.
+const LAST_BEFORE_MICROS: i64 = 3_600_000_000;
+/// The least time between two predictions that are kept of a job.
+const SPACING_MICROS: i64 = 300_000_000;
 
 /// A start that was told.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +24,42 @@ struct Prediction {
     earliest_micros: i64,
     expected_micros: i64,
     latest_micros: i64,
+}
+
+/// What was told of a job that waits.
+#[derive(Clone, Debug)]
+struct JobPredictions {
+    first: Prediction,
+    /// Later ones in their order. Those that are too old to be the last one that counts are dropped.
+    later: VecDeque<Prediction>,
+}
+
+impl JobPredictions {
+    fn add(&mut self, prediction: Prediction) {
+        let last = self.later.back().unwrap_or(&self.first);
+        if prediction.asked_micros < last.asked_micros.saturating_add(SPACING_MICROS) {
+            return;
+        }
+        self.later.push_back(prediction);
+        let until_micros = self.counts_until(prediction.asked_micros);
+        while self.later.get(1).is_some_and(|it| it.asked_micros <= until_micros) {
+            self.later.pop_front();
+        }
+    }
+
+    /// Returns the time until which the last prediction must have been told to count for this start: an hour before it,
+    /// or half of the wait.
+    fn counts_until(&self, start_micros: i64) -> i64 {
+        let waited = start_micros.saturating_sub(self.first.asked_micros).max(0);
+        start_micros.saturating_sub(LAST_BEFORE_MICROS.min(waited / 2))
+    }
+
+    /// Returns the first prediction, and the last one that counts for this start, if that is another one.
+    fn that_count(&self, start_micros: i64) -> impl Iterator<Item = &Prediction> {
+        let until_micros = self.counts_until(start_micros);
+        let last = self.later.iter().rev().find(|it| it.asked_micros <= until_micros);
+        std::iter::once(&self.first).chain(last)
+    }
 }
 
 /// What became of a prediction.
@@ -32,40 +72,45 @@ pub struct PredictionOutcome {
     pub error_ratio: Option<f64>,
 }
 
-/// The first prediction for each job that waits, and the last outcomes.
+/// The predictions for each job that waits, and the last outcomes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Predictions {
-    open: BTreeMap<ObjectKey, Prediction>,
+    open: BTreeMap<ObjectKey, JobPredictions>,
     outcomes: VecDeque<bool>,
     /// Outcomes that nobody has taken yet.
     news: Vec<PredictionOutcome>,
 }
 
 impl Predictions {
-    /// Takes note of the first start that is told of a job.
+    /// Takes note of a start that is told of a job.
     pub(crate) fn told(&mut self, job: &ObjectKey, start: &StartAnswer, asked_micros: i64) {
         let Some(expected_micros) = start.expected_micros else { return };
-        if self.open.contains_key(job) {
-            return;
-        }
-        if MOST_OPEN <= self.open.len() {
-            let first = self.open.iter().min_by_key(|(_, prediction)| prediction.asked_micros);
-            if let Some(first) = first.map(|(job, _)| job.clone()) {
-                self.open.remove(&first);
-            }
-        }
         let prediction = Prediction {
             asked_micros,
             earliest_micros: start.earliest_micros.unwrap_or(expected_micros),
             expected_micros,
             latest_micros: start.latest_micros.unwrap_or(i64::MAX),
         };
-        self.open.insert(job.clone(), prediction);
+        if let Some(known) = self.open.get_mut(job) {
+            return known.add(prediction);
+        }
+        if MOST_OPEN <= self.open.len() {
+            let first = self.open.iter().min_by_key(|(_, told)| told.first.asked_micros);
+            if let Some(first) = first.map(|(job, _)| job.clone()) {
+                self.open.remove(&first);
+            }
+        }
+        let told = JobPredictions { first: prediction, later: VecDeque::new() };
+        self.open.insert(job.clone(), told);
     }
 
     /// Compares what was told of a job with its start.
     pub(crate) fn started(&mut self, job: &ObjectKey, start_micros: i64) {
         let Some(told) = self.open.remove(job) else { return };
+        told.that_count(start_micros).for_each(|told| self.compare(told, start_micros));
+    }
+
+    fn compare(&mut self, told: &Prediction, start_micros: i64) {
         let earliest = told.earliest_micros.saturating_sub(TOLERANCE_MICROS);
         let latest = told.latest_micros.saturating_add(TOLERANCE_MICROS);
         let is_covered = (earliest..=latest).contains(&start_micros);

@@ -3,11 +3,15 @@
 
 use std::sync::Arc;
 
-use vc_framework::effect_text;
-use vc_model::{Labels, ObjectKey, ResourceList, TaintEffect, Toleration, TolerationOperator};
+use vc_framework::{UNSCHEDULABLE_TAINT, effect_text};
+use vc_model::{
+    Cluster, JobId, Labels, Node, NodeSelectorTerm, ObjectKey, ResourceList, Taint, TaintEffect,
+    TaskId, Toleration, TolerationOperator,
+};
 use vc_resource::Quantity;
 
 use crate::what_if::{Change, NewNodes, NodeSelection, PodChange, PodGroupChange, QueueChange};
+use crate::when::waiting_tasks;
 
 /// Fields of a queue that are raised.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -97,12 +101,15 @@ pub enum RemedyChange {
         /// The PodGroups.
         jobs: Vec<ObjectKey>,
     },
+    /// All of these, in order.
+    Several(Vec<RemedyChange>),
 }
 
 impl RemedyChange {
-    /// Returns the change of a what-if.
-    pub fn as_change(&self) -> Change {
-        match self {
+    /// Returns the changes of a what-if, in order.
+    pub fn as_changes(&self) -> Vec<Change> {
+        let change = match self {
+            Self::Several(changes) => return changes.iter().flat_map(Self::as_changes).collect(),
             Self::Tolerate { job, taints } => {
                 let tolerations = taints.iter().map(|(key, value, effect)| Toleration {
                     key: key.clone(),
@@ -145,13 +152,45 @@ impl RemedyChange {
                 Change::Uncordon(NodeSelection { names, match_labels: None })
             }
             Self::Finish { jobs } => Change::Finish(jobs.clone()),
-        }
+        };
+        vec![change]
     }
 
     /// Returns the effect of a taint as the API writes it.
     pub fn effect_text(effect: TaintEffect) -> &'static str {
         effect_text(effect)
     }
+}
+
+/// Returns the node selector of all waiting pods without these labels. Returns `None` if their selectors differ in other
+/// labels, as a what-if sets one for all. It also is `None` if a required node affinity names a label, which no what-if
+/// changes.
+pub(crate) fn selector_without(cluster: &Cluster, job: JobId, keys: &[&str]) -> Option<Labels> {
+    let names_label = |term: &NodeSelectorTerm| {
+        let mut rules = term.match_expressions.iter().chain(&term.match_fields);
+        rules.any(|rule| keys.contains(&&*rule.key))
+    };
+    let without = |task: TaskId| {
+        let class = cluster.class(task);
+        let required = class.node_affinity.required.as_deref();
+        let is_required = required.unwrap_or_default().iter().any(names_label);
+        let mut labels = class.node_selector.clone().unwrap_or_default();
+        keys.iter().for_each(|&key| drop(labels.remove(key)));
+        (!is_required).then_some(labels)
+    };
+    let mut selectors = waiting_tasks(cluster, job).map(without);
+    let first = selectors.next()??;
+    selectors.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}
+
+/// True if the node takes no new pods, by its field or by the taint that Kubernetes adds for it.
+pub(crate) fn is_cordoned(node: &Node) -> bool {
+    node.unschedulable || node.taints.iter().any(is_of_cordon)
+}
+
+/// True for the taint that Kubernetes keeps on cordoned nodes.
+pub(crate) fn is_of_cordon(taint: &Taint) -> bool {
+    *taint.key == *UNSCHEDULABLE_TAINT && taint.effect == TaintEffect::NoSchedule
 }
 
 /// Returns amounts as a resource list. The texts are quantities.

@@ -10,8 +10,9 @@ use vc_model::{Cluster, JobId, ObjectKey, TaintEffect, TaskId};
 use crate::amounts::count;
 use crate::ends::ExpectedEnds;
 use crate::explain::AnswerState;
-use crate::explanation::{BlockingAtom, Explanation, Remedy, RemedyKind, Responsible};
-use crate::remedy_change::RemedyChange;
+use crate::explanation::{BlockingAtom, BlockingSet, Explanation, Remedy, RemedyKind, Responsible};
+use crate::remedy_change::{RemedyChange, is_cordoned, selector_without};
+use crate::stop::StopSignal;
 use crate::what_if::changes::{ChangeNotes, make};
 use crate::what_if::run::SupposedRun;
 use crate::what_if::{Change, SupposedKubelet};
@@ -23,7 +24,11 @@ const MOST_TRIALS: usize = 6;
 const CYCLES: u32 = 4;
 
 /// The lowest PriorityClass above the job's for which the configured actions make room.
-pub(crate) fn raise_priority(engine: &Engine, job: JobId, key: &ObjectKey) -> Option<Remedy> {
+pub(crate) fn raise_priority(
+    (engine, stop): (&Engine, &StopSignal),
+    job: JobId,
+    key: &ObjectKey,
+) -> Option<Remedy> {
     let evicts = |action: &String| matches!(action.as_str(), "preempt" | "gangpreempt");
     if !engine.config().actions.iter().any(evicts) {
         return None;
@@ -45,7 +50,7 @@ pub(crate) fn raise_priority(engine: &Engine, job: JobId, key: &ObjectKey) -> Op
         }
         let middle = low + (high - low) / 2;
         let class = &classes[middle].1;
-        match evicted_for(engine, (key, class), &waiting) {
+        match evicted_for((engine, stop), (key, class), &waiting) {
             Some(victims) => (best, high) = (Some((class.clone(), victims)), middle),
             None => low = middle + 1,
         }
@@ -66,12 +71,12 @@ pub(crate) fn raise_priority(engine: &Engine, job: JobId, key: &ObjectKey) -> Op
 /// Returns the jobs of which pods are evicted, with their number, so that the job starts with this
 /// class. Returns `None` if it does not.
 fn evicted_for(
-    engine: &Engine,
+    of: (&Engine, &StopSignal),
     (key, class): (&ObjectKey, &Arc<str>),
     waiting: &BTreeSet<TaskId>,
 ) -> Option<Vec<(ObjectKey, usize)>> {
-    let change = RemedyChange::Priority { job: key.clone(), class: class.clone() }.as_change();
-    let mut run = changed_run(engine, ExpectedEnds::default(), &[change])?;
+    let change = RemedyChange::Priority { job: key.clone(), class: class.clone() };
+    let mut run = changed_run(of, ExpectedEnds::default(), &change.as_changes())?;
     run.settle(CYCLES);
     let is_for_it = |gone: &&crate::what_if::run::GonePod| gone.for_group.as_ref() == Some(key);
     let mut victims: Vec<(ObjectKey, usize)> = Vec::new();
@@ -87,9 +92,9 @@ fn evicted_for(
 }
 
 /// True if whole cycles start the job after this change. A job before it may take the room.
-pub(crate) fn starts_after(engine: &Engine, change: &RemedyChange, job: JobId) -> bool {
-    let waiting: BTreeSet<TaskId> = waiting_tasks(engine.cluster(), job).collect();
-    let run = changed_run(engine, ExpectedEnds::default(), &[change.as_change()]);
+pub(crate) fn starts_after(of: (&Engine, &StopSignal), change: &RemedyChange, job: JobId) -> bool {
+    let waiting: BTreeSet<TaskId> = waiting_tasks(of.0.cluster(), job).collect();
+    let run = changed_run(of, ExpectedEnds::default(), &change.as_changes());
     run.is_some_and(|mut run| {
         run.settle(CYCLES);
         waiting.iter().any(|task| has_node(run.cluster(), *task))
@@ -101,8 +106,12 @@ fn has_node(cluster: &Cluster, task: TaskId) -> bool {
 }
 
 /// Makes changes in a copy. Returns `None` if one of them is not possible.
-fn changed_run(engine: &Engine, ends: ExpectedEnds, changes: &[Change]) -> Option<SupposedRun> {
-    let mut run = SupposedRun::new(engine, SupposedKubelet::Instant, ends);
+fn changed_run(
+    (engine, stop): (&Engine, &StopSignal),
+    ends: ExpectedEnds,
+    changes: &[Change],
+) -> Option<SupposedRun> {
+    let mut run = SupposedRun::new(engine, SupposedKubelet::Instant, ends).stoppable(stop);
     // Nobody reads what these cycles report of jobs that wait.
     run.engine_mut().explain(false);
     let mut notes = ChangeNotes::default();
@@ -112,45 +121,97 @@ fn changed_run(engine: &Engine, ends: ExpectedEnds, changes: &[Change]) -> Optio
     Some(run)
 }
 
-/// The first blocking set with several atoms, if all but those of time are taints that the pods may
-/// tolerate: tolerations, and the ends that then let the job start.
+/// The first blocking set with several atoms of which all that time does not give can be changed: these changes as one,
+/// and the ends that then let the job start.
 pub(crate) fn together(
     engine: &Engine,
     (state, ends): (&AnswerState, &ExpectedEnds),
     (job, key): (JobId, &ObjectKey),
     explanation: &Explanation,
 ) -> Option<Remedy> {
-    let sets = &explanation.blocking.as_ref()?.sets;
-    let set = sets.iter().find(|set| 1 < set.atoms.len())?;
-    let (by_time, own): (Vec<&BlockingAtom>, Vec<&BlockingAtom>) =
-        set.atoms.iter().partition(|atom| atom.who == Responsible::Time);
-    let taints: Option<Vec<_>> = own.iter().map(|atom| taint_of(&atom.atom)).collect();
-    let taints = taints.filter(|taints| !taints.is_empty())?;
-    let texts: Vec<String> =
-        own.iter().map(|atom| atom.atom.trim_start_matches("taint/").to_owned()).collect();
-    let change = RemedyChange::Tolerate { job: key.clone(), taints };
-    let run = changed_run(engine, ends.clone(), &[change.as_change()])?;
+    let sets = explanation.blocking.iter().flat_map(|blocking| &blocking.sets);
+    let mut sets = sets.filter(|set| 1 < set.atoms.len());
+    let combined = sets.find_map(|set| CombinedChange::of(state.cluster(), (job, key), set))?;
+    let run = changed_run((engine, state.stop()), ends.clone(), &combined.change.as_changes())?;
     let waiting: BTreeSet<TaskId> = waiting_tasks(run.cluster(), job).collect();
     let plan = plan(run, job, &waiting).ok()?;
-    let mut text = format!("tolerate {}", texts.join(" and "));
-    if !by_time.is_empty() {
-        let ends = awaited((state, ends), job, &plan.ended);
-        let ends: Vec<String> = ends.iter().map(AwaitedJob::text).collect();
+    let mut text = combined.text;
+    let awaited = awaited((state, ends), job, &plan.ended);
+    if !awaited.is_empty() {
+        let ends: Vec<String> = awaited.iter().map(AwaitedJob::text).collect();
         text.push_str(&format!("; it starts when {} ends", ends.join(" and ")));
     }
     Some(Remedy {
         kind: RemedyKind::Together,
-        who: Responsible::You,
+        who: combined.who,
         text,
         nodes: Vec::new(),
-        at_micros: (!by_time.is_empty()).then_some(plan.at_micros),
-        change: Some(change),
+        at_micros: (!plan.ended.is_empty()).then_some(plan.at_micros),
+        change: Some(combined.change),
     })
 }
 
-/// Returns the taint of an atom `taint/key=value:Effect`. Returns `None` for other atoms.
-fn taint_of(atom: &str) -> Option<(Arc<str>, Arc<str>, TaintEffect)> {
-    let (taint, effect) = atom.strip_prefix("taint/")?.rsplit_once(':')?;
+/// Changes of the waiting pods and of nodes that lift several atoms as one.
+struct CombinedChange {
+    text: String,
+    who: Responsible,
+    change: RemedyChange,
+}
+
+impl CombinedChange {
+    /// Returns the change that lifts all atoms of the set but those that time gives. Returns `None` if one of them is lifted
+    /// by no change, or nothing is to be changed.
+    fn of(cluster: &Cluster, (job, key): (JobId, &ObjectKey), set: &BlockingSet) -> Option<Self> {
+        let (mut taints, mut labels, mut has_cordon) = (Vec::new(), Vec::new(), false);
+        for atom in set.atoms.iter().filter(|atom| !is_given_by_time(atom)) {
+            match atom.atom.split_once('/') {
+                Some(("taint", taint)) => taints.push((taint, taint_of(taint)?)),
+                Some(("label", label)) => labels.push(label),
+                None if atom.atom == "cordon" => has_cordon = true,
+                _ => return None,
+            }
+        }
+        let (mut texts, mut changes) = (Vec::new(), Vec::new());
+        if !taints.is_empty() {
+            let (names, taints): (Vec<&str>, Vec<_>) = taints.into_iter().unzip();
+            texts.push(format!("tolerate {}", names.join(" and ")));
+            changes.push(RemedyChange::Tolerate { job: key.clone(), taints });
+        }
+        if !labels.is_empty() {
+            texts.push(format!("do not ask for label {}", labels.join(" and ")));
+            let labels = selector_without(cluster, job, &labels)?;
+            changes.push(RemedyChange::NodeSelector { job: key.clone(), labels });
+        }
+        if has_cordon {
+            texts.push("uncordon nodes".to_owned());
+            changes.push(RemedyChange::Uncordon { nodes: cordoned_nodes(cluster) });
+        }
+        let change = match changes.len() {
+            0 => return None,
+            1 => changes.remove(0),
+            _ => RemedyChange::Several(changes),
+        };
+        let who = if has_cordon { Responsible::Admin } else { Responsible::You };
+        Some(Self { text: texts.join(", "), who, change })
+    }
+}
+
+/// True if the end of other pods may lift the atom: they hold nodes, or a limit of the queue.
+fn is_given_by_time(atom: &BlockingAtom) -> bool {
+    let is_limit = atom.atom.starts_with("share/") || atom.atom.starts_with("admission/");
+    atom.who == Responsible::Time || is_limit
+}
+
+/// Returns the names of the nodes that are cordoned.
+fn cordoned_nodes(cluster: &Cluster) -> Vec<Arc<str>> {
+    let nodes = cluster.nodes_by_name().iter().map(|&node| &cluster.nodes[node]);
+    let cordoned = nodes.filter(|node| node.present && is_cordoned(node));
+    cordoned.map(|node| node.name.clone()).collect()
+}
+
+/// Returns the taint `key=value:Effect`. Returns `None` if the text is none.
+fn taint_of(text: &str) -> Option<(Arc<str>, Arc<str>, TaintEffect)> {
+    let (taint, effect) = text.rsplit_once(':')?;
     let effects = [TaintEffect::NoSchedule, TaintEffect::NoExecute, TaintEffect::PreferNoSchedule];
     let effect = effects.into_iter().find(|known| RemedyChange::effect_text(*known) == effect)?;
     let (key, value) = taint.split_once('=').unwrap_or((taint, ""));

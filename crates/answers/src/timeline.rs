@@ -10,6 +10,7 @@ use vc_model::{
 };
 use vc_resource::Resource;
 
+use crate::admissions::Admissions;
 use crate::ends::ExpectedEnds;
 use crate::learned_runs::{LearnedRuns, RunQuantile};
 use crate::pod_spans::{HOLDING, PodSpan, PodSpans, holds_node};
@@ -82,6 +83,9 @@ pub struct JobSpan {
     pub pods: u32,
     /// Microseconds since 1970.
     pub start_micros: i64,
+    /// False if it held nodes before the timeline began, or began in a gap, and its pods do not say since when.
+    /// `start_micros` is then the time at which it was seen first.
+    pub is_start_known: bool,
     /// Microseconds since 1970, within a second. `None` if it still holds nodes.
     pub end_micros: Option<i64>,
     /// True if its last pods were deleted, false if one of them has ended by itself.
@@ -181,10 +185,13 @@ pub struct Timeline {
     second: i64,
     /// True if events came since the rows of jobs were read.
     has_news: bool,
+    /// True if the rows of jobs were read since the first call and since the last gap.
+    has_read_jobs: bool,
     /// How long pods have run that ended.
     runs: Arc<LearnedRuns>,
     pod_spans: PodSpans,
     predictions: Predictions,
+    admissions: Admissions,
 }
 
 /// Adds an entry. The oldest one goes if there are too many, and the time before which entries may be
@@ -237,6 +244,12 @@ impl Timeline {
         self.predictions.take_news()
     }
 
+    /// Takes note that the engine may have been called since the last call that was recorded.
+    pub fn note_gap(&mut self) {
+        self.admissions.note_gap();
+        self.has_read_jobs = false;
+    }
+
     /// Takes note of a call of the engine.
     pub fn record(&mut self, step: &TimelineStep<'_>) {
         self.since_micros.get_or_insert(step.now_micros);
@@ -244,11 +257,12 @@ impl Timeline {
         let second = step.now_micros.div_euclid(SECOND_MICROS);
         self.has_news |= 0 < step.n_events;
         // Ends, and starts of pods that others have placed, are seen in the rows.
-        if self.has_news && second != self.second {
+        if (self.has_news || !self.has_read_jobs) && second != self.second {
             (self.has_news, self.second) = (false, second);
             self.follow_jobs(step);
         }
         self.note_effects(step);
+        self.admissions.note(step.cluster, step.effects, step.now_micros);
         self.note_cycle(step);
         let minute = step.now_micros.div_euclid(MINUTE_MICROS);
         if let Some(report) = step.report.filter(|_| minute != self.minute) {
@@ -339,7 +353,7 @@ impl Timeline {
 
     /// Begins the span of a job that holds nodes, or counts its pods anew.
     fn open_span(&mut self, step: &TimelineStep<'_>, job: JobId) {
-        let cluster = step.cluster;
+        let (cluster, has_read_jobs) = (step.cluster, self.has_read_jobs);
         let row = &cluster.jobs[job];
         if !self.open.contains_key(&row.key) {
             self.predictions.started(&row.key, step.now_micros);
@@ -349,6 +363,7 @@ impl Timeline {
                 let task = &cluster.tasks[task];
                 task.started_micros.filter(|_| holds_node(task.status))
             });
+            let started_micros = starts.min();
             let group = row.pod_group.as_ref();
             JobSpan {
                 key: group_of(cluster, job).unwrap_or_else(|| pod_of(row)),
@@ -357,7 +372,8 @@ impl Timeline {
                 controller_name: group.and_then(|group| stated_controller(&row.key, group)),
                 queue: queue_name(cluster, job),
                 pods: 0,
-                start_micros: starts.chain([step.now_micros]).min().unwrap_or(step.now_micros),
+                start_micros: started_micros.map_or(step.now_micros, |at| at.min(step.now_micros)),
+                is_start_known: has_read_jobs || started_micros.is_some() || is_being_bound(row),
                 end_micros: None,
                 is_deleted: false,
             }
@@ -376,6 +392,7 @@ impl Timeline {
             }
             self.open_span(step, job);
         }
+        self.has_read_jobs = true;
         let ended = self.pod_spans.take_ended_jobs();
         for (key, span) in before {
             let is_deleted = !ended.contains(&key) && !has_ended_pod(cluster, &key);
@@ -428,6 +445,28 @@ impl Timeline {
         self.pod_spans.of(pod)
     }
 
+    /// Returns all pods that hold no node any more.
+    pub(crate) fn pod_spans(&self) -> impl Iterator<Item = &PodSpan> {
+        self.pod_spans.all()
+    }
+
+    /// Returns since when a job that holds nodes does, in microseconds since 1970. Returns `None` if that was
+    /// not recorded. The key is that of its row.
+    pub(crate) fn running_since(&self, job: &ObjectKey) -> Option<i64> {
+        self.open.get(job).filter(|span| span.is_start_known).map(|span| span.start_micros)
+    }
+
+    /// Returns when a PodGroup that was created then was admitted last, in microseconds since 1970. Returns
+    /// `None` if that was not recorded.
+    pub(crate) fn admitted_micros(&self, group: &ObjectKey, created_micros: i64) -> Option<i64> {
+        self.admissions.of(group, created_micros)
+    }
+
+    /// Returns all evictions, the first one first.
+    pub(crate) fn all_evictions(&self) -> impl Iterator<Item = &EvictionEntry> {
+        self.evictions.iter()
+    }
+
     /// Returns the evictions, the last one first.
     pub fn evictions(&self, filter: TimelineFilter<'_>) -> impl Iterator<Item = &EvictionEntry> {
         let is_wanted = move |it: &&EvictionEntry| {
@@ -475,6 +514,11 @@ fn holds_nodes(job: &Job) -> bool {
     HOLDING.iter().any(|&status| 0 < job.counts.of(status))
 }
 
+/// True if no pod of a job had its node before the last cycles.
+fn is_being_bound(job: &Job) -> bool {
+    HOLDING.iter().all(|&status| status == TaskStatus::Binding || job.counts.of(status) == 0)
+}
+
 /// True if the cluster still knows a pod of the job that has ended by itself.
 fn has_ended_pod(cluster: &Cluster, job: &ObjectKey) -> bool {
     let Some(job) = cluster.job(job) else { return false };
@@ -493,7 +537,7 @@ fn stated_controller(key: &ObjectKey, group: &PodGroup) -> Option<Box<(Arc<str>,
 }
 
 /// Returns the pod of a job that has no PodGroup of its own.
-fn pod_of(job: &Job) -> ObjectKey {
+pub(crate) fn pod_of(job: &Job) -> ObjectKey {
     let name = job.key.name.strip_prefix("pod:").unwrap_or(&job.key.name);
     ObjectKey::new(&job.key.namespace, name)
 }

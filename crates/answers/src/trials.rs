@@ -11,6 +11,8 @@ use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::known_trials::{KnownOfShape, KnownTrials, ShapeNumber};
 use crate::nodes::NodeRefusals;
+use crate::stop::StopSignal;
+use crate::trial_counts::{TrialCounter, TrialShortcut};
 use crate::verdict::Judgement;
 
 /// Atoms that are lifted together.
@@ -93,6 +95,8 @@ pub(crate) struct JobTrials<'s, 'c> {
     refusals: BTreeMap<RefusalsKey, Arc<NodeRefusals>>,
     /// Units of work that may still be spent (ANS-3).
     left_units: u64,
+    stop: StopSignal,
+    counter: TrialCounter,
 }
 
 /// The budget of a question is spent (ANS-3).
@@ -137,6 +141,8 @@ impl<'s, 'c> JobTrials<'s, 'c> {
             others: AtomSet::new(),
             refusals: BTreeMap::new(),
             left_units,
+            stop: StopSignal::default(),
+            counter: TrialCounter::default(),
         }
     }
 
@@ -147,8 +153,19 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         held: HeldByOrder,
         known: &'s mut KnownTrials,
     ) -> Self {
+        let counter = known.counter().clone();
         let of_shape = KnownOfShape::of(known, session, job, &held);
-        Self { of_shape, ..Self::new(session, job, held) }
+        Self { of_shape, counter, ..Self::new(session, job, held) }
+    }
+
+    /// Returns these trials, of which none begins once the question is to be stopped.
+    pub(crate) fn stoppable(self, stop: &StopSignal) -> Self {
+        Self { stop: stop.clone(), ..self }
+    }
+
+    /// Returns the signal that ends the question.
+    pub(crate) fn stop(&self) -> &StopSignal {
+        &self.stop
     }
 
     /// Returns what is known of jobs of the same shape.
@@ -158,7 +175,9 @@ impl<'s, 'c> JobTrials<'s, 'c> {
 
     /// Returns what was found out about an earlier job of which all that decides is the same.
     pub(crate) fn known_judgement(&self) -> Option<Judgement> {
-        self.of_shape.as_ref()?.judgement(self.session, self.job, &self.held)
+        let known = self.of_shape.as_ref()?.judgement(self.session, self.job, &self.held)?;
+        self.counter.add(TrialShortcut::KnownVerdicts);
+        Some(known)
     }
 
     /// Keeps what was found out about the job.
@@ -213,6 +232,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         if self.left_units == 0 || !self.is_known_to_fail(lifted) {
             return Some(self.try_run(lifted)?.succeeds());
         }
+        self.counter.add(TrialShortcut::KnownFailures);
         debug_assert!(!self.run(lifted).succeeds(), "known to fail");
         self.spend(0);
         self.known_failures.insert(lifted.clone());
@@ -267,6 +287,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
 
     /// Runs the trial, or repeats the attempt of a job of the same shape.
     fn run_anew(&mut self, lifted: &AtomSet, change: JobChange) -> TrialAnswer {
+        self.stop.check();
         let (job, is_held) = (self.job, !lifted.contains(&Atom::Order));
         let is_behind = is_held && self.held.head.is_some();
         let known = self.of_shape.as_ref().and_then(|of_shape| of_shape.attempt(lifted, change));
@@ -275,13 +296,17 @@ impl<'s, 'c> JobTrials<'s, 'c> {
         if known.is_some() && !asks_admission(self.session, job) {
             lifted_before.retain(|atom| !atom.is_room());
         }
-        let mut is_new = false;
+        let (mut is_new, mut shortcut) = (false, TrialShortcut::None);
         let answer = self.with_changed((&lifted_before, change), |session| {
-            before_attempt(session, job, is_behind).or(known).unwrap_or_else(|| {
-                is_new = true;
-                attempt(session, job)
+            before_attempt(session, job, is_behind).unwrap_or_else(|| {
+                match known {
+                    Some(_) => shortcut = TrialShortcut::KnownTrials,
+                    None => is_new = true,
+                }
+                known.unwrap_or_else(|| attempt(session, job))
             })
         });
+        self.counter.add(shortcut);
         if let Some(of_shape) = self.of_shape.as_mut().filter(|_| is_new) {
             of_shape.keep_attempt((lifted, change), &answer);
         }

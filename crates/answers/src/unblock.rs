@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vc_actions::needed;
 use vc_engine::Fork;
 use vc_framework::{Atom, JobChange, QueueLimit, Session};
-use vc_model::{JobId, Labels, NodeSelectorTerm, ObjectKey, TaskId};
+use vc_model::{JobId, ObjectKey, TaskId};
 use vc_resource::Dim;
 
 use crate::amounts::quantity_of;
@@ -18,8 +18,9 @@ use crate::known_failures::first_of_classes;
 use crate::known_trials::{ChangesToTry, KnownTrials, ShapeNumber};
 use crate::new_nodes::{add_nodes, mark_same_counts, shapes};
 use crate::raised_quota::{LackingQuota, raise_quota};
-use crate::remedy_change::RemedyChange;
+use crate::remedy_change::{RemedyChange, is_cordoned, selector_without};
 use crate::state_tables::StateTables;
+use crate::stop::StopSignal;
 use crate::subject::name_of_job;
 use crate::trials::{
     AtomSet, BudgetSpent, CopyBudget, HeldByOrder, JobTrials, TrialAnswer, TrialEnd,
@@ -46,6 +47,8 @@ pub(crate) struct ClusterQuestion {
     pub(crate) changes: ChangesToTry,
     /// What is left for the trials of a queue that is raised.
     pub(crate) budget: CopyBudget,
+    /// The signal that ends the question, also in the copies.
+    pub(crate) stop: StopSignal,
     /// Kinds of remedies for whose trials there was no budget.
     left_out: Vec<RemedyKind>,
 }
@@ -100,6 +103,7 @@ pub(crate) fn change_job(
         n_missing,
         changes,
         budget,
+        stop: trials.stop().clone(),
         left_out,
     };
     (remedies, question)
@@ -218,40 +222,19 @@ fn lift_change(trials: &JobTrials<'_, '_>, atom: &Atom) -> Option<RemedyChange> 
             Some(RemedyChange::Tolerate { job: job_name(trials)?, taints })
         }
         Atom::Label(key) => {
-            let labels = selector_without(trials, key)?;
+            let cluster = trials.session().view().cluster;
+            let labels = selector_without(cluster, trials.job(), &[&**key])?;
             Some(RemedyChange::NodeSelector { job: job_name(trials)?, labels })
         }
         Atom::Cordon => {
             let session = trials.session();
             let nodes = session.info().nodes.iter().map(|&node| &session.nodes[node]);
-            let cordoned = nodes.filter(|node| node.unschedulable);
+            let cordoned = nodes.filter(|node| is_cordoned(node));
             let nodes = cordoned.map(|node| node.name.clone()).collect();
             Some(RemedyChange::Uncordon { nodes })
         }
         _ => None,
     }
-}
-
-/// Returns the node selector of all waiting pods without this label. Returns `None` if their selectors differ in other
-/// labels, as a what-if sets one for all. It also is `None` if a required node affinity names the label, which no what-if
-/// changes.
-fn selector_without(trials: &JobTrials<'_, '_>, key: &str) -> Option<Labels> {
-    let session = trials.session();
-    let waiting = waiting_members(session, trials.job());
-    let names_label = |term: &NodeSelectorTerm| {
-        term.match_expressions.iter().chain(&term.match_fields).any(|rule| &*rule.key == key)
-    };
-    let without = |task: &TaskId| {
-        let class = session.class(*task);
-        let required = class.node_affinity.required.as_deref();
-        let is_required = required.unwrap_or_default().iter().any(names_label);
-        let mut labels = class.node_selector.clone().unwrap_or_default();
-        labels.remove(key);
-        (!is_required).then_some(labels)
-    };
-    let mut selectors = waiting.iter().map(without);
-    let first = selectors.next()??;
-    selectors.all(|other| other.as_ref() == Some(&first)).then_some(first)
 }
 
 /// Returns the PodGroup of the job. Returns `None` if it has none of its own.

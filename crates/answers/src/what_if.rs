@@ -10,7 +10,7 @@ mod volumes;
 
 use std::collections::BTreeSet;
 
-use vc_engine::Engine;
+use vc_engine::{Effect, Engine, Report};
 use vc_model::{Cluster, ObjectKey};
 
 pub use difference::{EvictedPod, MovedPod, PlacedPod, QueueDifference, WaitingJob, WhatIfResult};
@@ -24,7 +24,7 @@ use crate::ends::ExpectedEnds;
 use crate::explanation::AnswerTime;
 use changes::{ChangeNotes, make};
 use difference::difference;
-use run::SupposedRun;
+use run::{SupposedRun, is_decision};
 
 /// Answers what would happen with the changes, where pods end as is expected. The engine must be between two cycles; nothing of it
 /// changes.
@@ -53,6 +53,31 @@ pub fn what_if(
     let as_of = AnswerTime { time_micros: engine.last_micros(), cycle: engine.n_cycles() };
     let result = difference(&with, &without, &notes, as_of);
     Ok(WhatIfResult { is_settled, ..result })
+}
+
+/// A cycle that was decided.
+pub struct DecidedCycle<'a> {
+    /// The engine after it.
+    pub engine: &'a Engine,
+    /// What it has decided.
+    pub effects: &'a [Effect],
+    /// Its report.
+    pub report: Report,
+}
+
+/// Returns what one cycle has decided otherwise than another one, which has begun with the same state, that of
+/// this time.
+pub fn compare_cycles(
+    with: DecidedCycle<'_>,
+    without: DecidedCycle<'_>,
+    as_of: AnswerTime,
+) -> WhatIfResult {
+    let is_settled = !with.effects.iter().any(is_decision);
+    let [with, without] = [with, without].map(SupposedRun::of_cycle);
+    let mut notes = ChangeNotes::default();
+    notes.warnings.extend(unknown_effects(&with));
+    let result = difference(&with, &without, &notes, as_of);
+    WhatIfResult { is_settled, ..result }
 }
 
 /// Returns what the engine cannot know of the world (ANS-54).

@@ -9,7 +9,7 @@ use vc_framework::Atom;
 use vc_model::{Cluster, ClusterEvent, JobId, ObjectKey, TaskId, TaskStatus};
 use vc_resource::Dim;
 
-use crate::amounts::count;
+use crate::amounts::{count, quantity_of};
 use crate::code::WaitCode;
 use crate::ends::{EndSource, ExpectedEnd, ExpectedEnds};
 use crate::explain::AnswerState;
@@ -33,15 +33,27 @@ const CYCLES_PER_END: u32 = 3;
 /// Jobs before a job that are planned.
 const MOST_AHEAD: usize = 100;
 
+/// Pods without an expected end that hold what a job waits for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndlessPods {
+    /// Number of pods.
+    pub pods: usize,
+    /// What they hold of the resources that nodes lack: names and quantities, in report order. Empty if the queue of
+    /// the job is full instead.
+    pub held: Vec<(String, String)>,
+}
+
 /// Why a start is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartUnknown {
-    /// What it waits for is held by pods without an expected end: so many.
-    NoEnd(usize),
+    /// What it waits for is held by pods without an expected end.
+    NoEnd(EndlessPods),
     /// Not within 24 hours.
     BeyondWindow,
     /// More than 100 jobs are before it.
     TooFarBack,
+    /// It would start if no other job waited, but one that gets the room first does not start or does not end.
+    BlockedAhead,
     /// It has no pods yet.
     NoPods,
     /// Every way out needs a change.
@@ -57,6 +69,7 @@ impl StartUnknown {
             Self::NoEnd(_) => "noEnd",
             Self::BeyondWindow => "beyondWindow",
             Self::TooFarBack => "tooFarBack",
+            Self::BlockedAhead => "blockedAhead",
             Self::NoPods => "noPods",
             Self::NotByTime => "notByTime",
             Self::Budget => "budget",
@@ -66,13 +79,20 @@ impl StartUnknown {
     /// Returns the reason in one line.
     pub fn text(&self) -> String {
         match self {
-            Self::NoEnd(0) => "no pod is expected to end".to_owned(),
-            Self::NoEnd(pods) => {
+            Self::NoEnd(EndlessPods { pods: 0, .. }) => "no pod is expected to end".to_owned(),
+            Self::NoEnd(EndlessPods { pods, held }) => {
                 let pods = count(*pods, "pod");
-                format!("what it waits for is held by {pods} without an expected end")
+                let held: Vec<String> =
+                    held.iter().map(|(name, amount)| format!("{amount} {name}")).collect();
+                let colon = if held.is_empty() { "" } else { ": " };
+                let held = held.join(", ");
+                format!("what it waits for is held by {pods} without an expected end{colon}{held}")
             }
             Self::BeyondWindow => "not within 24h".to_owned(),
             Self::TooFarBack => format!("more than {MOST_AHEAD} jobs are before it"),
+            Self::BlockedAhead => {
+                "another job gets the room first, and has no expected start or end".to_owned()
+            }
             Self::NoPods => "it has no pods yet".to_owned(),
             Self::NotByTime => "every way out needs a change".to_owned(),
             Self::Budget => format!("more than {MOST_ENDS} ends come before"),
@@ -153,7 +173,7 @@ fn add_start_anew(
     if !awaits_release(explanation.verdict.code) {
         // The priority of a pod without a PodGroup of its own cannot be changed.
         if !own.bare {
-            explanation.unblock.extend(raise_priority(engine, job, &own.key));
+            explanation.unblock.extend(raise_priority((engine, state.stop()), job, &own.key));
         }
         let is_not_by_time = start.unknown == Some(StartUnknown::NotByTime);
         if is_not_by_time && let Some(key) = name_of_job(state.cluster(), job) {
@@ -175,7 +195,7 @@ fn add_start_anew(
     }
     explanation.unblock.retain(|remedy| {
         let change = remedy.change.as_ref().filter(|_| remedy.kind == RemedyKind::EndJobs);
-        change.is_none_or(|change| starts_after(engine, change, job))
+        change.is_none_or(|change| starts_after((engine, state.stop()), change, job))
     });
     // What comes by itself, then what the user may change.
     let rank = |remedy: &Remedy| (remedy.kind != RemedyKind::Wait, remedy.who, remedy.kind);
@@ -208,6 +228,7 @@ fn start(
     }
     let supposed = |quantile: RunQuantile| {
         SupposedRun::new(engine, SupposedKubelet::Instant, ends.at(quantile))
+            .stoppable(state.stop())
     };
     let mut alone = supposed(RunQuantile::Short);
     remove_others(&mut alone, job);
@@ -220,7 +241,13 @@ fn start(
     let expected = match expected {
         Ok(expected) => expected,
         Err(reason) => {
-            let reason = with_holders((cluster, ends), (job, reason), explanation);
+            let reason = match reason {
+                StartUnknown::NoEnd(_) if earliest.is_some() => StartUnknown::BlockedAhead,
+                StartUnknown::NoEnd(_) => {
+                    StartUnknown::NoEnd(endless_pods((cluster, ends), job, explanation))
+                }
+                reason => reason,
+            };
             return StartAnswer { earliest_micros: earliest, ..unknown(reason) };
         }
     };
@@ -302,22 +329,19 @@ pub(crate) fn plan(
                 ended.extend(ends.tasks);
             }
             Err(true) => return Err(StartUnknown::BeyondWindow),
-            Err(false) => return Err(StartUnknown::NoEnd(0)),
+            Err(false) => return Err(StartUnknown::NoEnd(EndlessPods::default())),
         }
         run.settle(CYCLES_PER_END);
     }
     Err(StartUnknown::Budget)
 }
 
-/// Counts the pods without an expected end that hold what the job lacks.
-fn with_holders(
+/// Returns the pods without an expected end that hold what the job lacks.
+fn endless_pods(
     (cluster, ends): (&Cluster, &ExpectedEnds),
-    (job, reason): (JobId, StartUnknown),
+    job: JobId,
     explanation: &Explanation,
-) -> StartUnknown {
-    if reason != StartUnknown::NoEnd(0) {
-        return reason;
-    }
+) -> EndlessPods {
     let atoms = explanation.blocking.iter().flat_map(|blocking| &blocking.atoms);
     let rooms = atoms.filter_map(|atom| atom.strip_prefix("room/"));
     let dims: Vec<Dim> = rooms.filter_map(|name| cluster.dims.get(name)).collect();
@@ -332,7 +356,14 @@ fn with_holders(
     };
     let now_micros = explanation.as_of.time_micros;
     let is_endless = |&(task, _): &(TaskId, _)| ends.end_of(cluster, task, now_micros).is_none();
-    StartUnknown::NoEnd(cluster.tasks.iter().filter(holds).filter(is_endless).count())
+    let endless = cluster.tasks.iter().filter(holds).filter(is_endless);
+    let endless: Vec<TaskId> = endless.map(|(task, _)| task).collect();
+    let held = cluster.dims.in_report_order().iter().filter(|dim| dims.contains(dim)).map(|&dim| {
+        let amounts = endless.iter().map(|&task| i128::from(cluster.request(task).get(dim)));
+        let amount = quantity_of(amounts.sum(), dim, &cluster.dims);
+        (cluster.dims.name(dim).to_owned(), amount)
+    });
+    EndlessPods { pods: endless.len(), held: held.collect() }
 }
 
 /// Returns the jobs whose ends the start needs: without any of them the job alone finds no place.
@@ -385,7 +416,8 @@ fn keep_needed(state: &AnswerState, job: JobId, groups: &mut Vec<(ObjectKey, Awa
     }
     let is_placed = |fork: &mut vc_engine::Fork| {
         fork.with_session(|session| {
-            let mut trials = JobTrials::new(session, job, HeldByOrder::default());
+            let trials = JobTrials::new(session, job, HeldByOrder::default());
+            let mut trials = trials.stoppable(state.stop());
             // Places that pods have yet to leave are not free.
             trials.run(&AtomSet::from([Atom::Order])).end == TrialEnd::Placed
         })

@@ -13,7 +13,7 @@ use vc_engine::Checkpoint;
 
 use crate::RecordedInput;
 use crate::history::{EncodedCheckpoint, HistoryCopy, Segment, confs_in_force};
-use crate::manifest::{FORMAT, KIND, Manifest, NAME};
+use crate::manifest::{FORMAT, KIND, Manifest, NAME, OBJECTS};
 
 /// Why a bundle cannot be written or read. The texts name the file inside of the bundle.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum BundleError {
         /// What is wrong with it.
         problem: String,
     },
-    /// It is not decided as it was recorded, so a copy without names cannot be compared with it.
+    /// It is not decided as it was recorded, so nothing can be made of the decisions and later states.
     #[error("cycle {cycle} is decided otherwise than it was\nhint: {hint}")]
     Differs {
         /// The first cycle that differs.
@@ -96,9 +96,26 @@ pub struct BundleWriter {
     files: Vec<(String, Contents)>,
 }
 
+/// A file of a bundle that is compressed in memory.
+#[derive(Debug)]
+pub struct CompressedFile(Vec<u8>);
+
+impl CompressedFile {
+    /// Compresses what `write` writes.
+    ///
+    /// # Errors
+    /// `write` fails.
+    pub fn new(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> std::io::Result<Self> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        write(&mut encoder)?;
+        encoder.finish().map(Self)
+    }
+}
+
 /// The contents of a file. What is compressed in memory is decompressed while it is written.
 enum Contents {
     Plain(Vec<u8>),
+    Compressed(CompressedFile),
     State(EncodedCheckpoint),
     Inputs(Segment),
 }
@@ -107,6 +124,7 @@ impl Contents {
     fn reader(&self) -> Box<dyn Read + '_> {
         match self {
             Self::Plain(bytes) => Box::new(&**bytes),
+            Self::Compressed(file) => Box::new(GzDecoder::new(&*file.0)),
             Self::State(checkpoint) => Box::new(GzDecoder::new(&**checkpoint.bytes)),
             Self::Inputs(segment) => {
                 let blocks: Box<dyn Read> = Box::new(std::io::empty());
@@ -161,6 +179,11 @@ impl BundleWriter {
         self.files.push((name.to_owned(), Contents::Plain(contents)));
     }
 
+    /// Adds the last state as Kubernetes objects: the file [`OBJECTS`].
+    pub fn add_objects(&mut self, objects: CompressedFile) {
+        self.files.push((OBJECTS.to_owned(), Contents::Compressed(objects)));
+    }
+
     /// Writes the archive, the manifest first. All times in it are 0, so that equal contents are
     /// equal files.
     ///
@@ -197,11 +220,14 @@ fn append(
     Ok(archive.append_data(&mut header, name, contents)?)
 }
 
-/// A bundle in memory.
+/// A bundle in memory. The file [`OBJECTS`] is checked when it is read, and is not kept: it may be larger than all
+/// others, and it follows from them.
 #[derive(Debug)]
 pub struct Bundle {
     pub(crate) manifest: Manifest,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
+    /// The last state as objects, if it was made since.
+    pub(crate) objects: Option<CompressedFile>,
     /// The last cycles before each list of inputs.
     pub(crate) segments: Vec<u64>,
 }
@@ -217,38 +243,58 @@ impl Bundle {
 
     /// Reads a bundle of at most so many bytes. What a few bytes unpack to may have no end.
     fn read_at_most(input: impl Read, most_bytes: u64) -> Result<Self, BundleError> {
-        let mut files = BTreeMap::new();
+        let (mut files, mut sums) = (BTreeMap::new(), BTreeMap::new());
         let mut archive = tar::Archive::new(MultiGzDecoder::new(input));
         let mut left = most_bytes;
         for entry in archive.entries()? {
-            let mut entry = entry?;
+            let entry = entry?;
             let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-            let mut contents = Vec::new();
-            (&mut entry).take(left.saturating_add(1)).read_to_end(&mut contents)?;
-            left = left
-                .checked_sub(contents.len() as u64)
-                .ok_or(BundleError::Large { mib: most_bytes >> 20 })?;
-            files.insert(name, contents);
+            let mut entry = entry.take(left.saturating_add(1));
+            let (sum, size) = if name == OBJECTS {
+                sha256(entry)?
+            } else {
+                let mut contents = Vec::new();
+                entry.read_to_end(&mut contents)?;
+                let checked = sha256(&*contents)?;
+                files.insert(name.clone(), contents);
+                checked
+            };
+            left = left.checked_sub(size).ok_or(BundleError::Large { mib: most_bytes >> 20 })?;
+            sums.insert(name, sum);
         }
         let manifest = files.remove(NAME).ok_or_else(|| missing(NAME))?;
         let manifest = read_manifest(&manifest)?;
-        check(&manifest, &files)?;
+        sums.remove(NAME);
+        check(&manifest, &sums)?;
         let number = |name: &String| {
             name.strip_prefix("inputs-")?.strip_suffix(".cbor")?.parse::<u64>().ok()
         };
         let mut segments: Vec<u64> = files.keys().filter_map(number).collect();
         segments.sort_unstable();
-        Ok(Self { manifest, files, segments })
+        Ok(Self { manifest, files, objects: None, segments })
     }
 
     /// Writes the bundle as an archive, with the checksums of its files.
     ///
     /// # Errors
-    /// `out` refuses.
+    /// `out` refuses, or the bundle was read with objects and they were not made anew.
     pub fn write(self, out: impl Write) -> Result<(), BundleError> {
-        let Self { manifest, files, .. } = self;
+        let Self { manifest, files, objects, .. } = self;
+        if objects.is_none() && manifest.files.contains_key(OBJECTS) {
+            let problem = "it has to be made anew".to_owned();
+            return Err(BundleError::File { name: OBJECTS.to_owned(), problem });
+        }
         let plain = |(name, contents)| (name, Contents::Plain(contents));
-        BundleWriter { manifest, files: files.into_iter().map(plain).collect() }.write(out)
+        let mut writer = BundleWriter { manifest, files: files.into_iter().map(plain).collect() };
+        if let Some(objects) = objects {
+            writer.add_objects(objects);
+        }
+        writer.write(out)
+    }
+
+    /// Adds the last state as Kubernetes objects, or replaces it: the file [`OBJECTS`].
+    pub fn add_objects(&mut self, objects: CompressedFile) {
+        self.objects = Some(objects);
     }
 
     /// Returns the manifest.
@@ -256,7 +302,7 @@ impl Bundle {
         &self.manifest
     }
 
-    /// Returns a file. Returns `None` if there is none of this name.
+    /// Returns a file. Returns `None` if there is none of this name, and of [`OBJECTS`], which is not kept.
     pub fn file(&self, name: &str) -> Option<&[u8]> {
         self.files.get(name).map(|contents| &**contents)
     }
@@ -330,16 +376,16 @@ fn read_manifest(text: &[u8]) -> Result<Manifest, BundleError> {
     serde_json::from_value(manifest).map_err(wrong)
 }
 
-fn check(manifest: &Manifest, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleError> {
-    for name in files.keys() {
+/// Compares the checksums of the files that were read with the manifest.
+fn check(manifest: &Manifest, sums: &BTreeMap<String, String>) -> Result<(), BundleError> {
+    for name in sums.keys() {
         if !manifest.files.contains_key(name) {
             let problem = "not in the manifest".to_owned();
             return Err(BundleError::File { name: name.clone(), problem });
         }
     }
-    for (name, sum) in &manifest.files {
-        let contents = files.get(name).ok_or_else(|| missing(name))?;
-        if sha256(&**contents)?.0 != *sum {
+    for (name, expected) in &manifest.files {
+        if sums.get(name).ok_or_else(|| missing(name))? != expected {
             let problem = "checksum differs".to_owned();
             return Err(BundleError::File { name: name.clone(), problem });
         }
@@ -383,15 +429,59 @@ fn sha256(mut contents: impl Read) -> Result<(String, u64), BundleError> {
 mod tests {
     use super::*;
 
+    fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+        for &(name, contents) in files {
+            append(&mut archive, (name, contents.len() as u64), contents).unwrap();
+        }
+        archive.into_inner().unwrap().finish().unwrap()
+    }
+
     #[test]
     fn ans_101_a_file_without_end_is_refused() {
-        let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
-        append(&mut archive, ("a", 1 << 20), std::io::repeat(0).take(1 << 20)).unwrap();
-        append(&mut archive, ("b", 8 << 20), std::io::repeat(0).take(8 << 20)).unwrap();
-        let zeros = archive.into_inner().unwrap().finish().unwrap();
-        let refused = |most| Bundle::read_at_most(&*zeros, most).unwrap_err().to_string();
-        let expected = "no bundle: it has more than 4 MiB\nhint: was it written by";
-        assert!(refused(4 << 20).starts_with(expected), "{}", refused(4 << 20));
-        assert_eq!(refused(9 << 20), "manifest.json: missing");
+        for second in ["b", OBJECTS] {
+            let zeros = vec![0; 8 << 20];
+            let zeros = archive(&[("a", &zeros[..1 << 20]), (second, &zeros[..])]);
+            let refused = |most| Bundle::read_at_most(&*zeros, most).unwrap_err().to_string();
+            let expected = "no bundle: it has more than 4 MiB\nhint: was it written by";
+            assert!(refused(4 << 20).starts_with(expected), "{}", refused(4 << 20));
+            assert_eq!(refused(9 << 20), "manifest.json: missing");
+        }
+    }
+
+    #[test]
+    fn ans_103_objects_are_checked_and_made_anew() {
+        let manifest = Manifest {
+            kind: KIND.to_owned(),
+            format: FORMAT,
+            version: String::new(),
+            flags: Vec::new(),
+            first_cycle: 0,
+            last_cycle: 0,
+            anonymized: false,
+            files: BTreeMap::new(),
+        };
+        let (files, segments) = (BTreeMap::new(), Vec::new());
+        let mut bundle = Bundle { manifest, files, objects: None, segments };
+        let objects = || CompressedFile::new(|out| out.write_all(b"kind: Node\n")).unwrap();
+        bundle.add_objects(objects());
+        let mut written = Vec::new();
+        bundle.write(&mut written).unwrap();
+
+        let mut read = Bundle::read(&*written).unwrap();
+        assert!(read.manifest().files.contains_key(OBJECTS) && read.file(OBJECTS).is_none());
+        let manifest = serde_json::to_vec(read.manifest()).unwrap();
+        read.add_objects(objects());
+        let mut again = Vec::new();
+        read.write(&mut again).unwrap();
+        assert!(again == written);
+        let lost = Bundle::read(&*written).unwrap().write(std::io::sink()).unwrap_err();
+        assert_eq!(lost.to_string(), "objects.yaml: it has to be made anew");
+
+        let other = archive(&[(NAME, &manifest[..]), (OBJECTS, &b"kind: Pod\n"[..])]);
+        let refused = Bundle::read(&*other).unwrap_err();
+        assert_eq!(refused.to_string(), "objects.yaml: checksum differs");
+        let none = archive(&[(NAME, &manifest[..])]);
+        assert_eq!(Bundle::read(&*none).unwrap_err().to_string(), "objects.yaml: missing");
     }
 }

@@ -15,10 +15,10 @@ mod rename;
 mod replay;
 mod texts;
 
-pub use archive::{Bundle, BundleError, BundleWriter};
+pub use archive::{Bundle, BundleError, BundleWriter, CompressedFile};
 pub use effect_line::effect_line;
 pub use history::{EncodedCheckpoint, History, HistoryCopy, SegmentId, encode_checkpoint};
-pub use manifest::{FORMAT, Manifest};
+pub use manifest::{FORMAT, Manifest, OBJECTS};
 pub use rename::Renaming;
 pub use replay::{Replay, ReplayStep, difference};
 pub use texts::{TextChange, TextPlace};

@@ -12,6 +12,10 @@ pub(crate) const KIND: &str = "Bundle";
 /// Name of the file.
 pub(crate) const NAME: &str = "manifest.json";
 
+/// Name of the file with the last state as Kubernetes objects, for people and other versions. A bundle lacks it as a
+/// scheduler makes it, and one of an earlier version.
+pub const OBJECTS: &str = "objects.yaml";
+
 /// The contents of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -41,7 +41,7 @@ impl Bundle {
     }
 
     /// Returns the bundle with other texts. `change` replaces texts, and `rename` does the same for
-    /// a name alone. Flags and files for people are left out; the configuration stays as it is.
+    /// a name alone. Flags and files for people, objects too, are left out; the configuration stays as it is.
     ///
     /// # Errors
     /// The bundle cannot be read, it is not decided as it was recorded, or its copy with the other
@@ -82,7 +82,7 @@ impl Bundle {
             files: BTreeMap::new(),
             ..self.manifest.clone()
         };
-        Ok(Self { manifest, files, segments: self.segments.clone() })
+        Ok(Self { manifest, files, objects: None, segments: self.segments.clone() })
     }
 
     /// Returns what to do if the bundle is not decided as it was recorded.

@@ -17,6 +17,7 @@ Examples:
   kubectl vc what-if -f job.yaml -n ml
   kubectl vc what-if --add-nodes g1=2 --set-queue research.weight=4
   kubectl vc ui
+  kubectl vc ui --html cluster.html
   kubectl vc why train --from cluster.yaml
   kubectl vc why -A --local";
 
@@ -62,8 +63,8 @@ pub(crate) struct Arguments {
     /// Print each way to the scheduler that was tried, and what came of it.
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Answer from files with objects of a cluster instead, `-` for standard input, or `why` from a
-    /// bundle.
+    /// Answer from files with objects of a cluster instead, `-` for standard input, or `why NAME` and
+    /// `ui --html` from a bundle.
     #[arg(long, value_name = "PATH", global = true)]
     pub(crate) from: Vec<PathBuf>,
     /// List the objects of the cluster with the kubeconfig and answer from them, without a scheduler that
@@ -95,6 +96,12 @@ pub(crate) enum Verb {
         /// Go on, and print the answer again when something in it changes.
         #[arg(short, long, conflicts_with_all = ["exit_code", "from", "local"])]
         watch: bool,
+    },
+    /// Jobs that hold nodes, with the times at which they are expected to end.
+    Runs {
+        /// Only this queue.
+        #[arg(long, value_name = "QUEUE")]
+        queue: Option<String>,
     },
     /// Queues with what they hold, deserve and may hold.
     Queues {
@@ -139,7 +146,7 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "N", default_value_t = 20)]
         last: usize,
     },
-    /// Write what the scheduler was given lately into a file, for vcsim replay.
+    /// Write what the scheduler was given lately into a file, for vcsim replay, with its last state as objects.
     Bundle {
         /// Cycles at least; absent: all that are kept.
         #[arg(long, value_name = "N")]
@@ -166,6 +173,10 @@ pub(crate) enum Verb {
         /// Port; 0: any that is free.
         #[arg(long, default_value_t = 0)]
         port: u16,
+        /// Serve nothing, and write the page with its answers into this new file, - for standard output.
+        /// It opens without a network.
+        #[arg(long, value_name = "FILE", conflicts_with = "port")]
+        html: Option<PathBuf>,
     },
     /// What would happen with other nodes, limits or settings, or if a job were submitted.
     ///
@@ -178,7 +189,10 @@ impl Verb {
     pub(crate) fn is_of_process(&self) -> bool {
         matches!(
             self,
-            Self::Timeline { .. } | Self::Cycles { .. } | Self::Bundle { .. } | Self::Ui { .. }
+            Self::Timeline { .. }
+                | Self::Cycles { .. }
+                | Self::Bundle { .. }
+                | Self::Ui { html: None, .. }
         )
     }
 }

@@ -5,10 +5,10 @@ use std::io::IsTerminal;
 use vc_kube::AnswersClient;
 use vc_page::{
     CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
-    QueueJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
+    QueueJson, RunJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
     hyper_nodes_text, hyper_nodes_wide_text, line_text, node_text, nodes_text, nodes_wide_text,
-    queues_text, queues_wide_text, summary_text, timeline_text, what_if_text, why_list_text,
-    why_list_wide_text, why_text,
+    queues_text, queues_wide_text, runs_text, summary_text, timeline_text, what_if_text,
+    why_list_text, why_list_wide_text, why_text, why_wide_text,
 };
 
 use crate::Answer;
@@ -17,7 +17,7 @@ use crate::attempt::{AskFailure, Attempt};
 use crate::output::show;
 use crate::watch::watch;
 use crate::what_if::{self, WhatIfRequest};
-use crate::{bundle, ui};
+use crate::{bundle, html, ui};
 
 /// Asks a scheduler, and prints the answer.
 ///
@@ -34,10 +34,13 @@ pub(crate) async fn ask(
         (None, false) => Some(client.namespace.as_str()),
     };
     let output = arguments.form();
-    if let Verb::Ui { port } = &arguments.verb {
+    if let Verb::Ui { port, html } = &arguments.verb {
         check_way(&client, namespace, attempt).await?;
         attempt.report_answer();
-        ui::serve(client, *port).await?;
+        match html {
+            Some(file) => html::save_answers(&client, file).await?,
+            None => ui::serve(client, *port).await?,
+        }
         return Ok(Answer::default());
     }
     if let Verb::Bundle { cycles, anonymize, output, file } = &arguments.verb {
@@ -96,10 +99,11 @@ pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, S
     let is_wide = output == Output::Wide;
     let of_queues = if is_wide { queues_wide_text } else { queues_text };
     let of_nodes = if is_wide { nodes_wide_text } else { nodes_text };
+    let of_job = if is_wide { why_wide_text } else { why_text };
     let of_hyper_nodes = if is_wide { hyper_nodes_wide_text } else { hyper_nodes_text };
     match &arguments.verb {
         Verb::Why { name: Some(_), .. } => {
-            show(output, text, why_text).map(|it: ExplanationJson| Answer::waits(it.waits()))
+            show(output, text, of_job).map(|it: ExplanationJson| Answer::waits(it.waits()))
         }
         Verb::Why { name: None, .. } => {
             let list: ExplanationListJson =
@@ -109,6 +113,7 @@ pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, S
                 })?;
             Ok(Answer::waits(list.items.iter().any(ExplanationJson::waits)))
         }
+        Verb::Runs { .. } => shown::<ListJson<RunJson>>(output, text, runs_text),
         Verb::Queues { name: None } => shown::<ListJson<QueueJson>>(output, text, of_queues),
         Verb::Queues { name: Some(_) } => shown(output, text, |one: &OneJson<QueueJson>| {
             let items = vec![one.content.clone()];
@@ -156,6 +161,12 @@ pub(crate) fn path(verb: &Verb, namespace: Option<&str>) -> Result<String, Strin
             format!("namespaces/{}/explanations?{LONGEST}", part(namespace))
         }
         (Verb::Why { name: None, .. }, None) => format!("explanations?{LONGEST}"),
+        (Verb::Runs { queue }, namespace) => {
+            let place = namespace.map(|name| format!("namespaces/{}/", part(name)));
+            let queue = queue.as_ref().map(|name| format!("&queue={}", part(name)));
+            let (place, queue) = (place.unwrap_or_default(), queue.unwrap_or_default());
+            format!("{place}runs?{LONGEST}{queue}")
+        }
         (Verb::Queues { name: None }, _) => "queues".to_owned(),
         (Verb::Queues { name: Some(name) }, _) => format!("queues/{}", part(name)),
         (Verb::Line { queue }, _) => format!("queues/{}/line?{LONGEST}", part(queue)),
@@ -223,6 +234,12 @@ mod tests {
                 "timeline?from=2h&queue=a%26b&namespace=ml",
             ),
             (Verb::Cycles { last: 7 }, None, "cycles?last=7"),
+            (Verb::Runs { queue: None }, None, "runs?limit=5000"),
+            (
+                Verb::Runs { queue: Some("a&b".to_owned()) },
+                Some("ml"),
+                "namespaces/ml/runs?limit=5000&queue=a%26b",
+            ),
         ];
         for (verb, namespace, expected) in cases {
             assert_eq!(path(&verb, namespace).unwrap(), expected);

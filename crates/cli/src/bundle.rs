@@ -1,18 +1,21 @@
 //! `kubectl vc bundle`: what the scheduler was given lately, as a file. Specification: answers.md 15.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use vc_kube::AnswersClient;
 use vc_sim::anonymous_bundle::anonymous_archive;
+use vc_sim::bundle_objects::archive_with_objects;
+use vc_sim::{check_new_file, write_new_file};
 
-use crate::attempt::AskFailure;
+use crate::attempt::{AskFailure, print_line};
 use crate::output::print;
 
-/// Asks for the bundle and writes it, without names if it is to be anonymized. A file that exists is
-/// not overwritten.
+/// What to do where a file of the name exists.
+const HINT: &str = "give another FILE, or - for standard output";
+
+/// Asks for the bundle and writes it with its last state as objects, without names if it is to be anonymized. A file
+/// that exists is not overwritten.
 ///
 /// # Errors
 /// There is no bundle, or it cannot be written; the text says why.
@@ -22,12 +25,21 @@ pub(crate) async fn save(
     cycles: Option<u64>,
     anonymize: bool,
 ) -> Result<(), AskFailure> {
+    if let Some(file) = file.filter(|file| *file != Path::new("-")) {
+        check_new_file(file, HINT)?;
+    }
     let query = cycles.map_or_else(String::new, |cycles| format!("?cycles={cycles}"));
     let (name, mut contents) = client.file(&format!("bundles/now{query}")).await?;
     if anonymize {
         // Names are replaced in memory, so no file with names is written here. In contrast,
         // `vcsim replay --to-bundle` begins with such a file.
         contents = anonymous_archive(&contents)?.into();
+    } else {
+        match archive_with_objects(&contents) {
+            Ok(archive) => contents = archive.into(),
+            // It is kept as it came: one that is asked for later begins later.
+            Err(problem) => print_line(&format!("the bundle has no objects.yaml: {problem}")),
+        }
     }
     if file == Some(Path::new("-")) {
         let mut out = std::io::stdout().lock();
@@ -40,16 +52,8 @@ pub(crate) async fn save(
         Some(file) => file.to_owned(),
         None => PathBuf::from(given.unwrap_or("bundle.tar.gz".as_ref())),
     };
-    // Whoever reads it learns the state of the whole cluster.
-    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let written = created.and_then(|mut file| file.write_all(&contents));
+    write_new_file(&path, &contents, HINT)?;
     let place = path.display();
-    written.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            format!("{place} exists\nhint: give another FILE, or - for standard output")
-        }
-        _ => format!("{place}: {error}"),
-    })?;
     print(&format!("wrote {place}, {} KiB\n", contents.len().div_ceil(1024)));
     Ok(())
 }

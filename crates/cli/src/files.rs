@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use vc_conf::AllowMissing;
-use vc_page::{PageRange, Question, StateSource, why_text};
+use vc_page::{PageRange, Question, StateSource, why_text, why_wide_text};
 use vc_sim::KubeletMode;
 use vc_sim::asked::{Asked, ask};
 use vc_sim::replay::{ReplayOptions, replay};
@@ -12,10 +12,10 @@ use vc_sim::what_if::{WhatIfOptions, what_if};
 use vc_sim::why::{WhyOptions, why};
 use vc_text::escape_lines;
 
-use crate::Answer;
 use crate::args::{Arguments, Output, Verb, WhatIfWords};
 use crate::ask::show_answer;
 use crate::output::print;
+use crate::{Answer, html};
 
 /// Answers, and prints the answer.
 ///
@@ -46,6 +46,7 @@ pub(crate) fn ask_files(arguments: &Arguments) -> Result<Answer, String> {
     let name = match &arguments.verb {
         Verb::Why { name, .. } => name,
         Verb::WhatIf(words) => return suppose(run, words, arguments.form()),
+        Verb::Ui { html: Some(file), .. } => return html::save_of_files(&run, file),
         verb => return of_cluster(arguments, &run, verb),
     };
     let namespace = arguments.namespace.clone().filter(|_| !arguments.all_namespaces);
@@ -72,10 +73,14 @@ pub(crate) fn of_process(flag: &str) -> String {
 fn of_cluster(arguments: &Arguments, run: &RunOptions, verb: &Verb) -> Result<Answer, String> {
     let range = PageRange { limit: usize::MAX, ..PageRange::default() };
     let question = match verb {
+        Verb::Runs { queue } => {
+            let namespace = arguments.namespace.clone().filter(|_| !arguments.all_namespaces);
+            Question::Runs { namespace, queue: queue.clone(), range }
+        }
         Verb::Queues { name: None } => Question::Queues,
         Verb::Queues { name: Some(name) } => Question::Queue { name: name.clone() },
         Verb::Line { queue } => Question::Line { queue: queue.clone(), range },
-        Verb::Nodes { name: None } => Question::Nodes { range },
+        Verb::Nodes { name: None } => Question::Nodes { range, label: None },
         Verb::Nodes { name: Some(name) } => Question::Node { name: name.clone() },
         Verb::Hypernodes => Question::HyperNodes { range },
         Verb::Top { .. } => Question::Summary,
@@ -90,11 +95,14 @@ fn of_cluster(arguments: &Arguments, run: &RunOptions, verb: &Verb) -> Result<An
     show_answer(arguments, &text)
 }
 
-/// Answers why a job waits after the last cycle of a bundle.
+/// Answers why a job waits after the last cycle of a bundle, or writes the page about it.
 fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
+    if let Verb::Ui { html: Some(page), .. } = &arguments.verb {
+        return html::save_of_bundle(file, page);
+    }
     let Verb::Why { name: Some(name), .. } = &arguments.verb else {
         let hint = "vcsim replay decides it again";
-        return Err(format!("a bundle answers why NAME alone\nhint: {hint}"));
+        return Err(format!("a bundle answers why NAME and ui --html alone\nhint: {hint}"));
     };
     let (kind, name) = match name.split_once('/') {
         Some((kind, name)) => (Some(kind.to_lowercase()), name),
@@ -116,6 +124,7 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
         to_scenario: None,
         anonymize: false,
         to_bundle: None,
+        to_objects: None,
     };
     let replayed = replay(&options).map_err(|error| error.to_string())?;
     if !replayed.is_same() {
@@ -123,7 +132,8 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
     }
     let Some(explanation) = replayed.explanation() else { return Ok(Answer::default()) };
     match arguments.form() {
-        Output::Text | Output::Wide => print(&why_text(explanation)),
+        Output::Text => print(&why_text(explanation)),
+        Output::Wide => print(&why_wide_text(explanation)),
         Output::Json => print(&crate::output::json(explanation)?),
         Output::Yaml => print(&crate::output::yaml(explanation)?),
     }

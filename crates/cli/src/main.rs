@@ -8,6 +8,7 @@ mod completion;
 mod connection;
 mod fallback;
 mod files;
+mod html;
 mod leader;
 mod local;
 mod output;

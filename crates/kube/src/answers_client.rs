@@ -103,6 +103,9 @@ pub enum AnswersError {
     /// Somebody is there, and cannot answer now.
     #[error("{0}")]
     Unavailable(String),
+    /// The user asks more than it may at once.
+    #[error("{0}")]
+    TooMany(String),
     #[error("no answer from {place}: {error}\nhint: {hint}")]
     NoAnswer { place: String, error: String, hint: &'static str },
     /// The way does not exist, or the user may not go it.
@@ -372,6 +375,7 @@ impl AnswersClient {
             }
             None if status.code == 403 => AnswersError::Forbidden(error),
             None if status.code == 503 => AnswersError::Unavailable(error),
+            None if status.code == 429 => AnswersError::TooMany(error),
             None => AnswersError::Refused(error),
         }
     }

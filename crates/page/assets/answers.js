@@ -5,7 +5,7 @@ const LONGEST_WAIT = 15000;
 const NO_JSON = 'The answer cannot be read: it is not JSON.';
 const API_ADDRESS = new URL('../apis/answers.volcano.sh/v1', document.baseURI).href;
 
-/** Returns what a `Status` object says, its hint apart. */
+// Returns what a `Status` object says, its hint apart.
 function problemOf(code, message, retryAfter = 0) {
   const [sentence, hint] = message.split('\nhint: ');
   return { code, sentence, hint, retryAfter };
@@ -22,34 +22,36 @@ async function problemOfResponse(response) {
   return problemOf(response.status, `The server answered ${response.status} ${response.statusText}`, retryAfter);
 }
 
-/** Returns what a file answers. Lists serve every part, filter and item of themselves. */
+// Returns what a file answers. Lists serve every part, filter and item of themselves.
 function recordedAnswer(answers, path) {
   const [place, query] = path.split('?');
-  const whole = (wanted) => answers[wanted] ?? answers[Object.keys(answers).find((key) => key.split('?')[0] === wanted)];
-  if (answers[path]) return answers[path];
   const parameters = new URLSearchParams(query);
-  const found = whole(place);
+  const found = answers[place];
   if (found) return found.items ? partOfList(found, parameters) : found;
   const [kind, name, list, job] = place.split('/').slice(1).map(decodeURIComponent);
-  if (kind !== 'namespaces') return list ? undefined : whole(`/${kind}`)?.items?.find((it) => it.name === name);
-  const all = whole('/explanations');
-  const items = all?.items.filter((it) => it.subject.namespace === name) ?? [];
-  const named = (field) => items.find((it) => it.subject[field] === job);
-  return job ? named('name') ?? named('job') : all && partOfList({ ...all, items }, parameters);
+  if (kind !== 'namespaces') return list ? undefined : answers[`/${kind}`]?.items?.find((it) => it.name === name);
+  const all = answers[`/${list}`];
+  const named = (field) => all?.items.find(({ subject: it }) => it.namespace === name && it[field] === job);
+  if (job) return named('name') ?? named('job');
+  parameters.set('namespace', name);
+  return all && partOfList(all, parameters);
 }
 
 function partOfList(list, parameters) {
-  const isWanted = (found, key) => !parameters.get(key) || found === parameters.get(key);
-  const items = list.items.filter((it) => !it.subject || (isWanted(it.subject.queue, 'queue') && isWanted(it.verdict.code, 'code')));
+  const filters = ['namespace', 'queue', 'code'].filter((key) => parameters.get(key));
+  const isWanted = (it) => filters.every((key) => it[key] === parameters.get(key));
+  const items = list.items.filter((it) => isWanted({ ...it.verdict, ...(it.subject ?? it) }));
   const offset = Number(parameters.get('offset'));
-  return { ...list, total: items.length, items: items.slice(offset, offset + Number(parameters.get('limit') ?? parameters.get('last') ?? items.length)) };
+  const rows = items.length;
+  return { ...list, rows, total: filters.length ? rows : list.total, items: items.slice(offset, offset + Number(parameters.get('limit') ?? parameters.get('last') ?? rows)) };
 }
 
-/** The answers that are known, each with its ETag, and the token that asks for them. */
+// The answers that are known, each with its ETag, and the token that asks for them.
 export class AnswerStore {
   constructor() {
     const data = document.getElementById('data');
-    this.recorded = data && JSON.parse(data.textContent); // answers by path and query, if the page is a file of its own
+    this.isFile = Boolean(data);
+    this.recorded = data && JSON.parse(data.textContent); // answers by path, if the page is a file of its own
     this.entries = new Map();
     this.token = '';
     this.needsToken = null; // the problem of the last 401
@@ -59,16 +61,12 @@ export class AnswerStore {
     this.asOf = null;
   }
 
-  get isFile() {
-    return this.recorded !== null;
-  }
-
-  /** Returns `{document, problem}` as far as they are known. */
+  // Returns `{document, problem}` as far as they are known.
   get(path) {
     return this.entries.get(path) ?? {};
   }
 
-  /** Asks for a path again. Returns true if something is to be shown that was not. */
+  // Asks for a path again. Returns true if something is to be shown that was not.
   async refresh(path) {
     if (this.isFile) return this.readRecorded(path);
     const known = this.get(path);
@@ -87,9 +85,9 @@ export class AnswerStore {
     return this.keep(path, found ? { document: found } : { problem: problemOf(404, 'This file has no answer to that.') });
   }
 
-  /** Sends a text; again, three times at most, if it is too much just now. */
+  // Sends a text; again, three times at most, if it is too much just now.
   async send(path, text, repeats = 3) {
-    const headers = { 'Content-Type': text.trimStart().startsWith('{') ? 'application/json' : 'application/yaml' };
+    const headers = { 'Content-Type': 'application/yaml' }; // JSON is YAML
     const response = await this.request(path, { method: 'POST', headers, body: text });
     if (!response) return { problem: problemOf(0, 'The scheduler does not answer.') };
     if (!response.ok) {
@@ -103,7 +101,7 @@ export class AnswerStore {
     return document ? { document } : { problem: problemOf(response.status, NO_JSON) };
   }
 
-  /** Returns the response. Returns `null` if there is no connection. */
+  // Returns the response. Returns `null` if there is no connection.
   async request(path, { headers, ...options }) {
     const credentials = this.token ? { Authorization: `Bearer ${this.token}` } : {};
     let response;
@@ -129,16 +127,16 @@ export class AnswerStore {
     return this.keep(path, isGone ? { problem } : { ...this.get(path), problem });
   }
 
-  /** Keeps an answer; the oldest ones go. Returns `isNew`. */
+  // Keeps an answer; the oldest ones go, but in a file. Returns `isNew`.
   keep(path, entry, isNew = true) {
     if (entry.document?.asOf) this.asOf = entry.document.asOf;
     this.entries.delete(path);
     this.entries.set(path, entry);
-    while (this.entries.size > MOST_ENTRIES) this.entries.delete(this.entries.keys().next().value);
+    while (!this.isFile && this.entries.size > MOST_ENTRIES) this.entries.delete(this.entries.keys().next().value);
     return isNew;
   }
 
-  /** Keeps the token in memory and forgets what was refused without it. */
+  // Keeps the token in memory and forgets what was refused without it.
   useToken(token) {
     this.token = token;
     this.needsToken = null;

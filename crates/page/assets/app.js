@@ -1,7 +1,7 @@
 // The page: which view is shown, what is asked for it, when it is asked again.
 //
-// A report of one file joins the modules into one script. So in all modules imports are named, without `as`, a
-// line each; exports stand before a declaration; a name at the top level of a module is in no other module.
+// A report joins the modules into one script. So imports are named, without `as`, a line each; exports stand before
+// a declaration; a name at the top level of a module is in no other module.
 import { html, render, nothing } from './vendor/lit-html.js';
 import { duration, number, shortTime } from './format.js';
 import { AnswerStore } from './answers.js';
@@ -22,11 +22,11 @@ const views = {
 
 const store = new AnswerStore();
 if (store.isFile) delete views.whatif;
-const ui = { windows: {}, tries: {} };
+const ui = { windows: {}, tries: {}, starts: new Map() };
 const pending = new Set();
 const page = { route: readRoute(), width: NARROWEST, timer: 0, isDrawing: false, wasLost: false, told: '' };
 
-/** Returns the view and what the hash says about it: `#/jobs/ml/train?queue=research`. */
+// Returns the view and what the hash says about it: `#/jobs/ml/train?queue=research`.
 function readRoute() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decodedPart);
@@ -59,7 +59,7 @@ function viewContext() {
   return { store, ui, route: page.route, width: page.width, update, go, announce };
 }
 
-/** Draws the page soon; several calls draw it once. */
+// Draws the page soon; several calls draw it once.
 function update() {
   if (page.isDrawing) return;
   page.isDrawing = true;
@@ -90,14 +90,14 @@ function navigationItem([name, [text]]) {
   return html`<li><a href="#/${name}" aria-current=${page.route.name === name ? 'page' : nothing}>${text}</a></li>`;
 }
 
-/** Returns what the numbers of the page are of, or for how long nobody has answered. */
+// Returns what the numbers of the page are of, or for how long nobody has answered.
 function statusPart() {
   const { asOf, lostSince, needsToken } = store;
   if (lostSince) {
     const age = duration((Date.now() - lostSince) / 1000);
     return html`<p class="status lost">▲ The scheduler has not answered for ${age}.${asOf ? ' What is shown is as old.' : ''}</p>`;
   }
-  if (!asOf || needsToken) return nothing;
+  if (!asOf || needsToken) return '';
   const from = asOf.behindMillis === undefined ? 'from a file' : `${number(asOf.behindMillis)} ms behind`;
   return html`<p class="status">As of <time datetime=${asOf.time} title=${asOf.time}>${shortTime(asOf.time)}</time> UTC, cycle ${number(asOf.cycle)}, ${from}</p>`;
 }
@@ -120,10 +120,10 @@ function tokenPart() {
 }
 
 function wantedPaths() {
-  return currentView().wanted({ route: page.route, ui, store });
+  return currentView().wanted(viewContext());
 }
 
-/** Asks for paths that nobody asks for yet, and draws what has changed. */
+// Asks for paths that nobody asks for yet, and draws what has changed.
 async function ask(paths) {
   if (document.hidden) return;
   const asked = paths.filter((path) => !pending.has(path));
@@ -154,7 +154,7 @@ function tellConnection() {
   page.wasLost = isLost;
 }
 
-/** Announces that the job that is shown stands elsewhere than before. */
+// Announces that the job that is shown stands elsewhere than before.
 function tellVerdict() {
   const verdict = currentView() === jobView ? store.get(wantedPaths()[0]).document?.verdict : null;
   const text = verdict ? `${location.hash} ${verdict.code}` : '';
@@ -175,22 +175,16 @@ function changeRoute() {
 }
 
 function measure() {
-  const content = document.getElementById('content');
-  const style = getComputedStyle(content);
-  const width = Math.floor(content.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+  const width = document.getElementById('title').clientWidth;
   if (width === page.width) return;
   page.width = Math.max(NARROWEST, width);
   update();
 }
 
-function startPage() {
-  draw();
-  measure();
-  window.addEventListener('hashchange', changeRoute);
-  window.addEventListener('resize', () => { measure(); update(); });
-  document.addEventListener('visibilitychange', poll);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', update);
-  poll();
-}
-
-startPage();
+draw();
+measure();
+window.addEventListener('hashchange', changeRoute);
+window.addEventListener('resize', () => { measure(); update(); });
+document.addEventListener('visibilitychange', () => { update(); poll(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', update);
+poll();

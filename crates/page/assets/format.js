@@ -3,13 +3,13 @@
 const QUANTITY = /^([+-]?[\d.]+)([eE][+-]?\d+)?(?:([numkKMGTPE])(i?))?$/;
 const SUFFIX_POWERS = { n: -3, u: -2, m: -1, k: 1, K: 1, M: 2, G: 3, T: 4, P: 5, E: 6 };
 
-/** Returns a Kubernetes quantity as a number for lengths of bars, 0 if it is none. */
+// Returns a Kubernetes quantity as a number for lengths of bars, 0 if it is none.
 export function quantityNumber(text) {
   const [, digits, exponent = '', suffix, isBinary] = QUANTITY.exec(text ?? '') ?? [];
   return digits ? Number(digits + exponent) * (isBinary ? 1024 : 1000) ** (SUFFIX_POWERS[suffix] ?? 0) : 0;
 }
 
-/** Returns the part of `all` that `some` is, from 0 to 1, or `null` if there is nothing. */
+// Returns the part of `all` that `some` is, from 0 to 1, or `null` if there is nothing.
 export function quantityPart(some, all) {
   const whole = quantityNumber(all);
   return whole > 0 ? Math.min(1, Math.max(0, quantityNumber(some) / whole)) : null;
@@ -20,7 +20,7 @@ export function counted(count, noun, nouns = `${noun}s`) {
 }
 
 export function number(value) {
-  return value === undefined || value === null ? '–' : value.toLocaleString('en');
+  return value?.toLocaleString('en') ?? '–';
 }
 
 export function percent(value) {
@@ -28,12 +28,12 @@ export function percent(value) {
 }
 
 export function shareText(share) {
-  return typeof share === 'number' ? share.toFixed(2) : '–';
+  return share?.toFixed(2) ?? '–';
 }
 
-/** Returns the two largest units of a duration: `1h30m`, `45s`. */
+// Returns the two largest units of a duration: `1h30m`, `45s`.
 export function duration(seconds) {
-  if (seconds === undefined || seconds === null) return '–';
+  if (!Number.isFinite(seconds)) return '–';
   const parts = [];
   let left = Math.max(0, Math.floor(seconds));
   for (const [size, unit] of [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']]) {
@@ -43,13 +43,7 @@ export function duration(seconds) {
   return parts.slice(0, 2).join('') || '0s';
 }
 
-export function rank(place) {
-  const tens = place % 100;
-  const ending = tens > 10 && tens < 14 ? 'th' : ['th', 'st', 'nd', 'rd'][place % 10] ?? 'th';
-  return `${place}${ending}`;
-}
-
-/** Returns an RFC 3339 time without the day of `now` and without seconds `:00`. */
+// Returns an RFC 3339 time without the day of `now` and without seconds `:00`.
 export function shortTime(time, now = '') {
   if (!time) return '–';
   const [day, clock] = time.split('T');
@@ -66,25 +60,17 @@ export function heldText(held) {
   return `${held.join(' of the last ')} predictions held.`;
 }
 
-/** Returns what decides which of two neighbours in a line comes first. */
-export function orderText({ decidedBy, values }, isBefore = true) {
-  if (!values || decidedBy === 'name') return decidedBy ?? '–';
-  const day = values[0].slice(0, 10) === values[1].slice(0, 10) ? values[0] : '';
-  const texts = values.map((value) => (/^\d{4}-.*Z$/.test(value) ? shortTime(value, day) : value));
-  return `${decidedBy}: ${(isBefore ? texts.reverse() : texts).join(' before ')}`;
-}
-
 export function aheadText({ jobs, pods, amounts }) {
   const text = amountsText(amounts);
   return `${counted(jobs, 'job')} with ${counted(pods, 'pod')}${text ? ` (${text})` : ''}`;
 }
 
-/** True if the name stands for an object that the reader may not see. */
+// True if the name stands for an object that the reader may not see.
 export function isHiddenName(name) {
   return /^other-\d+$/.test(name ?? '');
 }
 
-/** Returns the name of a job or pod, or says that the reader may not see it. */
+// Returns the name of a job or pod, or says that the reader may not see it.
 export function visibleName(name, noun = 'job') {
   return isHiddenName(name) ? `a ${noun} that you may not see (${name})` : name;
 }
@@ -98,36 +84,19 @@ export function atomText(atom) {
   return atom.replace('/', ' ');
 }
 
-/** Returns what refuses a group of nodes, after `6 nodes`. */
-export function groupPhrase(group) {
-  const isOne = group.count === 1;
-  if (group.atoms.length === 0) return `${isOne ? 'has' : 'have'} room for one pod`;
-  const named = (prefix) => group.atoms.filter((it) => it.startsWith(prefix)).map((it) => it.slice(prefix.length));
-  const [lacks, rooms] = [named('lacks/'), named('room/')];
-  const parts = [];
-  if (lacks.length) parts.push(`${isOne ? 'has' : 'have'} no ${lacks.join(', ')}`);
-  if (rooms.length) {
-    const lacking = (name) => (group.lacks?.[name] ? `${group.lacks[name]} ${name}` : name);
-    const each = isOne || !group.lacks ? '' : ' each';
-    parts.push(`${isOne ? 'lacks' : 'lack'} room: ${rooms.map(lacking).join(', ')}${each}`);
-  }
-  const others = group.atoms.filter((it) => !it.startsWith('lacks/') && !it.startsWith('room/'));
-  return [...parts, ...others.map(atomText)].join(', ');
-}
-
-/** Returns the names of resources, devices first, then cpu and memory. */
+// Returns the names of resources, devices first, then cpu and memory.
 export function sortedResources(names) {
   const order = (name) => (name.includes('/') ? 0 : { cpu: 1, memory: 2 }[name] ?? 3);
   return [...new Set(names)].sort((l, r) => order(l) - order(r) || (l < r ? -1 : 1));
 }
 
-/** Returns the values that are set as a query with its question mark, or an empty text. */
+// Returns the values that are set as a query with its question mark, or an empty text.
 export function queryText(values) {
   const text = new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString();
   return text && `?${text}`;
 }
 
-/** Returns the address of a view: the parts become path segments of the hash. */
+// Returns the address of a view: the parts become path segments of the hash.
 export function viewAddress(parts, query = {}) {
   return `#/${parts.map(encodeURIComponent).join('/')}${queryText(query)}`;
 }

@@ -1,8 +1,9 @@
 // One job: where it stands, what would unblock it, what blocks it, its place, its start.
-import { html, nothing } from './vendor/lit-html.js';
-import { aheadText, amountsText, atomText, counted, duration, groupPhrase, heldText, jobName, number, orderText, rank, shortTime, visibleName } from './format.js';
-import { answeredPart, codePart, grantColumns, jobLink, sectionPart, tablePart, tableSection, timePart, titledTable, viewLink } from './parts.js';
-import { differencePart, resultText, sendChanges } from './difference.js';
+import { html } from './vendor/lit-html.js';
+import { aheadText, amountsText, atomText, counted, duration, heldText, jobName, number, shortTime, visibleName } from './format.js';
+import { answeredPart, codePart, factsPart, grantColumns, jobLink, sectionPart, tablePart, tableSection, timePart, titledTable, viewLink } from './parts.js';
+import { explanationPath } from './jobs.js';
+import { differencePart, resultText, sendChanges } from './whatif.js';
 
 const DONE_CODES = ['Placed', 'Binding', 'NotOurs', 'Gone'];
 
@@ -16,27 +17,24 @@ export const jobView = {
     ${answeredPart(context.store.get(explanationPath(context.route.parts)), (it) => explanationPart(it, context))}`,
 };
 
-function explanationPath([namespace, name]) {
-  return `/namespaces/${encodeURIComponent(namespace)}/explanations/${encodeURIComponent(name)}?when=true`;
-}
-
 function explanationPart(it, context) {
   const { verdict, lastCondition } = it;
   return html`<p>${headPart(it)}</p>
     <div class="verdict"><p>${codePart(verdict.code)}: <bdi>${verdict.text}</bdi></p>
-      ${verdict.also.length ? html`<p>Without this obstacle: ${verdict.also.map((code) => html`${codePart(code)} `)}</p>` : nothing}
-      ${lastCondition ? html`<p class="quiet">Written in the PodGroup: ${lastCondition.reason}: ${lastCondition.message}</p>` : nothing}
+      ${verdict.also.length ? html`<p>Without this obstacle: ${verdict.also.map((code) => html`${codePart(code)} `)}</p>` : ''}
+      ${lastCondition && html`<p class="quiet">Written in the PodGroup: ${lastCondition.reason}: ${lastCondition.message}</p>`}
     </div>
-    ${sectionPart('What would unblock it', remediesPart(it, context))}
-    ${sectionPart('What blocks it', blockedPart(it.blocking))}
-    ${sectionPart('Nodes', nodesPart(it.nodes))}
+    ${sectionPart('What would unblock it', it.unblock && html`<ul class="remedies">${it.unblock.map((remedy) => remedyPart(it, remedy, context))}</ul>`)}
+    ${sectionPart('What blocks it', it.blocking && blockedPart(it.blocking))}
+    ${sectionPart('Nodes', it.nodes && nodesPart(it))}
     ${tableSection('Amounts on eligible nodes', shortColumns, it.short)}
     ${tableSection('Limits that it would exceed', quotaColumns, it.quota)}
-    ${sectionPart('Members', membersPart(it))}
-    ${sectionPart('Place in the line', placePart(it))}
-    ${sectionPart('Start', startPart(it.start, it.asOf.time))}
-    ${sectionPart('Evictions for it', evictPart(it.evict))}
-    ${tableSection('Pods that were evicted', evictedColumns, it.evictions)}`;
+    ${sectionPart('Members', it.gang && membersPart(it))}
+    ${sectionPart('Place in the line', it.line && placePart(it))}
+    ${sectionPart('Start', it.start && startPart(it.start, it.asOf.time))}
+    ${sectionPart('Evictions for it', it.evict && evictPart(it.evict))}
+    ${tableSection('Pods that were evicted', evictedColumns, it.evictions)}
+    ${sectionPart('History', it.history && historyPart(it.history, it.asOf.time))}`;
 }
 
 function headPart({ subject, gang, verdict }) {
@@ -44,7 +42,7 @@ function headPart({ subject, gang, verdict }) {
   const words = subject.kind === 'Pod' ? ['pod'] : [
     ...(subject.pod ? [`pod ${subject.pod}`] : []), ...(subject.jobKind ? [subject.jobKind, `PodGroup ${subject.name}`] : ['PodGroup']),
   ];
-  const queue = subject.queue ? html`, queue ${viewLink(['queues', subject.queue])}, priority ${subject.priority ?? 0}` : nothing;
+  const queue = subject.queue && html`, queue ${viewLink(['queues', subject.queue])}, priority ${subject.priority}`;
   const time = subject.waitingSeconds === undefined ? 'waits' : `waits for ${duration(subject.waitingSeconds)}`;
   return html`<bdi>${jobName(subject)}</bdi> (<bdi>${words.join(', ')}</bdi>${queue}) ${waits ? time : 'does not wait'}${gang && waits ? `: ${gangText(gang)}` : ''}.`;
 }
@@ -55,7 +53,6 @@ function gangText(gang) {
 }
 
 function blockedPart(blocking) {
-  if (!blocking) return nothing;
   const { sets, complete, leftOut: parts = ['sets'] } = blocking;
   const leftOut = complete ? '' : ` Left out, as the search ended early: ${parts.join(', ')}.`;
   const none = complete || !parts.includes('sets') ? 'Not even empty nodes without all other obstacles would do.' : '';
@@ -81,26 +78,25 @@ const quotaColumns = [
 
 const evictedColumns = [['Pod', (it) => visibleName(it.pod, 'pod')], ['PodGroup', (it) => jobLink(it.podGroup)], ...grantColumns];
 
-function nodeLink(name) {
-  return name === 'hidden' ? name : viewLink(['nodes', name]);
+function nodeLink(name, query) {
+  return name === 'hidden' ? name : viewLink(['nodes', name], name, query);
 }
 
-function nodesPart(nodes) {
-  if (!nodes) return nothing;
+export const lackColumns = [['Refused by', (it) => it.atoms.map(atomText).join(', ')], ['Lacks', (it) => amountsText(it.lacks) || '–']];
+
+function nodesPart({ nodes, subject }) {
   const groups = [
-    ['What refuses them', groupPhrase], ['Nodes', 'count', 'num'],
-    ['Names', (it) => html`${it.names.map((name) => html`${nodeLink(name)} `)}${it.names.length < it.count ? '…' : ''}`, 'names'],
+    ['What refuses them', (it) => it.text ?? lackColumns[0][1](it)], ['Nodes', 'count', 'num'],
+    ['Names', (it) => html`${it.names.map((name) => html`${nodeLink(name, query)} `)}${it.names.length < it.count ? '…' : ''}`, 'names'],
   ];
-  const nearest = [
-    ['Node', (it) => nodeLink(it.name)], ['Refused by', (it) => it.atoms.map(atomText).join(', ')], ['Lacks', (it) => amountsText(it.lacks) || '–'],
-  ];
+  const query = { for: `${subject.namespace}/${subject.name}` };
+  const nearest = [['Node', (it) => nodeLink(it.name, query)], ...lackColumns];
   return html`<p>${counted(nodes.total, 'node')}, ${number(nodes.eligible)} of them eligible: they lack room or nothing.</p>
     ${tablePart('Nodes by what refuses them', groups, nodes.groups)}
     ${titledTable('Nodes that come closest', nearest, nodes.nearest)}`;
 }
 
 function membersPart({ gang, classes: failing }) {
-  if (!gang) return nothing;
   const pods = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num']];
   const placed = ['Find a place', 'placed', 'num'];
   const rest = ['needed num', ['With a node', 'ready', 'num'], placed];
@@ -110,21 +106,19 @@ function membersPart({ gang, classes: failing }) {
 }
 
 function placePart({ line, subject }) {
-  if (!line) return nothing;
   const { ahead } = line;
-  const neighbour = (word, it, isBefore) => (it ? html`<li>${word} ${jobLink(it.job)}, by ${orderText(it, isBefore)}</li>` : nothing);
+  const neighbour = (word, it) => it && html`<li>${word} ${jobLink(it.job)}, by ${it.text ?? it.decidedBy}</li>`;
   const blocked = ahead.blocked ? `; ${number(ahead.blocked)} of the jobs cannot start now either` : '';
-  return html`<p>${rank(line.inQueue)} of ${number(line.ofQueue)}${subject.queue ? html` in queue ${viewLink(['queues', subject.queue])}` : nothing};
-      the queue was ${rank(line.queueTurn)} in the last cycle.</p>
+  return html`<p>Place ${number(line.inQueue)} of ${number(line.ofQueue)}${subject.queue && html` in queue ${viewLink(['queues', subject.queue])}`};
+      the queue had turn ${number(line.queueTurn)} in the last cycle.</p>
     <ul>
-      ${neighbour('Behind', line.before)}${neighbour('Before', line.behind, false)}
-      ${ahead.jobs ? html`<li>Ahead: ${aheadText(ahead)}${blocked}</li>` : nothing}
+      ${neighbour('Behind', line.before)}${neighbour('Before', line.behind)}
+      ${ahead.jobs ? html`<li>Ahead: ${aheadText(ahead)}${blocked}</li>` : ''}
     </ul>`;
 }
 
 function startPart(start, now) {
-  if (!start) return nothing;
-  const time = (text, value, isNews = value !== start.expected) => (value && isNews ? html`<li>${text} ${timePart(value, now)} UTC.</li>` : nothing);
+  const time = (text, value, isNews = value !== start.expected) => (value && isNews ? html`<li>${text} ${timePart(value, now)} UTC.</li>` : '');
   const columns = [
     ['Job', (it) => jobLink(it.job)], 'pods num', ['Nodes', (it) => it.nodes.join(' ') || '–'],
     ['Ends (UTC)', (it) => timePart(it.end, now), 'num'], ['Known from', 'source'], 'runs num',
@@ -133,50 +127,52 @@ function startPart(start, now) {
       ${time('If nothing arrives, expected', start.expected, true)}
       ${time('Not before', start.earliest)}
       ${time('Not after', start.latest)}
-      ${start.text ? html`<li>${start.expected || start.earliest ? '' : 'Not known: '}${start.text}.</li>` : nothing}
-      ${start.held ? html`<li>${heldText(start.held)}</li>` : nothing}
+      ${start.text && html`<li>${start.expected || start.earliest ? '' : 'Not known: '}${start.text}.</li>`}
+      ${start.held && html`<li>${heldText(start.held)}</li>`}
     </ul>
     ${titledTable('It waits for the end of', columns, start.waitsFor)}`;
 }
 
 function evictPart(evict) {
-  if (!evict) return nothing;
   const rows = evict.actions.flatMap((it) => it.causes.map((cause) => ({ action: it.action, ...cause })));
   const columns = ['action', ['Number', 'count', 'num'], ['Cause', 'text'], 'plugin'];
   return html`<p>Evicted: ${evict.text}.</p>
-    ${evict.compared?.length ? html`<ul>${evict.compared.map((text) => html`<li>${text}</li>`)}</ul>` : nothing}
-    ${evict.remedy ? html`<p><strong>What helps:</strong> ${evict.remedy}</p>` : nothing}${tablePart('Why nobody was evicted', columns, rows)}`;
+    ${evict.compared && html`<ul>${evict.compared.map((text) => html`<li>${text}</li>`)}</ul>`}
+    ${evict.remedy && html`<p><strong>What helps:</strong> ${evict.remedy}</p>`}${tablePart('Why nobody was evicted', columns, rows)}`;
 }
 
-function remediesPart(it, context) {
-  if (!it.unblock?.length) return nothing;
-  return html`<ul class="remedies">${it.unblock.map((remedy) => remedyPart(it, remedy, context))}</ul>`;
+function historyPart(history, now) {
+  const time = (name) => history[name] && timePart(history[name], now);
+  return factsPart([
+    ['Created (UTC)', time('created')], ['Admitted', time('admitted')], ['First pod bound', time('firstBind')],
+    ['Pods on nodes', history.onNodes], ['Pods that ended', history.ended], ['Pods evicted', history.evicted], ['Last eviction', time('lastEviction')],
+  ]);
 }
 
 function remedyPart(it, remedy, context) {
-  const key = `${it.subject.namespace}/${it.subject.name} ${JSON.stringify(remedy.change)}`;
+  const changes = remedy.changes ?? (remedy.change ? [remedy.change] : []);
+  const key = `${it.subject.namespace}/${it.subject.name} ${JSON.stringify(changes)}`;
   const tried = context.ui.tries[key];
-  const canTry = remedy.change && !context.store.isFile;
+  const canTry = changes.length && !context.store.isFile;
   return html`<li>
     <div class="remedy"><span class="who">${remedy.who}</span>
       <span class="remedy-text">${remedy.text}${remedy.at ? ` (${shortTime(remedy.at, it.asOf.time)} UTC)` : ''}${nodeNames(remedy.nodes)}</span>
       ${canTry ? html`<button type="button" aria-disabled=${Boolean(tried?.isPending)} aria-label="Try: ${remedy.text}"
-        @click=${() => tryRemedy(key, it, remedy, context)}>${tried?.isPending ? 'Trying …' : 'Try'}</button>` : nothing}
+        @click=${() => tryRemedy(key, it, { ...remedy, changes }, context)}>${tried?.isPending ? 'Trying …' : 'Try'}</button>` : ''}
     </div>
-    ${tried && !tried.isPending ? html`<div class="result">${differencePart(tried)}</div>` : nothing}
+    ${tried && !tried.isPending ? html`<div class="result">${differencePart(tried)}</div>` : ''}
   </li>`;
 }
 
 function nodeNames(nodes) {
-  if (!nodes?.length) return nothing;
-  return html`, then on ${nodes.map((name, at) => html`${at ? ', ' : ''}${viewLink(['nodes', name])}`)}`;
+  return nodes && html`, then on ${nodes.map((name, at) => html`${at ? ', ' : ''}${viewLink(['nodes', name])}`)}`;
 }
 
 async function tryRemedy(key, it, remedy, { store, ui, update, announce }) {
   if (ui.tries[key]?.isPending) return;
   ui.tries[key] = { isPending: true };
   update();
-  const answer = await sendChanges(store, [remedy.change], it.subject.namespace);
+  const answer = await sendChanges(store, remedy.changes, it.subject.namespace);
   ui.tries[key] = answer;
   announce(`${remedy.text}: ${resultText(answer)}`);
   update();

@@ -1,26 +1,30 @@
 // Nodes as a map by resource with a table beside it, and one node.
-import { html, nothing, svg } from './vendor/lit-html.js';
-import { counted, number, percent, quantityPart, sortedResources, viewAddress } from './format.js';
-import { amountColumns, answeredPart, barPart, chosenPart, colorValues, jobLink, legendPart, problemPart, rowsTable, sectionPart, tableSection, textPart, viewLink } from './parts.js';
+import { html, svg } from './vendor/lit-html.js';
+import { counted, jobName, number, percent, quantityPart, queryText, sortedResources, viewAddress } from './format.js';
+import { amountColumns, answeredPart, barPart, chosenPart, colorValues, factsPart, jobLink, legendPart, problemPart, rowsTable, sectionPart, tableSection, textPart, viewLink } from './parts.js';
+import { lackColumns } from './job.js';
+import { explanationPath } from './jobs.js';
 
 const MAP_STEPS = [0, 1, 2, 3, 4];
 const LARGEST_CELL = 48;
 const HIGHEST_MAP = 400;
+const BAND_HEAD = 20;
+const MOST_BANDS = 60;
 const drawnMaps = new WeakMap();
 const NODES_PART = 5000;
 const NODE_ORDERS = [['name', 'by name'], ['most', 'most used first'], ['least', 'least used first']];
 const NODE_AMOUNTS = ['used', 'free', 'allocatable'];
 const nodePath = (name) => `/nodes/${encodeURIComponent(name)}`;
 const hyperNodesPath = '/hypernodes?limit=5000';
-const nodesPath = (offset) => `/nodes?offset=${offset}&limit=${NODES_PART}`;
+const nodesPath = (offset, labels) => `/nodes${queryText({ labels, offset: String(offset), limit: NODES_PART })}`;
 
 export const nodesView = {
   title: ({ parts }) => (parts[0] ? `Node ${parts[0]}` : 'Nodes'),
-  wanted: ({ route, store }) => (route.parts[0] ? [nodePath(route.parts[0])] : [hyperNodesPath, ...nodeListPaths(store)]),
+  wanted: ({ route, store, ui }) => (route.parts[0] ? [nodePath(route.parts[0]), lackingPath(route)] : [hyperNodesPath, '/nodelabels', ...nodeListPaths(store, ui.nodeLabel)]),
   body: (context) => {
     const [name] = context.route.parts;
     if (!name) return nodeListPart(context);
-    return html`<p>${viewLink(['nodes'], 'All nodes')}</p>${answeredPart(context.store.get(nodePath(name)), nodeDetails)}`;
+    return html`<p>${viewLink(['nodes'], 'All nodes')}</p>${answeredPart(context.store.get(nodePath(name)), (node) => nodeDetails(node, context.store.get(lackingPath(context.route)).document))}`;
   },
   drawn: ({ ui }) => {
     const canvas = document.getElementById('node-map');
@@ -28,41 +32,56 @@ export const nodesView = {
   },
 };
 
-function nodeListPaths(store) {
-  const total = store.get(nodesPath(0)).document?.total ?? 1;
-  return Array.from({ length: Math.ceil(total / NODES_PART) || 1 }, (_, part) => nodesPath(part * NODES_PART));
+// Returns the path of what a node is compared with: the job from which the reader comes, else the first ones that wait.
+function lackingPath({ query }) {
+  return query.for ? explanationPath(query.for.split('/')) : '/explanations?offset=0&limit=100';
 }
 
-/** Returns rows `{node, part}` in the chosen order, with the chosen filter. */
-function shownNodes(store, ui) {
-  const documents = nodeListPaths(store).map((path) => store.get(path).document).filter(Boolean);
-  const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, ...documents];
+function nodeListPaths(store, label) {
+  const total = store.get(nodesPath(0, label)).document?.total || 1;
+  return Array.from({ length: Math.ceil(total / NODES_PART) }, (_, part) => nodesPath(part * NODES_PART, label));
+}
+
+// Returns rows `{node, part, band}` with the chosen filter, by the value of the shown label, then in the chosen order.
+function shownNodes(ui, label, lists) {
+  const documents = lists.map((it) => it.document).filter(Boolean);
+  const inputs = [ui.nodeResource, ui.nodeOrder, ui.nodeName, label, ...documents];
   const known = ui.nodeMemo;
   if (known?.inputs.length === inputs.length && inputs.every((it, at) => it === known.inputs[at])) return known.rows;
   const nodes = documents.flatMap((it) => it.items).filter((node) => !ui.nodeName || node.name.includes(ui.nodeName));
-  const rows = nodes.map((node) => ({ node, part: quantityPart(node.used[ui.nodeResource] ?? '0', node.allocatable[ui.nodeResource]) }));
+  const rows = nodes.map((node) => ({
+    node, part: quantityPart(node.used[ui.nodeResource] ?? '0', node.allocatable[ui.nodeResource]), band: label && (node.labels?.[label] || 'no value'),
+  }));
   const sign = { most: -1, least: 1 }[ui.nodeOrder];
   const key = (row) => (row.part === null ? 2 : sign * row.part);
   if (sign) rows.sort((l, r) => key(l) - key(r));
+  if (label) rows.sort((l, r) => l.band.localeCompare(r.band, 'en', { numeric: true }));
   ui.nodeMemo = { inputs, rows };
   return rows;
 }
 
 function nodeListPart(context) {
   const { store, ui, update } = context;
-  return answeredPart(store.get(nodesPath(0)), ({ items, total }) => {
+  const listsWith = (label) => nodeListPaths(store, label).map((path) => store.get(path));
+  const wanted = listsWith(ui.nodeLabel);
+  // Until all nodes have come with another label, those without one stand for them.
+  ui.shownLabel = wanted.every((it) => it.document) ? ui.nodeLabel : '';
+  const lists = listsWith(ui.shownLabel);
+  return answeredPart(lists[0], ({ items, total }) => {
     const resources = sortedResources(items.flatMap((node) => Object.keys(node.allocatable)));
     if (!resources.includes(ui.nodeResource)) ui.nodeResource = resources[0] ?? '';
     const hyperNodes = store.get(hyperNodesPath).document?.items ?? [];
-    ui.shownNodes = shownNodes(store, ui);
-    return html`${nodeListPaths(store).slice(1).map((path) => problemPart(store.get(path).problem))}
+    ui.shownNodes = shownNodes(ui, ui.shownLabel, lists);
+    const labels = (store.get('/nodelabels').document?.items ?? []).filter((it) => it.values <= MOST_BANDS).map((it) => it.key);
+    return html`${wanted.map((it) => (it === lists[0] ? '' : problemPart(it.problem)))}
       <div class="fields">
         ${chosenPart(context, 'nodeResource', 'Resource', ui.nodeResource, resources)}${chosenPart(context, 'nodeOrder', 'Order', ui.nodeOrder ?? 'name', NODE_ORDERS)}
+        ${chosenPart(context, 'nodeLabel', 'Group by label', ui.nodeLabel ?? '', [['', 'none'], ...labels])}
         ${textPart('Name contains', ui.nodeName, (value) => { ui.nodeName = value; update(); })}
       </div>
       <p>${counted(total, 'node')}${ui.shownNodes.length === total ? '' : `, ${number(ui.shownNodes.length)} shown`}.</p>
       <div class="columns beside">${mapPart(context)}${nodeTable(context)}</div>
-      ${hyperNodes.length ? sectionPart('HyperNodes', hyperNodeTable(context, hyperNodes)) : nothing}`;
+      ${hyperNodes.length ? sectionPart('HyperNodes', hyperNodeTable(context, hyperNodes)) : ''}`;
   });
 }
 
@@ -70,7 +89,8 @@ function mapPart({ ui, go }) {
   const at = (event) => nodeAtPoint(event.currentTarget, event, ui.shownNodes)?.node;
   const point = (event) => { event.currentTarget.title = nodeSentence(at(event), ui.nodeResource); };
   const choose = (node) => node && go(viewAddress(['nodes', node.name]));
-  const label = `Map of ${counted(ui.shownNodes.length, 'node')} by the used part of ${ui.nodeResource}. The table has the same numbers.`;
+  const bands = ui.shownLabel ? `, grouped by ${ui.shownLabel}` : '';
+  const label = `Map of ${counted(ui.shownNodes.length, 'node')} by the used part of ${ui.nodeResource}${bands}. The table has the same numbers.`;
   return html`<figure><canvas id="node-map" role="img" aria-label=${label} @pointermove=${point} @click=${(event) => choose(at(event))}></canvas>
     <figcaption>Used part of ${ui.nodeResource}: ${nodeMapLegend()}</figcaption></figure>`;
 }
@@ -87,9 +107,9 @@ function nodeState(node) {
 }
 
 function nodeTable(context) {
-  const { shownNodes: rows, nodeResource: resource } = context.ui;
+  const { shownNodes: rows, nodeResource: resource, shownLabel } = context.ui;
   const columns = [
-    ['Node', ({ node }) => viewLink(['nodes', node.name])], ...amountColumns(NODE_AMOUNTS, ({ node }, name) => node[name][resource]),
+    ['Node', ({ node }) => viewLink(['nodes', node.name])], ...(shownLabel ? [[shownLabel, 'band']] : []), ...amountColumns(NODE_AMOUNTS, ({ node }, name) => node[name][resource]),
     ['Part', ({ node }) => percent(node.usedPercent[resource]), 'num'], ['Pods', ({ node }) => node.pods, 'num'], ['State', ({ node }) => nodeState(node).join(' ') || '–', 'wide'],
   ];
   return rowsTable(context, `Nodes and their ${resource}`, columns, rows, 'nodes', 'No node.');
@@ -105,58 +125,73 @@ function hyperNodeTable(context, rows) {
   return rowsTable(context, `HyperNodes and their ${resource}`, columns, rows, 'hypernodes');
 }
 
-function nodeDetails(node) {
+function nodeDetails(node, lacking) {
   const amounts = [
-    ['Resource', (name) => name], ['', (name) => barPart(node.used?.[name], [['scale', node.allocatable[name]]]), 'bar-cell'],
-    ...amountColumns(NODE_AMOUNTS, (resource, name) => node[name]?.[resource]),
+    ['Resource', (name) => name], ['', (name) => barPart(node.used[name], [['scale', node.allocatable[name]]]), 'bar-cell'],
+    ...amountColumns(NODE_AMOUNTS, (resource, name) => node[name][resource]),
   ];
   const jobs = [['Job', (it) => jobLink(it.job)], 'pods num'];
   const labels = [['Label', (it) => it[0]], ['Value', (it) => it[1]]];
-  return html`<dl class="facts"><div><dt>State</dt><dd>${nodeState(node).join(' ') || 'schedulable'}</dd></div>
-      <div><dt>Pods</dt><dd>${number(node.pods)}</dd></div>
-      ${node.hyperNodes ? html`<div><dt>HyperNodes</dt><dd>${node.hyperNodes.join(' ⊂ ')}</dd></div>` : nothing}</dl>
-    ${tableSection('Amounts', amounts, sortedResources(Object.keys(node.allocatable ?? {})))}
-    ${tableSection('Jobs on it', jobs, node.jobs, 'The answer lists no jobs.')}
-    ${tableSection('Labels', labels, Object.entries(node.labels ?? {}), 'The answer lists no labels.')}`;
+  return html`${factsPart([['State', nodeState(node).join(' ') || 'schedulable'], ['Pods', node.pods], ['HyperNodes', node.hyperNodes?.join(' ⊂ ')]])}
+    ${tableSection('Amounts', amounts, sortedResources(Object.keys(node.allocatable)))}
+    ${tableSection('What it lacks for jobs that wait', [jobs[0], ...lackColumns], lacksOf(node.name, lacking))}
+    ${tableSection('Jobs on it', jobs, node.jobs, node.pods ? '' : 'No jobs.')}
+    ${tableSection('Labels', labels, Object.entries(node.labels ?? {}))}`;
 }
 
-/** Returns cell size, columns and height so that `count` cells fill the area. */
-function mapLayout(width, count) {
-  const layout = (cell) => {
-    const columns = Math.max(1, Math.floor(width / cell));
-    return { cell, columns, height: Math.ceil(count / columns) * cell };
+// Returns what a node lacks for one job, or for each job of a list that it comes close to.
+function lacksOf(name, lacking) {
+  const lackOf = ({ subject, nodes }) => {
+    const found = nodes?.nearest.find((it) => it.name === name) ?? (lacking.items ? null : nodes?.groups.find((it) => it.names.includes(name)));
+    return found ? [{ ...found, job: jobName(subject) }] : [];
   };
-  let cell = LARGEST_CELL;
-  while (cell > 2 && layout(cell).height > HIGHEST_MAP) cell -= 1;
+  return lacking && (lacking.items ?? [lacking]).flatMap(lackOf);
+}
+
+// Returns cell size, height, and the place of each row. Each value of the label begins a band with a head.
+function mapLayout(width, rows) {
+  const layout = (cell) => {
+    let [x, y, heads] = [-cell, 0, 0];
+    const places = rows.map(({ band }, at) => {
+      const isHead = band && band !== rows[at - 1]?.band;
+      x += cell;
+      if (at && (isHead || x + cell > width)) [x, y] = [0, y + cell];
+      if (isHead) [y, heads] = [y + BAND_HEAD, heads + BAND_HEAD];
+      return { x, y, isHead };
+    });
+    return { cell, places, height: y + cell, cellHeight: y + cell - heads };
+  };
+  let cell = Math.ceil(Math.min(LARGEST_CELL, Math.sqrt((width * HIGHEST_MAP) / rows.length)));
+  while (cell > 2 && layout(cell).cellHeight > HIGHEST_MAP) cell -= 1;
   return layout(cell);
 }
 
-function mapColors() {
-  const [outline, mark, back, ...steps] = colorValues(['--outline', '--mark', '--back', ...MAP_STEPS.map((step) => `--step-${step}`)]);
-  return { steps, outline, mark, back };
-}
-
-/** Draws rows `{node, part}` unless the canvas shows them already. */
+// Draws rows `{node, part, band}` unless the canvas shows them already.
 function drawNodeMap(canvas, rows) {
   const width = canvas.parentElement.clientWidth;
-  const colors = mapColors();
+  const [outline, mark, back, text, ...steps] = colorValues(['--outline', '--mark', '--back', '--text', ...MAP_STEPS.map((step) => `--step-${step}`)]);
   const scale = window.devicePixelRatio || 1;
-  const key = [width, scale, colors.steps.join()].join(' ');
+  const key = [width, scale, steps].join();
   const drawn = drawnMaps.get(canvas);
   if (width === 0 || (drawn?.key === key && drawn.rows === rows)) return;
-  const layout = mapLayout(width, rows.length);
+  const layout = mapLayout(width, rows);
   [canvas.width, canvas.height] = [Math.round(width * scale), Math.round(layout.height * scale)];
   [canvas.style.width, canvas.style.height] = [`${width}px`, `${layout.height}px`];
   const pen = canvas.getContext('2d');
   pen.scale(scale, scale);
-  rows.forEach((row, index) => drawCell(pen, colors, layout, row, index));
+  pen.font = '13px system-ui';
+  rows.forEach((row, at) => {
+    const place = layout.places[at];
+    pen.fillStyle = text;
+    if (place.isHead) pen.fillText(row.band, 0, place.y - 6);
+    drawCell(pen, { outline, mark, back, steps }, layout.cell, place, row);
+  });
   drawnMaps.set(canvas, { key, rows, layout });
 }
 
-/** Draws a node: hollow without the resource, crossed if cordoned, with a corner for taints. */
-function drawCell(pen, colors, { cell, columns }, { node, part }, index) {
+// Draws a node: hollow without the resource, crossed if cordoned, with a corner for taints.
+function drawCell(pen, colors, cell, { x, y }, { node, part }) {
   const size = cell - (cell >= 12 ? 2 : cell >= 4 ? 1 : 0);
-  const [x, y] = [(index % columns) * cell, Math.floor(index / columns) * cell];
   if (part === null || node.cordoned) {
     const cross = node.cordoned ? `l${size - 1} ${size - 1} m0 ${1 - size} l${1 - size} ${size - 1}` : '';
     drawLines(pen, colors.outline, `M${x + 0.5} ${y + 0.5} h${size - 1} v${size - 1} h${1 - size} z`);
@@ -180,11 +215,11 @@ function drawCorner(pen, color, x, y, size) {
   pen.fill(new Path2D(`M${x} ${y} v${size} l${-size} ${-size} z`));
 }
 
-/** Returns the row whose cell is below the pointer. Returns `null` if there is none. */
-function nodeAtPoint(canvas, event, rows) {
-  const { cell, columns } = drawnMaps.get(canvas)?.layout ?? {};
-  const column = Math.floor(event.offsetX / cell);
-  return column < columns ? rows[Math.floor(event.offsetY / cell) * columns + column] ?? null : null;
+// Returns the row whose cell is below the pointer, if there is one.
+function nodeAtPoint(canvas, { offsetX, offsetY }, rows) {
+  const { cell, places = [] } = drawnMaps.get(canvas)?.layout ?? {};
+  const isIn = (offset, start) => offset >= start && offset < start + cell;
+  return rows[places.findIndex(({ x, y }) => isIn(offsetX, x) && isIn(offsetY, y))];
 }
 
 function nodeMapLegend() {

@@ -90,6 +90,9 @@ pub struct WaitingJobJson {
     /// What is compared: of the job, and of the job before it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub values: Option<[String; 2]>,
+    /// What decides, in words: `created: 08:30 before 09:10`. Absent for the first.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
     /// The jobs before it. Absent from a scheduler of an older version.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ahead: Option<AheadJson>,
@@ -124,9 +127,20 @@ pub struct NodeJson {
     /// HyperNodes that contain it, the smallest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub hyper_nodes: Vec<String>,
-    /// Labels. Empty in lists.
+    /// Labels. In lists only the one that was asked for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub labels: BTreeMap<String, String>,
+}
+
+/// A label that nodes have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeLabelJson {
+    /// Its key.
+    pub key: String,
+    /// Number of its values.
+    pub values: usize,
+    /// Number of nodes that have it.
+    pub nodes: usize,
 }
 
 /// A HyperNode.

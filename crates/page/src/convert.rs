@@ -1,5 +1,6 @@
 //! Explanations as plain data become JSON types.
 
+use serde_json::Value;
 use vc_answers::{
     AnswerTime, BlockingAtom, ComparedValues, Explanation, JobsAhead, LineNeighbour, Remedy,
     time_text,
@@ -15,6 +16,7 @@ use crate::explanation::{
     ShortJson, SubGroupJson, SubjectJson, VerdictJson,
 };
 use crate::start::{EvictJson, StartJson, change_json};
+use crate::why_text::compared_text;
 
 /// The controller of a PodGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +105,7 @@ impl ExplanationJson {
             start: it.start.as_ref().map(|start| StartJson::of(start, owner)),
             evict: it.evict.as_deref().map(EvictJson::of),
             evictions: Vec::new(),
+            history: None,
         }
     }
 }
@@ -169,6 +172,7 @@ fn nodes(it: &Explanation) -> Option<NodeNumbersJson> {
         count: group.count,
         names: texts(&group.names),
         lacks: map(&group.lacks),
+        text: group.phrase(),
     });
     let nearest = nodes.nearest.iter().map(|node| NearestNodeJson {
         name: node.name.to_string(),
@@ -238,13 +242,18 @@ fn blocking(it: &Explanation) -> Option<BlockingJson> {
 }
 
 fn remedy(remedy: &Remedy) -> RemedyJson {
+    let (change, changes) = match remedy.change.as_ref().map(change_json) {
+        Some(Value::Array(changes)) => (None, changes),
+        change => (change, Vec::new()),
+    };
     RemedyJson {
         kind: remedy.kind.as_str().to_owned(),
         who: remedy.who.as_str().to_owned(),
         text: remedy.text.clone(),
         nodes: texts(&remedy.nodes),
         at: remedy.at_micros.map(time_text),
-        change: remedy.change.as_ref().map(change_json),
+        change,
+        changes,
     }
 }
 
@@ -281,21 +290,33 @@ pub(crate) fn job_name(key: &ObjectKey, owner: OwnerOf<'_>) -> String {
 
 fn line(it: &Explanation, owner: OwnerOf<'_>) -> Option<LineJson> {
     let line = it.line.as_ref()?;
-    let neighbour = |other: &LineNeighbour| NeighbourJson {
+    let neighbour = |other: &LineNeighbour, is_before: bool| NeighbourJson {
         job: job_name(&other.job, owner),
         hidden: false,
         decided_by: other.decided_by.to_owned(),
         values: other.values.as_ref().map(ComparedValues::texts),
+        text: order_text(other, is_before),
     };
     Some(LineJson {
         in_queue: line.in_queue,
         of_queue: line.of_queue,
         turn: line.turn,
         queue_turn: line.queue_turn,
-        before: line.before.as_ref().map(neighbour),
-        behind: line.behind.as_ref().map(neighbour),
+        before: line.before.as_ref().map(|other| neighbour(other, true)),
+        behind: line.behind.as_ref().map(|other| neighbour(other, false)),
         ahead: jobs_ahead(&line.ahead),
     })
+}
+
+/// Returns what decides between a job and its neighbour, which comes before it or behind it.
+pub(crate) fn order_text(other: &LineNeighbour, is_before: bool) -> String {
+    let values = other.values.as_ref().map(ComparedValues::texts);
+    let values = values.as_ref().map(|[own, others]| match is_before {
+        true => (others.as_str(), own.as_str()),
+        false => (own.as_str(), others.as_str()),
+    });
+    let compared = compared_text(other.decided_by, values);
+    compared.unwrap_or_else(|| other.decided_by.to_owned())
 }
 
 pub(crate) fn jobs_ahead(ahead: &JobsAhead) -> AheadJson {

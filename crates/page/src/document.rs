@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use vc_objects::what_if::WhatIfTexts;
 
 use crate::cluster::{
-    HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
+    HyperNodeJson, ListJson, NodeJson, NodeLabelJson, OneJson, QueueJson, SummaryJson,
+    WaitingJobJson,
 };
 use crate::explanation::{API_VERSION, AsOfJson, ExplanationJson};
+use crate::runs::RunJson;
 use crate::start::StartJson;
 use crate::timeline::{AskedTimeline, CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
@@ -56,9 +58,9 @@ pub struct AskedJob {
     pub kind: Option<String>,
     /// Uid of the controller.
     pub controller_uid: Option<String>,
-    /// True if blocking sets and remedies are not wanted.
+    /// True if blocking sets, remedies, and why nobody was evicted are not wanted.
     pub quick: bool,
-    /// True if it is also wanted when the job starts.
+    /// True if it is also wanted when the job starts. That takes as long with `quick` as without.
     pub when: bool,
 }
 
@@ -75,6 +77,15 @@ pub enum Question {
         queue: Option<String>,
         /// Only jobs with this code.
         code: Option<String>,
+        /// Part of the list.
+        range: PageRange,
+    },
+    /// Which jobs hold nodes, and until when.
+    Runs {
+        /// Only jobs of this namespace.
+        namespace: Option<String>,
+        /// Only jobs of this queue.
+        queue: Option<String>,
         /// Part of the list.
         range: PageRange,
     },
@@ -96,7 +107,11 @@ pub enum Question {
     Nodes {
         /// Part of the list.
         range: PageRange,
+        /// Key of the label that each node is wanted with.
+        label: Option<String>,
     },
+    /// The labels that nodes have.
+    NodeLabels,
     /// One node.
     Node {
         /// Its name.
@@ -148,8 +163,12 @@ pub enum Document {
     Queue(OneJson<QueueJson>),
     /// The jobs that wait in a queue, the first one first.
     Line(ListJson<WaitingJobJson>),
+    /// The jobs that hold nodes, those that end first first.
+    Runs(ListJson<RunJson>),
     /// All nodes.
     Nodes(ListJson<NodeJson>),
+    /// The labels that nodes have, by key.
+    NodeLabels(ListJson<NodeLabelJson>),
     /// One node.
     Node(OneJson<NodeJson>),
     /// All HyperNodes, each behind the one that it is a member of.

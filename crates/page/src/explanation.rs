@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::history::HistoryJson;
 use crate::start::{EvictJson, EvictedPodJson, StartJson};
 
 /// Group and version of all documents.
@@ -80,6 +81,10 @@ pub struct ExplanationJson {
     /// Pods that were evicted for it, or of it, as far as they are remembered.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub evictions: Vec<EvictedPodJson>,
+    /// What is known of its life until now. Absent in a list, of what is gone, and without a scheduler that
+    /// remembers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub history: Option<HistoryJson>,
 }
 
 /// The job that was asked about.
@@ -234,6 +239,9 @@ pub struct NodeGroupJson {
     /// What each of them lacks, if all lack the same.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub lacks: AmountsJson,
+    /// What refuses them, as a phrase after `6 nodes`.
+    #[serde(default)]
+    pub text: String,
 }
 
 /// A node that comes close.
@@ -356,6 +364,9 @@ pub struct RemedyJson {
     /// The same as one change of a document `WhatIf`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub change: Option<Value>,
+    /// All changes of a document `WhatIf`, in order, where it takes several. `change` is absent then.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub changes: Vec<Value>,
 }
 
 /// The place of a job among the waiting jobs of its queue.
@@ -395,6 +406,9 @@ pub struct NeighbourJson {
     /// What is compared: of the job that was asked about, and of the neighbour.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub values: Option<[String; 2]>,
+    /// What decides, in words: `created: 08:30 before 09:10`.
+    #[serde(default)]
+    pub text: String,
 }
 
 /// Sums over the jobs before a job.
@@ -456,6 +470,7 @@ impl ExplanationJson {
             line: None,
             start: None,
             evict: None,
+            history: None,
         }
     }
 

@@ -11,12 +11,14 @@ mod discovery;
 mod document;
 mod explanation;
 mod gone;
+mod history;
 mod limits;
 mod openapi;
 mod problem;
 mod redaction;
 mod report;
 mod routes;
+mod runs;
 mod server;
 mod start;
 mod start_text;
@@ -34,8 +36,8 @@ mod wide_text;
 
 pub use access::{Access, Everybody, GROUP, Right, User, UserSource, Visible};
 pub use cluster::{
-    HyperNodeJson, ListJson, NodeJobJson, NodeJson, OneJson, QueueJson, QueueQuotaJson,
-    SummaryJson, WaitingJobJson,
+    HyperNodeJson, ListJson, NodeJobJson, NodeJson, NodeLabelJson, OneJson, QueueJson,
+    QueueQuotaJson, SummaryJson, WaitingJobJson,
 };
 pub use cluster_text::{
     hyper_nodes_text, line_text, node_text, nodes_text, queues_text, summary_text,
@@ -48,25 +50,27 @@ pub use explanation::{
     NeighbourJson, NodeGroupJson, NodeNumbersJson, PodClassJson, QuotaJson, RemedyJson, RoleJson,
     ShortJson, SubGroupJson, SubjectJson, VerdictJson,
 };
+pub use history::HistoryJson;
 pub use openapi::{document as openapi, schema};
 pub use problem::{Problem, StatusCauseJson, StatusDetailsJson, StatusJson};
 pub use redaction::ClusterNames;
-pub use report::report_answers;
+pub use report::{MOST_CYCLES, MOST_EXPLAINED, MOST_STARTS, report_answers};
 pub use routes::{BASE, ROUTES, Route, RouteAnswer};
+pub use runs::{RunJson, runs_text};
 pub use server::{
     AnswerSource, Answered, RequestObserver, RouteOptions, Uncounted, bearer_token, routes,
 };
 pub use start::{
     AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
 };
-pub use suppose::suppose;
+pub use suppose::{difference_json, suppose};
 pub use timeline::{
     AskedTime, AskedTimeline, CycleJson, EvictionGrant, JobSpanJson, TimedEvictionJson,
     TimelineJson, TimelineSampleJson, how_evicted,
 };
 pub use timeline_text::{cycles_text, timeline_text};
 pub use ui::{page_routes, report_html};
-pub use vc_answers::{ExpectedEnds, Timeline, TimelineStep, time_text};
+pub use vc_answers::{ExpectedEnds, QuestionStopped, Timeline, TimelineStep, time_text};
 pub use view::AnswerView;
 pub use what_if::{
     MovedPodJson, PlacedPodJson, QueueDifferenceJson, StillWaitingJson, SupposedEvictionJson,
@@ -74,4 +78,6 @@ pub use what_if::{
 };
 pub use what_if_text::what_if_text;
 pub use why_text::{why_list_text, why_text};
-pub use wide_text::{hyper_nodes_wide_text, nodes_wide_text, queues_wide_text, why_list_wide_text};
+pub use wide_text::{
+    hyper_nodes_wide_text, nodes_wide_text, queues_wide_text, why_list_wide_text, why_wide_text,
+};

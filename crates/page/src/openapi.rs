@@ -6,12 +6,14 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{
-    HyperNodeJson, ListJson, NodeJson, OneJson, QueueJson, SummaryJson, WaitingJobJson,
+    HyperNodeJson, ListJson, NodeJson, NodeLabelJson, OneJson, QueueJson, SummaryJson,
+    WaitingJobJson,
 };
 use crate::document::Document;
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
 use crate::routes::{BASE, ROUTES, Route, RouteAnswer};
+use crate::runs::RunJson;
 use crate::server::BUNDLE_TYPE;
 use crate::timeline::{CycleJson, TimelineJson};
 use crate::what_if::WhatIfResultJson;
@@ -58,10 +60,12 @@ fn schema_of(name: &str, generator: &mut SchemaGenerator) -> Value {
     match name {
         "Explanation" => reference::<ExplanationJson>(generator),
         "ExplanationList" => reference::<ListJson<ExplanationJson>>(generator),
+        "RunList" => reference::<ListJson<RunJson>>(generator),
         "QueueList" => reference::<ListJson<QueueJson>>(generator),
         "Queue" => reference::<OneJson<QueueJson>>(generator),
         "Line" => reference::<ListJson<WaitingJobJson>>(generator),
         "NodeList" => reference::<ListJson<NodeJson>>(generator),
+        "NodeLabelList" => reference::<ListJson<NodeLabelJson>>(generator),
         "Node" => reference::<OneJson<NodeJson>>(generator),
         "HyperNodeList" => reference::<ListJson<HyperNodeJson>>(generator),
         "Summary" => reference::<OneJson<SummaryJson>>(generator),
@@ -69,6 +73,21 @@ fn schema_of(name: &str, generator: &mut SchemaGenerator) -> Value {
         "CycleList" => reference::<ListJson<CycleJson>>(generator),
         "WhatIfResult" => reference::<WhatIfResultJson>(generator),
         _ => reference::<StatusJson>(generator),
+    }
+}
+
+/// Returns what a parameter means. Returns `None` where its name says so.
+fn parameter_about(name: &str) -> Option<&'static str> {
+    match name {
+        "depth" => Some(
+            "full, or quick: without blocking, unblock and evict, which take most of the time.",
+        ),
+        "when" => Some(
+            "true: with start. It is found by the blocking sets: with depth=quick as well the answer has start and \
+             no sets, and takes as long as with depth=full.",
+        ),
+        "labels" => Some("Key of the label that each node of the list has."),
+        _ => None,
     }
 }
 
@@ -81,7 +100,13 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
         } else {
             "string"
         };
-        json!({"name": name, "in": place, "required": place == "path", "schema": {"type": kind}})
+        let schema = json!({"type": kind});
+        let required = place == "path";
+        let mut it = json!({"name": name, "in": place, "required": required, "schema": schema});
+        if let Some(about) = parameter_about(name) {
+            it["description"] = about.into();
+        }
+        it
     };
     let parameters: Vec<Value> = in_path
         .map(|name| parameter(name, "path"))

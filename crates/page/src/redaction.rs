@@ -87,7 +87,7 @@ impl Document {
                 subject.name = aliases.of(&format!("{}/{}", subject.namespace, subject.name));
                 subject.namespace.clear();
                 (subject.job, subject.job_kind, subject.pod) = (None, None, None);
-                it.unblock.iter_mut().for_each(|remedy| remedy.change = None);
+                it.unblock.iter_mut().for_each(drop_changes);
             }
             let remedies = it.unblock.iter_mut();
             remedies.for_each(|remedy| hide_change_of_others(remedy, visible));
@@ -106,6 +106,10 @@ impl Document {
                 }
             }
             Self::Timeline(timeline) => hide_samples(&mut timeline.content, visible),
+            Self::Runs(list) => {
+                let hidden = list.items.iter_mut().filter(|row| row.hidden);
+                hidden.for_each(|row| row.namespace = None);
+            }
             _ => {}
         }
         self.visit_texts(&mut |text| *text = redacted(text, &known, visible, &mut aliases));
@@ -126,8 +130,10 @@ impl Document {
             Self::Explanations(list) => list.items.iter_mut().for_each(visit),
             Self::Queues(_)
             | Self::Queue(_)
+            | Self::Runs(_)
             | Self::Line(_)
             | Self::Nodes(_)
+            | Self::NodeLabels(_)
             | Self::Node(_)
             | Self::HyperNodes(_)
             | Self::Summary(_)
@@ -157,6 +163,11 @@ impl Document {
         });
         match self {
             Self::Line(list) => {
+                for it in &mut list.items {
+                    visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
+                }
+            }
+            Self::Runs(list) => {
                 for it in &mut list.items {
                     visit(JobName { job: &mut it.job, hidden: Some(&mut it.hidden) });
                 }
@@ -195,12 +206,15 @@ impl Document {
             Self::Line(list) => {
                 let values = list.items.iter_mut().filter_map(|row| row.values.as_mut());
                 values.flatten().for_each(&mut *visit);
+                list.items.iter_mut().filter_map(|row| row.text.as_mut()).for_each(&mut *visit);
             }
             _ => {}
         }
         self.visit_explanations(&mut |it| {
             visit(&mut it.verdict.text);
             it.classes.iter_mut().for_each(|row| visit(&mut row.text));
+            let groups = it.nodes.iter_mut().flat_map(|nodes| &mut nodes.groups);
+            groups.for_each(|group| visit(&mut group.text));
             it.last_condition.iter_mut().for_each(|condition| visit(&mut condition.message));
             it.unblock.iter_mut().for_each(|remedy| visit(&mut remedy.text));
             it.start.iter_mut().filter_map(|start| start.text.as_mut()).for_each(&mut *visit);
@@ -208,7 +222,10 @@ impl Document {
             it.evictions.iter_mut().for_each(|row| visit(&mut row.text));
             let line = it.line.iter_mut();
             let neighbours = line.flat_map(|line| line.before.iter_mut().chain(&mut line.behind));
-            neighbours.filter_map(|it| it.values.as_mut()).flatten().for_each(&mut *visit);
+            for other in neighbours {
+                other.values.iter_mut().flatten().for_each(&mut *visit);
+                visit(&mut other.text);
+            }
         });
     }
 }
@@ -269,13 +286,14 @@ fn hide_nodes(nodes: &mut NodeNumbersJson) {
     nodes.nearest.iter_mut().for_each(|node| node.name = "hidden".to_owned());
 }
 
-/// Takes out the change of a remedy that ends jobs of which one is hidden.
+/// Takes out the changes of a remedy that ends jobs of which one is hidden.
 fn hide_change_of_others(remedy: &mut RemedyJson, visible: &Visible) {
-    let jobs = remedy.change.as_ref().and_then(|change| change["finish"]["jobs"].as_array());
+    let changes = remedy.change.iter().chain(&remedy.changes);
+    let mut jobs = changes.filter_map(|change| change["finish"]["jobs"].as_array()).flatten();
     let namespace = |job: &Value| Some(job.as_str()?.split_once('/')?.0.to_owned());
     let is_hidden = |job: &Value| namespace(job).is_none_or(|it| !visible.shows(&it));
-    if jobs.is_some_and(|jobs| jobs.iter().any(is_hidden)) {
-        remedy.change = None;
+    if jobs.any(is_hidden) {
+        drop_changes(remedy);
     }
 }
 
@@ -284,7 +302,14 @@ fn hide_nodes_of_remedy(remedy: &mut RemedyJson) {
     remedy.nodes.clear();
     let names_nodes =
         |change: &Value| ["addNodes", "uncordon"].iter().any(|it| change.get(it).is_some());
-    remedy.change = remedy.change.take().filter(|change| !names_nodes(change));
+    if remedy.change.iter().chain(&remedy.changes).any(names_nodes) {
+        drop_changes(remedy);
+    }
+}
+
+fn drop_changes(remedy: &mut RemedyJson) {
+    remedy.change = None;
+    remedy.changes.clear();
 }
 
 /// Visits every name of a job in a result of changes.

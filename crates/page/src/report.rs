@@ -10,12 +10,12 @@ use crate::explanation::ExplanationJson;
 use crate::timeline::{AskedTime, AskedTimeline};
 use crate::view::AnswerView;
 
-/// Jobs that are explained in full.
-const MOST_EXPLAINED: usize = 200;
-/// Jobs of which it is said when they start: each takes cycles of its own.
-const MOST_STARTS: usize = 20;
-/// Cycles that are shown.
-const MOST_CYCLES: usize = 1_000;
+/// Jobs that are explained in full in a report.
+pub const MOST_EXPLAINED: usize = 200;
+/// Jobs of which a report says when they start: each takes cycles of its own.
+pub const MOST_STARTS: usize = 20;
+/// Cycles that a report shows.
+pub const MOST_CYCLES: usize = 1_000;
 
 /// Returns all that the page shows, by path below that of the version.
 pub fn report_answers(
@@ -33,6 +33,8 @@ pub fn report_answers(
     reporter.add_nodes();
     let range = PageRange { offset: 0, limit: LONGEST_PAGE };
     reporter.add("/hypernodes", &Question::HyperNodes { range });
+    reporter.add("/nodelabels", &Question::NodeLabels);
+    reporter.add("/runs", &Question::Runs { namespace: None, queue: None, range });
     reporter.answers
 }
 
@@ -108,7 +110,8 @@ impl Reporter<'_> {
         let mut all = None;
         for page in 0.. {
             let range = PageRange { offset: page * LONGEST_PAGE, limit: LONGEST_PAGE };
-            let Some(Document::Nodes(list)) = self.ask(&Question::Nodes { range }) else { return };
+            let question = Question::Nodes { range, label: None };
+            let Some(Document::Nodes(list)) = self.ask(&question) else { return };
             let is_last = list.items.len() < LONGEST_PAGE;
             match &mut all {
                 None => all = Some(list),

@@ -25,6 +25,8 @@ pub enum RouteAnswer {
     Explanation,
     /// Which jobs wait, in one namespace or in all.
     Explanations,
+    /// Which jobs hold nodes, and until when.
+    Runs,
     /// All queues.
     Queues,
     /// One queue.
@@ -33,6 +35,8 @@ pub enum RouteAnswer {
     Line,
     /// All nodes.
     Nodes,
+    /// The labels that nodes have.
+    NodeLabels,
     /// One node.
     Node,
     /// All HyperNodes.
@@ -74,6 +78,8 @@ const MOST_CYCLES: usize = 5_000;
 
 const RANGE: &[&str] = &["offset", "limit"];
 const LIST: &[&str] = &["queue", "code", "offset", "limit"];
+const RUNS: &[&str] = &["queue", "offset", "limit"];
+const NODES: &[&str] = &["labels", "offset", "limit"];
 
 /// Every route that answers about the cluster.
 #[rustfmt::skip] // a table is read by its rows
@@ -87,6 +93,12 @@ pub const ROUTES: &[Route] = &[
     Route { path: "/explanations", answer: RouteAnswer::Explanations,
         verb: "list", resource: "explanations", schema: "ExplanationList", query: LIST,
         about: "Jobs that wait" },
+    Route { path: "/namespaces/{namespace}/runs", answer: RouteAnswer::Runs,
+        verb: "list", resource: "explanations", schema: "RunList", query: RUNS,
+        about: "Jobs of a namespace that hold nodes, with their expected ends" },
+    Route { path: "/runs", answer: RouteAnswer::Runs,
+        verb: "list", resource: "explanations", schema: "RunList", query: RUNS,
+        about: "Jobs that hold nodes, with their expected ends" },
     Route { path: "/queues", answer: RouteAnswer::Queues,
         verb: "list", resource: "queues", schema: "QueueList", query: &[], about: "All queues" },
     Route { path: "/queues/{name}", answer: RouteAnswer::Queue,
@@ -95,7 +107,11 @@ pub const ROUTES: &[Route] = &[
         verb: "get", resource: "queues", schema: "Line", query: RANGE,
         about: "The jobs that wait in a queue, in their order" },
     Route { path: "/nodes", answer: RouteAnswer::Nodes,
-        verb: "list", resource: "nodes", schema: "NodeList", query: RANGE, about: "All nodes" },
+        verb: "list", resource: "nodes", schema: "NodeList", query: NODES,
+        about: "All nodes, each with the label of the key that is given" },
+    Route { path: "/nodelabels", answer: RouteAnswer::NodeLabels,
+        verb: "list", resource: "nodes", schema: "NodeLabelList", query: &[],
+        about: "The labels that nodes have" },
     Route { path: "/nodes/{name}", answer: RouteAnswer::Node,
         verb: "get", resource: "nodes", schema: "Node", query: &[], about: "One node" },
     Route { path: "/hypernodes", answer: RouteAnswer::HyperNodes,
@@ -134,6 +150,19 @@ impl RouteValues {
     fn value(&self, name: &str) -> Option<String> {
         let found = self.query.iter().rev().find(|(key, _)| key == name);
         found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    }
+
+    /// Returns true for the second of two words, false for the first one or none.
+    fn choice(&self, name: &str, [first, second]: [&str; 2]) -> Result<bool, Problem> {
+        match self.value(name) {
+            None => Ok(false),
+            Some(word) if word == first => Ok(false),
+            Some(word) if word == second => Ok(true),
+            Some(other) => {
+                let wanted = format!("{second} or {first} wanted");
+                Err(Problem::invalid(format!("{name}: {wanted}, not {other:?}")))
+            }
+        }
     }
 
     fn number(&self, name: &str) -> Result<Option<usize>, Problem> {
@@ -209,22 +238,8 @@ impl Route {
                 name,
                 kind: values.value("kind").map(|kind| kind.to_lowercase()),
                 controller_uid: values.value("controllerUid"),
-                quick: match values.value("depth").as_deref() {
-                    None | Some("full") => false,
-                    Some("quick") => true,
-                    Some(other) => {
-                        let problem = format!("depth: quick or full wanted, not {other:?}");
-                        return Err(Problem::invalid(problem));
-                    }
-                },
-                when: match values.value("when").as_deref() {
-                    None | Some("false") => false,
-                    Some("true") => true,
-                    Some(other) => {
-                        let problem = format!("when: true or false wanted, not {other:?}");
-                        return Err(Problem::invalid(problem));
-                    }
-                },
+                quick: values.choice("depth", ["full", "quick"])?,
+                when: values.choice("when", ["false", "true"])?,
             }),
             RouteAnswer::Explanations => Question::Explanations {
                 namespace: values.namespace.clone(),
@@ -232,10 +247,18 @@ impl Route {
                 code: values.value("code"),
                 range: values.range()?,
             },
+            RouteAnswer::Runs => Question::Runs {
+                namespace: values.namespace.clone(),
+                queue: values.value("queue"),
+                range: values.range()?,
+            },
             RouteAnswer::Queues => Question::Queues,
             RouteAnswer::Queue => Question::Queue { name },
             RouteAnswer::Line => Question::Line { queue: name, range: values.range()? },
-            RouteAnswer::Nodes => Question::Nodes { range: values.range()? },
+            RouteAnswer::Nodes => {
+                Question::Nodes { range: values.range()?, label: values.value("labels") }
+            }
+            RouteAnswer::NodeLabels => Question::NodeLabels,
             RouteAnswer::Node => Question::Node { name },
             RouteAnswer::HyperNodes => Question::HyperNodes { range: values.range()? },
             RouteAnswer::Summary => Question::Summary,

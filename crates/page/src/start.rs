@@ -184,7 +184,7 @@ impl EvictJson {
     }
 }
 
-/// Returns a remedy as one change of a document `WhatIf`.
+/// Returns a remedy as one change of a document `WhatIf`, or as a list if it takes several.
 pub(crate) fn change_json(change: &RemedyChange) -> Value {
     let name = |job: &ObjectKey| job.to_string();
     match change {
@@ -222,6 +222,7 @@ pub(crate) fn change_json(change: &RemedyChange) -> Value {
             let jobs: Vec<String> = jobs.iter().map(name).collect();
             json!({ "finish": { "jobs": jobs } })
         }
+        RemedyChange::Several(changes) => changes.iter().map(change_json).collect(),
     }
 }
 
@@ -244,6 +245,20 @@ fn quota_json(queue: &str, raised: &RaisedQuota) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ans_28_several_changes_are_a_list() {
+        let (job, taint) = (ObjectKey::new("ml", "train"), ("team".into(), "vision".into()));
+        let taints = vec![(taint.0, taint.1, vc_model::TaintEffect::NoSchedule)];
+        let tolerate = RemedyChange::Tolerate { job, taints };
+        let uncordon = RemedyChange::Uncordon { nodes: vec!["g1".into()] };
+        let toleration = json!({ "key": "team", "value": "vision", "effect": "NoSchedule" });
+        let expected = json!([
+            { "setPods": { "job": "ml/train", "tolerations": [toleration] } },
+            { "uncordon": { "names": ["g1"] } },
+        ]);
+        assert_eq!(change_json(&RemedyChange::Several(vec![tolerate, uncordon])), expected);
+    }
 
     #[test]
     fn ans_28_a_raised_queue_is_one_change() {

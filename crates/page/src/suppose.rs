@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_answers::{Change, ExpectedEnds, SharedNames, WhatIf, WhatIfError, what_if};
+use vc_answers::{Change, ExpectedEnds, SharedNames, WhatIf, WhatIfError, WhatIfResult, what_if};
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, ObjectKey, PodGroupRecord};
 use vc_objects::ClusterObjects;
@@ -42,6 +42,19 @@ pub fn suppose(
         Some(Owner::of(name?, !shared.contains(key)))
     };
     Ok(WhatIfResultJson::new(&result, &name_of, source))
+}
+
+/// Returns a difference as JSON, with the names of the jobs in this engine.
+pub fn difference_json(
+    engine: &Engine,
+    difference: &WhatIfResult,
+    source: StateSource,
+) -> WhatIfResultJson {
+    let shared = SharedNames::of_cluster(engine.cluster());
+    let name_of = |key: &ObjectKey| {
+        Some(Owner::of(controller(engine.cluster(), key)?, !shared.contains(key)))
+    };
+    WhatIfResultJson::new(difference, &name_of, source)
 }
 
 /// Returns the PodGroups that are applied.

@@ -1,6 +1,6 @@
 //! Queues, nodes and sums of a state as JSON types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vc_answers::Explanation;
 use vc_engine::effect_text;
@@ -10,7 +10,7 @@ use vc_model::{
 use vc_resource::Resource;
 
 use crate::cluster::{
-    HyperNodeJson, NodeJobJson, NodeJson, QueueJson, QueueQuotaJson, SummaryJson,
+    HyperNodeJson, NodeJobJson, NodeJson, NodeLabelJson, QueueJson, QueueQuotaJson, SummaryJson,
 };
 use crate::convert::{job_name, map};
 use crate::explanation::AmountsJson;
@@ -106,9 +106,26 @@ fn percents(used: &Resource, all: &Resource, cluster: &Cluster) -> BTreeMap<Stri
     offered.map(|dim| (cluster.dims.name(dim).to_string(), percent(dim))).collect()
 }
 
-/// Returns a node. `is_whole`: with its jobs and labels.
-pub(crate) fn node(view: &AnswerView, id: NodeId, is_whole: bool) -> NodeJson {
+/// What is wanted of a node beside its amounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeParts<'a> {
+    /// A row of a list.
+    Row {
+        /// Key of the label that is wanted.
+        label: Option<&'a str>,
+    },
+    /// Its jobs and all labels.
+    All,
+}
+
+/// Returns a node.
+pub(crate) fn node(view: &AnswerView, id: NodeId, parts: NodeParts<'_>) -> NodeJson {
     let cluster = view.cluster();
+    let is_whole = parts == NodeParts::All;
+    let is_wanted = |key: &str| match parts {
+        NodeParts::Row { label } => label == Some(key),
+        NodeParts::All => true,
+    };
     let row = &cluster.nodes[id];
     let mut jobs: BTreeMap<String, usize> = BTreeMap::new();
     for &task in row.tasks.iter().filter(|_| is_whole) {
@@ -136,8 +153,26 @@ pub(crate) fn node(view: &AnswerView, id: NodeId, is_whole: bool) -> NodeJson {
             .map(|(job, pods)| NodeJobJson { job, hidden: false, pods })
             .collect(),
         hyper_nodes: hyper_nodes_of(view, id),
-        labels: row.labels.iter().filter(|_| is_whole).map(label).collect(),
+        labels: row.labels.iter().filter(|(key, _)| is_wanted(key)).map(label).collect(),
     }
+}
+
+/// Returns the labels that nodes have, by key.
+pub(crate) fn node_labels(cluster: &Cluster) -> Vec<NodeLabelJson> {
+    let mut known: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for (_, node) in cluster.nodes.iter().filter(|(_, node)| node.present) {
+        for (key, value) in node.labels.iter() {
+            let (nodes, values) = known.entry(key).or_default();
+            *nodes += 1;
+            values.insert(value);
+        }
+    }
+    let label = |(key, (nodes, values)): (&str, (usize, BTreeSet<&str>))| NodeLabelJson {
+        key: key.to_owned(),
+        values: values.len(),
+        nodes,
+    };
+    known.into_iter().map(label).collect()
 }
 
 /// Returns the HyperNodes that contain a node, the smallest first.

@@ -52,15 +52,13 @@ const SOURCE_FILES: &[SourceFile] = source_files![
     "format.js",
     "answers.js",
     "parts.js",
-    "difference.js",
     "summary.js",
     "queues.js",
     "jobs.js",
+    "whatif.js",
     "job.js",
     "nodes.js",
-    "gantt.js",
     "timeline.js",
-    "whatif.js",
     "app.js",
     "index.html",
 ];
@@ -166,8 +164,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns the page as one file with its answers: no request leaves it. `data` has an answer for each
-/// path with query below the base of the API, such as `/queues` or
-/// `/namespaces/ml/explanations/train?when=true`. A list serves every part and filter of itself.
+/// path below the base of the API, without its query, such as `/queues`. A list serves every part,
+/// filter and item of itself.
 pub fn report_html(data: &Map<String, Value>) -> String {
     let data = escape_data(&serde_json::to_string(data).unwrap_or_default());
     let styles: Vec<&str> =

@@ -5,22 +5,24 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use vc_answers::{
-    AnswerState, ComparedValues, Depth, Explanation, FoundSubject, SharedNames, StartAnswer,
-    SubjectError, SubjectKind, SubjectQuery, Timeline, add_start, explain, explain_jobs,
-    explain_waiting, waiting_line,
+    AnswerState, ComparedValues, Depth, Explanation, FoundSubject, JobHistory, RunningFilter,
+    RunningJob, SharedNames, StartAnswer, StopCondition, SubjectError, SubjectKind, SubjectQuery,
+    Timeline, add_start, explain, explain_jobs, explain_waiting, running_jobs, waiting_line,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
 use vc_model::{Cluster, ControllerName, HyperNodeTree, JobId, ObjectKey};
 
-use crate::cluster::{ListJson, NodeJson, OneJson, SummaryJson, WaitingJobJson};
-use crate::convert::{Owner, StateSource, job_name, jobs_ahead};
-use crate::document::{AskedJob, Document, PageRange, Question};
+use crate::cluster::{ListJson, NodeJson, NodeLabelJson, OneJson, SummaryJson, WaitingJobJson};
+use crate::convert::{Owner, StateSource, job_name, jobs_ahead, order_text};
+use crate::document::{AskedJob, Document, ExplanationListJson, PageRange, Question};
 use crate::explanation::{AsOfJson, ExplanationJson};
 use crate::gone::gone_explanation;
+use crate::history::HistoryJson;
 use crate::problem::Problem;
 use crate::redaction::ClusterNames;
+use crate::runs::RunJson;
 use crate::suppose::suppose;
-use crate::tables_of_cluster::{hyper_nodes, node, queues, summary};
+use crate::tables_of_cluster::{NodeParts, hyper_nodes, node, node_labels, queues, summary};
 use crate::timeline::{CycleJson, TimelineJson, evictions_about};
 
 /// A copy of the state after a cycle.
@@ -36,6 +38,11 @@ pub struct AnswerView {
     hyper_nodes: Arc<HyperNodeTree>,
     /// The job whose start was told last, and that start.
     told: Option<(ObjectKey, StartAnswer)>,
+    /// All jobs that hold nodes, with the time of the last call that the timeline knew then. `None` until
+    /// somebody asks.
+    running: Option<(i64, Arc<Vec<RunningJob>>)>,
+    /// The labels that nodes have. Empty until somebody asks.
+    node_labels: OnceLock<Vec<NodeLabelJson>>,
 }
 
 impl AnswerView {
@@ -51,12 +58,26 @@ impl AnswerView {
             names: None,
             shared_names: OnceLock::new(),
             told: None,
+            running: None,
+            node_labels: OnceLock::new(),
         }
     }
 
     /// Adds what is known of the controllers of PodGroups.
     pub fn set_owners(&mut self, owners: BTreeMap<ObjectKey, Owner>) {
         self.owners = owners;
+    }
+
+    /// Returns the numbers of trials since the last call, by the shortcut that told their results; `none` for those that were
+    /// run.
+    pub fn take_trial_counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.state.take_trial_counts()
+    }
+
+    /// Lets questions unwind with [`vc_answers::QuestionStopped`] as soon as the condition holds. The view must not be
+    /// asked again then.
+    pub fn stop_if(&mut self, is_due: StopCondition) {
+        self.state.stop_if(is_due);
     }
 
     /// Sets how far the copy is behind the process that decides.
@@ -128,19 +149,13 @@ impl AnswerView {
                 Document::Explanation(Box::new(self.explanation(engine, timeline, asked)?))
             }
             Question::Explanations { namespace, queue, code, range } => {
-                let all = self.waiting();
-                let of = |it: &&Explanation| {
-                    let is_code = |code: &String| it.verdict.code.as_str() == code;
-                    namespace.as_ref().is_none_or(|name| *it.subject.key.namespace == **name)
-                        && queue
-                            .as_ref()
-                            .is_none_or(|it_is| it.subject.queue.as_deref() == Some(it_is))
-                        && code.as_ref().is_none_or(is_code)
-                };
-                let asked: Vec<&Explanation> = all.iter().filter(of).collect();
-                let items = range.of(&asked).iter().map(|it| self.json(it)).collect();
-                let list = ListJson::new("ExplanationList", as_of, items);
-                Document::Explanations(ListJson { total: asked.len(), ..list })
+                let asked = [namespace, queue, code].map(Option::as_deref);
+                Document::Explanations(self.explanations(asked, *range, as_of))
+            }
+            Question::Runs { namespace, queue, range } => {
+                let [namespace, queue] = [namespace, queue].map(Option::as_deref);
+                let filter = RunningFilter { namespace, queue };
+                Document::Runs(self.runs(timeline, filter, *range, as_of))
             }
             Question::Queues => Document::Queues(ListJson::new("QueueList", as_of, queues(self))),
             Question::Queue { name } => {
@@ -149,7 +164,13 @@ impl AnswerView {
                 Document::Queue(OneJson::new("Queue", as_of, queue))
             }
             Question::Line { queue, range } => Document::Line(self.line(queue, *range, as_of)?),
-            Question::Nodes { range } => Document::Nodes(self.nodes(*range, as_of)),
+            Question::Nodes { range, label } => {
+                Document::Nodes(self.nodes(*range, label.as_deref(), as_of))
+            }
+            Question::NodeLabels => {
+                let labels = self.node_labels.get_or_init(|| node_labels(self.cluster())).clone();
+                Document::NodeLabels(ListJson::new("NodeLabelList", as_of, labels))
+            }
             Question::HyperNodes { range } => {
                 let all = hyper_nodes(self);
                 let list = ListJson::new("HyperNodeList", as_of, range.of(&all).to_vec());
@@ -159,7 +180,7 @@ impl AnswerView {
                 let cluster = self.cluster();
                 let found = cluster.node(name).filter(|&id| cluster.nodes[id].present);
                 let id = found.ok_or_else(|| Problem::not_found(format!("no node {name}")))?;
-                Document::Node(OneJson::new("Node", as_of, node(self, id, true)))
+                Document::Node(OneJson::new("Node", as_of, node(self, id, NodeParts::All)))
             }
             Question::Summary => {
                 let waiting = self.waiting();
@@ -219,10 +240,14 @@ impl AnswerView {
                 return Ok(gone_explanation(gone, timeline, &owner, self.as_of()));
             }
         };
-        let depth = if asked.quick { Depth::Quick } else { Depth::Full };
+        // A start is found by the blocking sets, so that it takes the whole explanation.
+        let depth = if asked.quick && !asked.when { Depth::Quick } else { Depth::Full };
         let mut found = explain(&mut self.state, subject, depth);
-        if asked.when && !asked.quick {
+        if asked.when {
             add_start(engine, (&mut self.state, &timeline.ends()), subject, &mut found);
+        }
+        if asked.quick {
+            found = Explanation { blocking: None, unblock: Vec::new(), evict: None, ..found };
         }
         let job = subject.job.map(|job| self.cluster().jobs[job].key.clone());
         self.told = job.zip(found.start.as_deref().cloned());
@@ -232,11 +257,32 @@ impl AnswerView {
         }
         let owner = |key: &ObjectKey| self.owner(key);
         explanation.evictions = evictions_about(timeline, &found.subject.key, &owner);
+        let history = subject.job.map(|job| JobHistory::of(self.cluster(), timeline, job));
+        explanation.history = history.map(HistoryJson::from);
         Ok(explanation)
     }
 
     fn json(&self, it: &Explanation) -> ExplanationJson {
         ExplanationJson::new(it, &|key| self.owner(key), self.source)
+    }
+
+    /// Returns the jobs that wait. `None` stands for any namespace, queue or code.
+    fn explanations(
+        &mut self,
+        [namespace, queue, code]: [Option<&str>; 3],
+        range: PageRange,
+        as_of: AsOfJson,
+    ) -> ExplanationListJson {
+        let is_asked = |it: &&Explanation| {
+            namespace.is_none_or(|name| *it.subject.key.namespace == *name)
+                && queue.is_none_or(|name| it.subject.queue.as_deref() == Some(name))
+                && code.is_none_or(|code| it.verdict.code.as_str() == code)
+        };
+        let all = self.waiting();
+        let asked: Vec<&Explanation> = all.iter().filter(is_asked).collect();
+        let items = range.of(&asked).iter().map(|it| self.json(it)).collect();
+        let list = ListJson::new("ExplanationList", as_of, items);
+        ListJson { total: asked.len(), ..list }
     }
 
     fn line(
@@ -269,17 +315,49 @@ impl AnswerView {
                 code: it.verdict.code.as_str().to_owned(),
                 decided_by: before.map(|other| other.decided_by.to_owned()),
                 values: before.and_then(|other| other.values.as_ref()).map(ComparedValues::texts),
+                text: before.map(|other| order_text(other, true)),
                 ahead: Some(jobs_ahead(&line.ahead)),
             })
         };
         explained.iter().filter_map(row).collect()
     }
 
-    fn nodes(&self, range: PageRange, as_of: AsOfJson) -> ListJson<NodeJson> {
+    /// Returns all jobs that hold nodes. They are found once for each state and each call that the timeline records.
+    fn running(&mut self, timeline: &Timeline) -> Arc<Vec<RunningJob>> {
+        let at_micros = timeline.last_micros();
+        if let Some((known_at, known)) = &self.running
+            && *known_at == at_micros
+        {
+            return known.clone();
+        }
+        let now_micros = self.state.as_of().time_micros;
+        let found = running_jobs(self.cluster(), timeline, RunningFilter::default(), now_micros);
+        let found = Arc::new(found);
+        self.running = Some((at_micros, found.clone()));
+        found
+    }
+
+    /// Returns the jobs that hold nodes and are wanted.
+    fn runs(
+        &mut self,
+        timeline: &Timeline,
+        filter: RunningFilter<'_>,
+        range: PageRange,
+        as_of: AsOfJson,
+    ) -> ListJson<RunJson> {
+        let all = self.running(timeline);
+        let asked: Vec<&RunningJob> = all.iter().filter(|job| filter.admits(job)).collect();
+        let run = |it: &&RunningJob| RunJson::of(it, &|key: &ObjectKey| self.owner(key));
+        let items = range.of(&asked).iter().map(run).collect();
+        ListJson { total: asked.len(), ..ListJson::new("RunList", as_of, items) }
+    }
+
+    fn nodes(&self, range: PageRange, label: Option<&str>, as_of: AsOfJson) -> ListJson<NodeJson> {
+        let parts = NodeParts::Row { label };
         let cluster = self.cluster();
         let present = cluster.nodes_by_name().iter().filter(|&&id| cluster.nodes[id].present);
         let present: Vec<_> = present.copied().collect();
-        let items = range.of(&present).iter().map(|&id| node(self, id, false)).collect();
+        let items = range.of(&present).iter().map(|&id| node(self, id, parts)).collect();
         ListJson { total: present.len(), ..ListJson::new("NodeList", as_of, items) }
     }
 }

@@ -19,6 +19,11 @@ const WIDEST_PHRASE: usize = 60;
 
 /// One job or pod, with all that is known.
 pub fn why_text(it: &ExplanationJson) -> String {
+    why_body(it) + &as_of_text(&it.as_of)
+}
+
+/// Returns the lines of [`why_text`] without the last one, which names the state.
+pub(crate) fn why_body(it: &ExplanationJson) -> String {
     let mut out = head(it);
     line(&mut out, "WHY", &format!("{}: {}", it.verdict.code, it.verdict.text));
     if let Some(nodes) = it.nodes.as_ref().filter(|_| it.verdict.stage == "nodes") {
@@ -63,7 +68,6 @@ pub fn why_text(it: &ExplanationJson) -> String {
     for (at, row) in evictions.enumerate() {
         line(&mut out, if at == 0 { "EVICTED" } else { "" }, &row.text);
     }
-    out.push_str(&as_of_text(&it.as_of));
     out
 }
 
@@ -140,7 +144,8 @@ fn gang_text(gang: &GangJson) -> String {
     format!(": {total} {pods}, {} needed{ready}, {} placed", gang.needed, gang.placed)
 }
 
-fn line(out: &mut String, word: &str, text: &str) {
+/// Adds a line of an answer: its word, and what it says.
+pub(crate) fn line(out: &mut String, word: &str, text: &str) {
     let _infallible = writeln!(out, "{word:<8} {}", escape(text));
 }
 

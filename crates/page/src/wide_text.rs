@@ -4,9 +4,17 @@
 use crate::cluster::{HyperNodeJson, ListJson, NodeJson, QueueJson};
 use crate::cluster_text::{indented_queue, rest_of};
 use crate::document::ExplanationListJson;
-use crate::explanation::{AmountsJson, GangJson};
+use crate::explanation::{AmountsJson, ExplanationJson, GangJson};
+use crate::history::history_text;
 use crate::table::Table;
-use crate::why_text::{as_of_text, duration};
+use crate::why_text::{as_of_text, duration, line, why_body};
+
+/// Returns one job or pod, with all that is known and its history.
+pub fn why_wide_text(it: &ExplanationJson) -> String {
+    let mut out = why_body(it);
+    it.history.iter().for_each(|it| line(&mut out, "HISTORY", &history_text(it)));
+    out + &as_of_text(&it.as_of)
+}
 
 /// Returns the queues as a tree, one line each.
 pub fn queues_wide_text(list: &ListJson<QueueJson>) -> String {

@@ -6,6 +6,8 @@
 //! - a word that stays at one place stays at every place, so all words keep their order;
 //! - [`Bundle::renamed`] decides both bundles and compares them.
 //!
+//! The file with objects is written anew, of the last state without names.
+//!
 //! Texts that differ only in characters between their words, such as `:` and `_`, may change their
 //! order. The comparison shows whether that changes a decision.
 
@@ -13,12 +15,12 @@ mod settings;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vc_bundle::{Bundle, BundleError, Replay, TextPlace};
 use vc_engine::Effect;
 use vc_model::NodePattern;
 
+use crate::bundle_objects::{add_objects, new_archive};
 use crate::scenario::anonymous::{DOMAINS, NameMap, WORDS, for_words};
 
 /// Fields with a word of a list of the API, a time, or an id of this scheduler.
@@ -158,13 +160,7 @@ struct BundleWords {
 /// # Errors
 /// It is no bundle, or it is decided otherwise without names; the text says why.
 pub fn anonymous_archive(contents: &[u8]) -> Result<Vec<u8>, String> {
-    let anonymous =
-        || -> Result<Vec<u8>, BundleError> { anonymous_bundle(&Bundle::read(contents)?) };
-    // A state that was changed by hand may break any rule of the tables.
-    match catch_unwind(AssertUnwindSafe(anonymous)) {
-        Ok(made) => made.map_err(|error| error.to_string()),
-        Err(_) => Err("the state of the bundle cannot be replayed".to_owned()),
-    }
+    new_archive(|| anonymous_bundle(&Bundle::read(contents)?))
 }
 
 /// Returns the archive of a bundle without names.
@@ -178,7 +174,8 @@ pub fn anonymous_bundle(bundle: &Bundle) -> Result<Vec<u8>, BundleError> {
         let is_pattern = (place.owner, place.field) == ("HyperNodeMember", "Pattern");
         Some(if is_pattern { words.pattern(text, &names) } else { names.text(text) })
     };
-    let renamed = bundle.renamed(&change, &|name: &str| names.text(name))?;
+    let mut renamed = bundle.renamed(&change, &|name: &str| names.text(name))?;
+    add_objects(&mut renamed)?;
     let mut archive = Vec::new();
     renamed.write(&mut archive)?;
     Ok(archive)

@@ -1,8 +1,11 @@
 //! What the engine of a simulation was given, for a bundle. Specification: answers.md 15.
 
-use vc_bundle::{BundleWriter, History, RecordedInput, effect_line, encode_checkpoint};
+use vc_bundle::{
+    BundleWriter, CompressedFile, History, RecordedInput, effect_line, encode_checkpoint,
+};
 use vc_engine::{BatchKind, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand};
-use vc_model::ClusterEvent;
+use vc_model::{Cluster, ClusterEvent};
+use vc_objects::written::write_objects;
 
 /// The inputs of a simulation since its beginning.
 pub(crate) struct SimulationHistory(History);
@@ -39,11 +42,13 @@ impl SimulationHistory {
         self.0.record(&RecordedInput::Batch { batch, effect_lines }, engine.n_cycles());
     }
 
-    /// Returns the bundle.
-    pub(crate) fn bundle(&self) -> Result<Vec<u8>, String> {
+    /// Returns the bundle. The cluster is that of the engine after the last input.
+    pub(crate) fn bundle(&self, cluster: &Cluster) -> Result<Vec<u8>, String> {
+        let objects = CompressedFile::new(|out| write_objects(cluster, out));
         let writer = BundleWriter::new(&self.0.copy(), None);
         let mut writer = writer.map_err(|error| error.to_string())?;
         writer.set_process(env!("CARGO_PKG_VERSION"), Vec::new());
+        writer.add_objects(objects.map_err(|error| error.to_string())?);
         let mut bytes = Vec::new();
         writer.write(&mut bytes).map_err(|error| error.to_string())?;
         Ok(bytes)

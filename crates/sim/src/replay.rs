@@ -1,6 +1,7 @@
 //! `vcsim replay` decides the last minutes of a scheduler once more, out of a bundle. Specification: answers.md 15.
 
 mod closed;
+mod page;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,12 +14,18 @@ use crate::anonymous_bundle::anonymous_bundle;
 use crate::scenario::{ScenarioNames, ScenarioTitle, scenario_text};
 use closed::{ClosedOutput, RecordedStory};
 use serde::Serialize;
-use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
-use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
-use vc_engine::{BatchKind, Effect, Engine, EngineBatch, Report};
-use vc_page::{
-    AnswerView, AskedJob, Document, ExplanationJson, Question, StateSource, Timeline, why_text,
+use vc_answers::{
+    AnswerTime, DecidedCycle, SubjectError, SubjectKind, SubjectQuery, compare_cycles, find_subject,
 };
+use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
+use vc_engine::{BatchKind, Effect, Engine, EngineBatch, RepeatedBatch, Report};
+use vc_objects::written::write_objects;
+use vc_page::{
+    AnswerView, AskedJob, Document, ExplanationJson, Question, StateSource, Timeline,
+    WhatIfResultJson, difference_json, what_if_text, why_text,
+};
+
+pub use page::{BundlePage, bundle_page};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -43,6 +50,8 @@ pub struct ReplayOptions {
     pub anonymize: bool,
     /// A new file for the bundle with numbers in place of names.
     pub to_bundle: Option<PathBuf>,
+    /// A new file for the state after the last cycle as Kubernetes objects.
+    pub to_objects: Option<PathBuf>,
 }
 
 /// Why there was no replay.
@@ -70,7 +79,7 @@ pub enum ReplayError {
     /// The other configuration cannot be read. The text names the file.
     #[error("{0}")]
     Conf(String),
-    /// The scenario or the bundle cannot be written. The text names the file.
+    /// The scenario, the bundle or the objects cannot be written. The text names the file.
     #[error("{0}")]
     NewFile(String),
     /// The job is unknown, or its name is ambiguous.
@@ -124,7 +133,8 @@ struct DifferenceOutput {
     replayed: Option<String>,
 }
 
-/// Binds and evictions of one cycle that two configurations do not have in common.
+/// What two configurations decide otherwise in one cycle: binds and evictions that they do not have in common, one
+/// line each, and the whole difference.
 #[derive(Debug, Serialize)]
 struct ComparedOutput {
     cycle: u64,
@@ -132,6 +142,8 @@ struct ComparedOutput {
     without: BTreeSet<String>,
     /// Only with the other one.
     with: BTreeSet<String>,
+    /// The difference that the other configuration makes, as of a what-if.
+    difference: WhatIfResultJson,
 }
 
 /// Replays a bundle.
@@ -178,7 +190,8 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
                 write_scenario((path, names), (&engine, batch.clone()), &step, &mut result)?;
             }
             if let Some(conf) = &other {
-                result.with_conf = Some(decide_otherwise(conf, (engine, batch), &step));
+                let without = (&step, replay.engine());
+                result.with_conf = Some(decide_otherwise(conf, (engine, batch), without));
             }
         }
         report = step.report.or(report);
@@ -193,6 +206,9 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     }
     if let Some(path) = options.to_bundle.as_ref().filter(|_| result.difference.is_none()) {
         write_new(path, &anonymous_bundle(&bundle).map_err(of_bundle)?)?;
+    }
+    if let Some(path) = options.to_objects.as_ref().filter(|_| result.difference.is_none()) {
+        write_state(path, replay.engine())?;
     }
     if let (Some(asked), Some(report)) = (&options.why, report) {
         result.explanation =
@@ -211,15 +227,22 @@ fn before_cycle(replay: &mut Replay, cycle: u64) -> Option<(Engine, EngineBatch)
     (replay.next_cycle() == cycle).then(|| (replay.engine().copy(), batch))
 }
 
-/// Decides a cycle with another configuration.
+/// Decides a cycle with another configuration, and compares it with the step and the engine after it.
 fn decide_otherwise(
     conf: &vc_conf::Config,
     (mut engine, batch): (Engine, EngineBatch),
-    step: &ReplayStep,
+    (step, after): (&ReplayStep, &Engine),
 ) -> ComparedOutput {
+    let as_of = AnswerTime { time_micros: engine.last_micros(), cycle: engine.n_cycles() };
     engine.configure(conf);
-    let changed = batch.repeat(&mut engine).effects;
-    ComparedOutput::new(step.cycle, &step.effects, &changed)
+    let RepeatedBatch { effects, report, .. } = batch.repeat(&mut engine);
+    let report = report.unwrap_or_default();
+    let with = DecidedCycle { engine: &engine, effects: &effects, report };
+    let report = step.report.clone().unwrap_or_default();
+    let without = DecidedCycle { engine: after, effects: &step.effects, report };
+    let difference = compare_cycles(with, without, as_of);
+    let difference = difference_json(after, &difference, StateSource::Bundle);
+    ComparedOutput::new(step.cycle, (&step.effects, &effects), difference)
 }
 
 /// Writes a cycle as a scenario into a new file.
@@ -252,6 +275,16 @@ fn write_scenario(
 fn write_new(path: &Path, contents: &[u8]) -> Result<(), ReplayError> {
     let written =
         File::create_new(path).and_then(|mut file| io::Write::write_all(&mut file, contents));
+    written.map_err(|error| ReplayError::NewFile(format!("{}: {error}", path.display())))
+}
+
+/// Writes the state of an engine as objects into a file that does not exist yet.
+fn write_state(path: &Path, engine: &Engine) -> Result<(), ReplayError> {
+    let written = File::create_new(path).and_then(|file| {
+        let mut out = io::BufWriter::new(file);
+        write_objects(engine.cluster(), &mut out)?;
+        io::Write::flush(&mut out)
+    });
     written.map_err(|error| ReplayError::NewFile(format!("{}: {error}", path.display())))
 }
 
@@ -407,25 +440,25 @@ impl ReplayResult {
 }
 
 impl ComparedOutput {
-    fn new(cycle: u64, in_force: &[Effect], other: &[Effect]) -> Self {
+    fn new(
+        cycle: u64,
+        (in_force, other): (&[Effect], &[Effect]),
+        difference: WhatIfResultJson,
+    ) -> Self {
         let (in_force, other) = (decisions(in_force), decisions(other));
         let without = in_force.difference(&other).cloned().collect();
         let with = other.difference(&in_force).cloned().collect();
-        Self { cycle, without, with }
+        Self { cycle, without, with, difference }
     }
 
     fn text(&self) -> String {
-        let rows = |sign: char, of: &BTreeSet<String>| {
-            of.iter().map(|row| format!("{sign} {row}\n")).collect::<String>()
-        };
+        let cycle = self.cycle;
         match self.without.is_empty() && self.with.is_empty() {
-            true => format!("cycle {} with the other configuration: the same\n", self.cycle),
-            false => format!(
-                "cycle {} with the other configuration:\n{}{}",
-                self.cycle,
-                rows('-', &self.without),
-                rows('+', &self.with)
-            ),
+            true => format!("cycle {cycle} with the other configuration: the same\n"),
+            false => {
+                let difference = what_if_text(&self.difference);
+                format!("cycle {cycle} with the other configuration:\n{difference}")
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A cluster as JSON objects with an engine beside it: what the engine wants done is done to the
 //! objects, and what changes comes back to it through the same decoding as from an API server.
 
+mod observed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -15,6 +17,8 @@ use crate::recorded::SimulationHistory;
 use crate::storage;
 use vc_objects::field::{object_mut, text};
 use vc_objects::input::{InputObject, Source};
+
+pub(crate) use observed::ObservedStep;
 
 /// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -134,7 +138,7 @@ impl Simulation {
     /// Returns a bundle of what the engine was given since [`Simulation::keep_history`]. Returns `None`
     /// if nothing was kept.
     pub(crate) fn bundle(&self) -> Option<Result<Vec<u8>, String>> {
-        self.history.as_ref().map(SimulationHistory::bundle)
+        self.history.as_ref().map(|history| history.bundle(self.engine.cluster()))
     }
 
     /// Lets the engine know of something at its next cycle that is no object.

@@ -227,6 +227,11 @@ impl Metrics {
         self.families.answers_incomplete.with_label_values(&[route]).inc();
     }
 
+    /// So many trials were run for answers, or were known by this shortcut.
+    pub fn answers_trials(&self, shortcut: &str, n_trials: u64) {
+        self.families.answers_trials.with_label_values(&[shortcut]).inc_by(n_trials);
+    }
+
     /// So many jobs wait, by queue and code.
     pub fn waiting_jobs<'a>(&self, counts: impl Iterator<Item = ((&'a str, &'a str), usize)>) {
         self.families.waiting_jobs.reset();

@@ -332,6 +332,7 @@ fn full() -> std::sync::Arc<Metrics> {
     metrics.answers_behind(0.5);
     metrics.answers_given_up("divergence");
     metrics.answer_incomplete("/whatifs");
+    metrics.answers_trials("none", 3);
     metrics.waiting_jobs([(("q", "NoRoom"), 2)].into_iter());
     metrics.start_prediction(true, Some(0.05));
     metrics.usage_saved("written");

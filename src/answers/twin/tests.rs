@@ -76,16 +76,17 @@ fn ans_60_a_question_that_panics_is_answered_and_the_next_one_too() {
     twin.take(batch(nothing()));
     twin.count_waiting();
     assert!(twin.view.is_some());
-    let problem = twin.ask(&Question::Summary, |_, _, _| panic!("of the test")).err().unwrap();
+    let failed = twin.try_ask(&Question::Summary, |_, _, _| panic!("of the test"));
+    let problem = failed.unwrap().err().unwrap();
     assert!(problem.code == 500 && problem.message.contains("answer "), "{problem:?}");
     assert!(twin.view.is_none(), "another copy is asked");
     twin.is_uncounted = true;
     twin.count_waiting();
-    let answered = twin.ask(&Question::Summary, |view, engine, timeline| {
+    let answered = twin.try_ask(&Question::Summary, |view, engine, timeline| {
         let document = view.answer(engine, timeline, &Question::Summary)?;
         Ok(Answered { document, names: view.names() })
     });
-    assert!(answered.is_ok() && handle.revision().is_ok() && progress.is_following());
+    assert!(answered.unwrap().is_ok() && handle.revision().is_ok() && progress.is_following());
 }
 
 #[test]
@@ -99,6 +100,26 @@ fn ans_60_a_twin_that_panics_is_given_up() {
     assert!(exported.contains("volcano_answers_given_up_total{cause=\"panic\"} 1"), "{exported}");
     start(&mut twin, &progress);
     assert!(progress.is_following());
+}
+
+#[tokio::test]
+async fn ans_61_a_question_is_stopped_and_asked_again_once() {
+    let (mut twin, handle, progress) = following();
+    let (_sender, mut messages) = handle.lead(progress.clone());
+    twin.take(batch(nothing()));
+    for n_done in [0, 1] {
+        progress.add_waiting(BUSY + 1);
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        twin.answer(TwinQuestion { question: Question::Summary, asked: Instant::now(), reply });
+        assert!(twin.view.is_none(), "another copy is asked");
+        let Some(TwinMessage::StoppedQuestion(stopped)) = messages.recv().await else { panic!() };
+        progress.took(n_done);
+        twin.answer_again(stopped);
+        let answered = answer.await.unwrap().err().map(|problem| (problem.code, problem.message));
+        let busy = (503, "busy: 20001 changes wait".to_owned());
+        assert_eq!(answered, (n_done == 0).then_some(busy));
+        progress.took(BUSY + 1 - n_done);
+    }
 }
 
 #[tokio::test]
@@ -147,6 +168,8 @@ async fn ans_100_a_bundle_holds_what_the_twin_was_given() {
     for name in ["conf/1.yaml", "explanations.json", "metrics.txt"] {
         assert!(early.file(name).is_some_and(|file| !file.is_empty()), "{name}");
     }
+    let files = &early.manifest().files;
+    assert!(!files.contains_key(vc_bundle::OBJECTS), "who receives it makes the objects");
     twin.answer_next();
     let (reply, answer) = tokio::sync::oneshot::channel();
     let question = Question::Bundle { n_cycles: None };

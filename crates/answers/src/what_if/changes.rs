@@ -17,6 +17,7 @@ use super::question::{
 use super::run::{GonePod, SupposedRun, group_of};
 use crate::controllers::{ControllerIndex, jobs_of_controller, pods_of_controller};
 use crate::ended_jobs::end_job;
+use crate::remedy_change::is_of_cordon;
 use crate::subject::{NameFit, Subject, SubjectError, SubjectKind, SubjectQuery, find_indexed};
 
 /// A label with the name of its node.
@@ -175,7 +176,11 @@ fn cordon(
 ) -> Result<(), ChangeProblem> {
     let field = if on { "cordon" } else { "uncordon" };
     for node in selected(run.cluster(), nodes, field, notes)? {
-        let record = NodeRecord { unschedulable: on, ..run.cluster().node_record(node) };
+        let mut record = NodeRecord { unschedulable: on, ..run.cluster().node_record(node) };
+        if !on {
+            // Kubernetes removes its taint, too.
+            record.taints.retain(|taint| !is_of_cordon(taint));
+        }
         run.apply(ClusterEvent::NodeApplied(Box::new(record)));
     }
     Ok(())

@@ -10,10 +10,12 @@ use vc_model::{
     TaskId, TaskStatus,
 };
 
+use super::DecidedCycle;
 use super::question::SupposedKubelet;
 use super::volumes;
 use crate::end_queue::{EndQueue, EndingPods};
 use crate::ends::ExpectedEnds;
+use crate::stop::StopSignal;
 
 /// Time between two cycles, as `--schedule-period` has it.
 const PERIOD_MICROS: i64 = 1_000_000;
@@ -58,6 +60,7 @@ pub(crate) struct SupposedRun {
     pub(crate) evicted: BTreeMap<ObjectKey, GonePod>,
     /// True if a volume was made for a claim.
     pub(crate) has_provisioned: bool,
+    stop: StopSignal,
 }
 
 impl SupposedRun {
@@ -77,7 +80,22 @@ impl SupposedRun {
             bound: BTreeMap::new(),
             evicted: BTreeMap::new(),
             has_provisioned: false,
+            stop: StopSignal::default(),
         }
+    }
+
+    /// Returns a run of one cycle that was decided already.
+    pub(crate) fn of_cycle(cycle: DecidedCycle<'_>) -> Self {
+        let DecidedCycle { engine, effects, report } = cycle;
+        let mut run = Self::new(engine, SupposedKubelet::None, ExpectedEnds::default());
+        run.note(effects, &report.certificates);
+        Self { n_cycles: 1, report, ..run }
+    }
+
+    /// Lets no cycle begin once the question is to be stopped.
+    pub(crate) fn stoppable(mut self, stop: &StopSignal) -> Self {
+        self.stop = stop.clone();
+        self
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -141,6 +159,7 @@ impl SupposedRun {
     /// Runs one cycle without moving the clock on, and does what it decided. Returns true if it
     /// decided something.
     pub(crate) fn cycle_now(&mut self) -> bool {
+        self.stop.check();
         self.n_cycles += 1;
         let now = CycleTime { unix_micros: self.now_micros };
         let (mut effects, report) = self.engine.cycle(Vec::new(), now);
@@ -325,7 +344,7 @@ fn kubelet_work(
 }
 
 /// True for an effect that lets the cluster differ in a later cycle. Conditions and events do not.
-fn is_decision(effect: &Effect) -> bool {
+pub(super) fn is_decision(effect: &Effect) -> bool {
     match effect {
         Effect::Bind { .. }
         | Effect::PreBind { .. }

@@ -1,6 +1,8 @@
 //! What is kept of a trial: an answer is the same with nothing kept, with the plain evaluator, and in
 //! a state that was asked about other jobs before. Specification: answers.md 1 (ANS-1), 20, case 29.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use vc_answers::{Explanation, explain_waiting};
 use vc_engine::Evaluator;
@@ -101,6 +103,27 @@ fn ans_29_verdicts_of_jobs_without_pods_name_their_own_queue() {
     assert_eq!(fast, plain);
     let texts: Vec<&str> = fast.iter().map(|it| it.verdict.text.as_str()).collect();
     assert!(texts[0].contains("queue a") && texts[2].contains("queue c"), "{texts:?}");
+}
+
+/// Of the second job of a shape fewer trials are run, and none of one that was asked about.
+#[test]
+fn ans_29_trials_are_counted_by_what_told_their_results() {
+    let text = "node n1 cpu=4\njob run running\n task a cpu=4 @n1 running
+        job x\n task a cpu=2\njob y\n task a cpu=2";
+    let it = Asked::evaluated(Evaluator::Fast, &conf("allocate", "gang predicates"), text);
+    let mut state = it.state();
+    let mut counts = |name: &str| {
+        it.why_in(&mut state, name);
+        state.take_trial_counts().collect::<BTreeMap<_, _>>()
+    };
+    let (x, y) = (counts("x"), counts("y"));
+    assert!(y.get("none") < x.get("none"), "{x:?} {y:?}");
+    assert!(y.contains_key("known_trials") && y.contains_key("changed_copy"), "{y:?}");
+    assert!(counts("x").is_empty());
+    let listed = explain_waiting(&mut state);
+    assert_eq!(listed.len(), 2);
+    let of_list: Vec<(&str, u64)> = state.take_trial_counts().collect();
+    assert!(of_list.contains(&("known_verdicts", 1)), "{of_list:?}");
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! Starts that were told, compared with the starts. Specification: answers.md 20, case 44.
+//! Starts that were told, compared with the starts. Specification: answers.md 20, cases 41, 44.
 
 use vc_answers::{PredictionOutcome, RunQuantile, StartAnswer, Timeline, TimelineStep};
 use vc_engine::Effect;
@@ -119,6 +119,52 @@ fn outcome(told: &StartAnswer, asked: i64, start: i64) -> PredictionOutcome {
         is_covered: earliest - MINUTE <= start && start <= latest + MINUTE,
         error_ratio: Some((start - expected) as f64 / (expected - asked) as f64),
     }
+}
+
+/// Tells starts of a job, in seconds after the time at which each is asked for, and starts it.
+fn outcomes(told: &[(i64, i64)], start: i64) -> Vec<PredictionOutcome> {
+    let (mut timeline, key) = (Timeline::default(), ObjectKey::new("default", "j"));
+    for &(asked, at) in told {
+        let at_micros = Some(at * SECOND);
+        let answer = StartAnswer {
+            earliest_micros: at_micros,
+            expected_micros: at_micros,
+            latest_micros: at_micros,
+            ..StartAnswer::default()
+        };
+        timeline.told(&key, &answer, asked * SECOND);
+    }
+    let mut it =
+        Asked::new(&conf("allocate", "priority gang predicates nodeorder"), "node n1 cpu=4");
+    it.cycle_at(events_of("job j\n task a cpu=4"), start * SECOND);
+    timeline.record(&TimelineStep {
+        cluster: it.engine.cluster(),
+        effects: &it.effects,
+        report: Some(&it.report),
+        cycle: it.engine.n_cycles(),
+        now_micros: start * SECOND,
+        took_micros: 1,
+        n_events: 1,
+    });
+    timeline.take_outcomes()
+}
+
+#[test]
+fn ans_41_the_first_one_and_the_last_one_in_time_are_compared() {
+    let outcome = |is_covered: bool, error: i64, told_wait: i64| PredictionOutcome {
+        is_covered,
+        error_ratio: Some(error as f64 / told_wait as f64),
+    };
+    let first = outcome(false, 10_000, 9_000);
+    // An hour before its start, it was told that it starts half a minute later.
+    let told = [(1_000, 10_000), (5_000, 12_000), (16_300, 20_030), (16_700, 99_000)];
+    assert_eq!(outcomes(&told, 20_000), [first, outcome(true, -30, 3_730)]);
+    // Half of its wait is less than an hour.
+    let told = [(1_000, 1_100), (1_400, 2_300), (2_000, 2_200)];
+    assert_eq!(outcomes(&told, 2_200), [outcome(false, 1_100, 100), outcome(false, -100, 900)]);
+    // The second one was told too late, and the third one too soon after it.
+    let told = [(1_000, 2_200), (2_000, 9_000), (2_100, 2_200)];
+    assert_eq!(outcomes(&told, 2_200), [outcome(true, 0, 1_200)]);
 }
 
 /// Returns a number that looks random (splitmix64).

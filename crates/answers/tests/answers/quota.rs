@@ -13,8 +13,8 @@ fn asked(text: &str) -> Asked {
 }
 
 /// Returns how many pods of the job `j` get a node with a change.
-fn n_placed(it: &Asked, change: Change) -> usize {
-    let result = it.what_if(vec![change]);
+fn n_placed(it: &Asked, changes: Vec<Change>) -> usize {
+    let result = it.what_if(changes);
     result.placed.iter().filter(|row| row.pod.name.starts_with("j-")).count()
 }
 
@@ -95,8 +95,8 @@ fn ans_33_a_queue_gets_more_by_the_field_that_limits_it() {
         assert_eq!(why.verdict.code.as_str(), code, "{}", why.verdict.text);
         assert_eq!(it.remedies("j"), expected, "{}", cluster.queues);
         for remedy in why.unblock {
-            let change = remedy.change.unwrap().as_change();
-            assert_eq!(n_placed(&it, change), 1, "{}", remedy.text);
+            let changes = remedy.change.unwrap().as_changes();
+            assert_eq!(n_placed(&it, changes), 1, "{}", remedy.text);
         }
     }
 }
@@ -219,12 +219,12 @@ proptest! {
         let is_ours = |kind: RemedyKind| matches!(kind, RemedyKind::RaiseQuota | RemedyKind::EndJobs);
         for remedy in why.unblock.iter().filter(|remedy| is_ours(remedy.kind)) {
             let Some(change) = &remedy.change else { continue };
-            let n_started = n_placed(&it, change.as_change());
+            let n_started = n_placed(&it, change.as_changes());
             prop_assert_eq!(n_started, cluster.minimum, "{:?}\n{:?}", cluster, remedy);
             let RemedyChange::Quota { queue, raised } = change else { continue };
             for raised in cluster.less(raised) {
                 let less = RemedyChange::Quota { queue: queue.clone(), raised };
-                let n_started = n_placed(&it, less.as_change());
+                let n_started = n_placed(&it, less.as_changes());
                 prop_assert!(n_started < cluster.minimum, "{:?}\n{:?}", cluster, less);
             }
         }

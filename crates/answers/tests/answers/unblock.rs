@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use vc_answers::{Depth, Remedy, RemedyChange, RemedyKind, Subject, explain};
+use vc_answers::{Change, Depth, Remedy, RemedyChange, RemedyKind, Subject, explain};
 use vc_engine::EngineOptions;
 use vc_model::fixture::{events_of, job};
 use vc_model::{
@@ -188,7 +188,7 @@ proptest! {
         let why = story.run().why("j");
         for remedy in &why.unblock {
             if let Some(change) = &remedy.change {
-                let result = story.run().what_if(vec![change.as_change()]);
+                let result = story.run().what_if(change.as_changes());
                 let n_placed = result.placed.iter().filter(|it| it.pod.name.starts_with("j-"));
                 let n_placed = n_placed.count() as i64;
                 prop_assert!(story.minimum.min(n_placed) > 0, "{story:?}\n{remedy:?}\n{result:?}");
@@ -200,6 +200,88 @@ proptest! {
             }
         }
     }
+}
+
+/// A gang `j` alone waits for nodes of which some are refused, and for jobs that end and may be evicted.
+fn waiting_alone() -> impl Strategy<Value = String> {
+    let mark = prop::sample::select(vec![
+        "",
+        "zone=a",
+        "zone=a taint=x:NoSchedule",
+        "zone=b taint=x:NoSchedule taint=y:NoSchedule",
+        "zone=b unschedulable taint=node.kubernetes.io/unschedulable:NoSchedule",
+    ]);
+    let node = (0..5_i64, mark, 0..5_i64, 2..8_i64, 1..40_i64);
+    let nodes = prop::collection::vec(node, 1..4);
+    (nodes, 1..4_i64, 1..5_i64, any::<bool>()).prop_map(|(nodes, n_pods, cpu, is_zoned)| {
+        let mut text = "priorityclass c5 value=5\npriorityclass c9 value=9\n".to_owned();
+        for (at, (free, mark, busy, priority, minutes)) in nodes.iter().enumerate() {
+            text.push_str(&format!("node n{at} cpu={} {mark}\n", free + busy));
+            let run =
+                format!("started=0 annotation.reservation.volcano.sh/runtime={}m", 90 + minutes);
+            if 0 < *busy {
+                let pod = format!("task a cpu={busy} @n{at} running priority={priority} {run}");
+                text.push_str(&format!("job k{at} priority={priority} running\n {pod}\n"));
+            }
+        }
+        let zone = if is_zoned { "selector.zone=a" } else { "" };
+        let pods = format!("task a cpu={cpu} {zone} priority=1 x{n_pods}");
+        text + &format!("job j min={n_pods} priority=1\n {pods}")
+    })
+}
+
+/// A remedy that was asked about as a what-if, at the time of which it speaks.
+struct TriedRemedy {
+    remedy: Remedy,
+    /// Number of its changes, without the wait.
+    n_changes: usize,
+    /// True if a pod of `j` gets a node.
+    is_placed: bool,
+}
+
+/// Tries the remedies that come with the start of `j`. Those without a change and a time are left out.
+fn try_remedies_beside_start(text: &str) -> Vec<TriedRemedy> {
+    let tiers = "priority conformance | gang predicates nodeorder";
+    let it = Asked::new(&conf("enqueue, allocate, preempt", tiers), text);
+    let why = it.why_with_start("j");
+    let now_micros = why.as_of.time_micros;
+    let mut tried = Vec::new();
+    for remedy in why.unblock {
+        let mut changes = remedy.change.as_ref().map(RemedyChange::as_changes).unwrap_or_default();
+        let n_changes = changes.len();
+        changes.extend(remedy.at_micros.map(|at| Change::Advance(at - now_micros)));
+        if !changes.is_empty() {
+            let placed = it.what_if(changes).placed;
+            let is_placed = placed.iter().any(|row| row.pod.name.starts_with("j-"));
+            tried.push(TriedRemedy { remedy, n_changes, is_placed });
+        }
+    }
+    tried
+}
+
+proptest! {
+    #![proptest_config(random_cases(150))]
+
+    /// Case 32 with the remedies that come with the start, at the time of which they speak.
+    #[test]
+    fn ans_32_remedies_beside_the_start_place_the_job_as_what_ifs(text in waiting_alone()) {
+        for TriedRemedy { remedy, is_placed, .. } in try_remedies_beside_start(&text) {
+            prop_assert!(is_placed, "{text}\n{remedy:?}");
+        }
+    }
+}
+
+#[test]
+fn ans_32_several_changes_together_place_the_job_when_an_end_has_come() {
+    let text = "node n cpu=4 zone=b taint=x:NoSchedule
+        job k priority=2 running
+          task a cpu=4 @n running priority=2 started=0 annotation.reservation.volcano.sh/runtime=100m
+        job j priority=1
+          task a cpu=4 selector.zone=a priority=1";
+    let tried = try_remedies_beside_start(text);
+    let together = tried.iter().find(|it| it.remedy.kind == RemedyKind::Together).unwrap();
+    assert!(together.remedy.at_micros.is_some(), "{:?}", together.remedy);
+    assert_eq!((together.n_changes, together.is_placed), (2, true), "{:?}", together.remedy);
 }
 
 /// Returns what the remedy `selector` of the job `j` changes.
@@ -220,11 +302,11 @@ fn ans_32_a_node_selector_without_the_label_keeps_the_others() {
     let labels = [(Arc::from("pool"), Arc::from("c"))].into();
     let change = RemedyChange::NodeSelector { job: ObjectKey::new("default", "j"), labels };
     assert_eq!(changed_selector(&it), Some(change.clone()));
-    assert_eq!(it.what_if(vec![change.as_change()]).placed.len(), 2);
+    assert_eq!(it.what_if(change.as_changes()).placed.len(), 2);
     // Both have none without it.
     let it = with_selectors("task a cpu=1 selector.zone=b\ntask b cpu=1");
     let change = changed_selector(&it).unwrap();
-    assert_eq!(it.what_if(vec![change.as_change()]).placed.len(), 2);
+    assert_eq!(it.what_if(change.as_changes()).placed.len(), 2);
 }
 
 /// A what-if sets one node selector for all pods, and no affinity.
@@ -347,8 +429,7 @@ fn ans_28_remedies_of_pods_without_a_group_have_changes() {
     let asked =
         |text: &str| Asked::with_options(EngineOptions::from(settings.clone()), &config, text);
     let n_placed = |it: &Asked, remedy: &Remedy| {
-        let change = remedy.change.as_ref().unwrap().as_change();
-        let placed = it.what_if(vec![change]).placed;
+        let placed = it.what_if(remedy.change.as_ref().unwrap().as_changes()).placed;
         placed.iter().filter(|row| &*row.pod.name == "p").count()
     };
     let it = asked("node n cpu=4 taint=x:NoSchedule\npod p cpu=2");

@@ -1,18 +1,13 @@
 //! What-ifs. Specification: answers.md 20, cases 48 to 56.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use proptest::prelude::*;
 use vc_answers::{
     Change, CycleLimit, ExpectedEnds, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange,
     PodGroupChange, QueueChange, SupposedKubelet, WhatIf, WhatIfResult, what_if,
 };
-use vc_engine::{CycleTime, Effect};
-use vc_model::fixture::{START_MICROS, events_of};
-use vc_model::{Cluster, ClusterEvent, Labels, NodeRecord, ObjectKey, SelectorKind, TaskId};
+use vc_model::fixture::events_of;
+use vc_model::{ClusterEvent, Labels, ObjectKey, SelectorKind};
 
-use crate::support::{Asked, conf, random_cases};
+use crate::support::{Asked, conf};
 
 /// A full node, and a gang of two that needs two empty ones.
 const FULL: &str = "node n1 cpu=4
@@ -24,7 +19,7 @@ fn full() -> Asked {
 }
 
 /// One text for each pod whose node differs: `+ j-a-0 n1`, `- j-a-0 n1`, `j-a-0 n1>n2`.
-fn placements(result: &WhatIfResult) -> Vec<String> {
+pub(crate) fn placements(result: &WhatIfResult) -> Vec<String> {
     let placed = result.placed.iter().map(|row| format!("+ {} {}", row.pod.name, row.node));
     let not = result.not_placed.iter().map(|row| format!("- {} {}", row.pod.name, row.node));
     let moved = result.moved.iter().map(|row| format!("{} {}>{}", row.pod.name, row.from, row.to));
@@ -41,7 +36,7 @@ fn rows(result: &WhatIfResult) -> Vec<String> {
     placements(result).into_iter().chain(evicted).chain(spared).chain(waiting).collect()
 }
 
-fn named(name: &str) -> NodeSelection {
+pub(crate) fn named(name: &str) -> NodeSelection {
     NodeSelection { names: vec![name.into()], match_labels: None }
 }
 
@@ -65,6 +60,15 @@ fn ans_48_nodes_are_added() {
         ("default", ("cpu".to_owned(), ["4".to_owned(), "12".to_owned()]))
     );
     assert_eq!(rows(&full().what_if(vec![add_nodes("n1", 1)])), [""; 0], "one is too few");
+}
+
+#[test]
+fn ans_48_uncordoned_nodes_lose_the_taint_of_their_cordon() {
+    let taint = "taint=node.kubernetes.io/unschedulable:NoSchedule";
+    let text = format!("node n1 cpu=4 unschedulable {taint}\njob a\n task a cpu=2");
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), &text);
+    let node = NodeSelection { names: vec!["n1".into()], match_labels: None };
+    assert_eq!(placements(&it.what_if(vec![Change::Uncordon(node)])), ["+ a-a n1"]);
 }
 
 #[test]
@@ -368,171 +372,4 @@ fn ans_16_names_that_do_not_exist() {
         error(Change::SetQueue("q9".into(), change)),
         "spec.changes[1].setQueue.name: no queue q9"
     );
-}
-
-/// The binds of a cycle: the nodes of pods, by name.
-fn binds(effects: &[Effect]) -> BTreeMap<Arc<str>, Arc<str>> {
-    let bind = |effect: &Effect| match effect {
-        Effect::Bind { pod, node, .. } => Some((pod.name.clone(), node.clone())),
-        _ => None,
-    };
-    effects.iter().filter_map(bind).collect()
-}
-
-/// How the binds of two cycles differ, as [`placements`] has it.
-fn differing_binds(with: &[Effect], without: &[Effect]) -> Vec<String> {
-    let (with, without) = (binds(with), binds(without));
-    let placed = with.iter().filter(|(pod, _)| !without.contains_key(*pod));
-    let placed = placed.map(|(pod, node)| format!("+ {pod} {node}"));
-    let not = without.iter().filter(|(pod, _)| !with.contains_key(*pod));
-    let not = not.map(|(pod, node)| format!("- {pod} {node}"));
-    let moved = with.iter().filter_map(|(pod, to)| {
-        let from = without.get(pod).filter(|from| *from != to)?;
-        Some(format!("{pod} {from}>{to}"))
-    });
-    placed.chain(not).chain(moved).collect()
-}
-
-/// Words of a random cluster: cpus of nodes, cpus that are used, gangs of minimum and request, in
-/// two queues.
-fn cluster() -> impl Strategy<Value = String> {
-    let nodes = prop::collection::vec((2..9_i64, 0..3_i64), 1..5);
-    let jobs = prop::collection::vec((1..4_i64, 1..6_i64), 1..6);
-    (nodes, jobs).prop_map(|(nodes, jobs)| {
-        let queue = |at: usize| ["a", "b"][at % 2];
-        let mut text = "queue a weight=2\nqueue b\n".to_owned();
-        for (at, (cpu, used)) in nodes.iter().enumerate() {
-            text.push_str(&format!("node n{at} cpu={cpu}\n"));
-            if 0 < *used {
-                let queue = queue(at);
-                text.push_str(&format!("job r{at} queue={queue} running\n"));
-                text.push_str(&format!(" task a cpu={used} @n{at} running\n"));
-            }
-        }
-        for (at, (pods, cpu)) in jobs.iter().enumerate() {
-            let queue = queue(at);
-            text.push_str(&format!(
-                "job j{at} queue={queue} min={pods}\n task a cpu={cpu} x{pods}\n"
-            ));
-        }
-        text
-    })
-}
-
-/// A change that can be supposed and really made.
-#[derive(Clone, Debug)]
-enum RealChange {
-    AddNodes {
-        count: u64,
-        cpu: i64,
-    },
-    /// Removes a node. Its number is this one modulo the number of nodes.
-    RemoveNode(usize),
-    SetWeight {
-        queue: &'static str,
-        weight: i32,
-    },
-    /// Applies the objects of a text.
-    Apply(String),
-}
-
-fn real_change() -> impl Strategy<Value = RealChange> {
-    let queue = || prop::sample::select(vec!["a", "b"]);
-    prop_oneof![
-        (1..4_u64, 1..9_i64).prop_map(|(count, cpu)| RealChange::AddNodes { count, cpu }),
-        (0..4_usize).prop_map(RealChange::RemoveNode),
-        (queue(), 1..9_i32).prop_map(|(queue, weight)| RealChange::SetWeight { queue, weight }),
-        (queue(), 1..4_i64, 1..6_i64).prop_map(|(queue, pods, cpu)| {
-            RealChange::Apply(format!("job k queue={queue} min={pods}\n task a cpu={cpu} x{pods}"))
-        }),
-    ]
-}
-
-impl RealChange {
-    fn supposed(&self, cluster: &Cluster) -> Change {
-        match self {
-            Self::AddNodes { count, cpu } => {
-                let node = node_records(&format!("node m cpu={cpu}")).remove(0);
-                Change::AddNodes { nodes: NewNodes::Node(Box::new(node)), count: *count }
-            }
-            Self::RemoveNode(place) => {
-                let nodes = cluster.nodes_by_name();
-                let name = &cluster.nodes[nodes[place % nodes.len()]].name;
-                Change::RemoveNodes(named(name))
-            }
-            Self::SetWeight { queue, weight } => {
-                let change = QueueChange { weight: Some(*weight), ..QueueChange::default() };
-                Change::SetQueue((*queue).into(), Box::new(change))
-            }
-            Self::Apply(text) => Change::Apply(events_of(text)),
-        }
-    }
-
-    /// Returns the events of the same change. Pods of a node that is removed have no controller.
-    fn events(&self, cluster: &Cluster) -> Vec<ClusterEvent> {
-        match self {
-            Self::AddNodes { count, cpu } => {
-                let names = (1..*count).map(|number| format!("m-whatif-{number}"));
-                let names = ["m".to_owned()].into_iter().chain(names);
-                let nodes: String = names.map(|name| format!("node {name} cpu={cpu}\n")).collect();
-                events_of(&nodes)
-            }
-            Self::RemoveNode(place) => {
-                let nodes = cluster.nodes_by_name();
-                let row = &cluster.nodes[nodes[place % nodes.len()]];
-                let deleted = |task: TaskId| {
-                    let pod = &cluster.tasks[task];
-                    ClusterEvent::PodDeleted { key: pod.key.clone(), uid: pod.uid.clone() }
-                };
-                let pods = row.tasks.iter().copied().map(deleted);
-                pods.chain([ClusterEvent::NodeDeleted { name: row.name.clone() }]).collect()
-            }
-            Self::SetWeight { queue, weight } => {
-                events_of(&format!("queue {queue} weight={weight}"))
-            }
-            Self::Apply(text) => events_of(text),
-        }
-    }
-}
-
-fn node_records(text: &str) -> Vec<NodeRecord> {
-    let record = |event: ClusterEvent| match event {
-        ClusterEvent::NodeApplied(node) => *node,
-        other => panic!("no node: {other:?}"),
-    };
-    events_of(text).into_iter().map(record).collect()
-}
-
-proptest! {
-    #![proptest_config(random_cases(100))]
-
-    /// Cases 53 and 54: a what-if decides as the engine does when the same change really comes, and
-    /// the engine decides as one that was never asked.
-    #[test]
-    fn ans_53_what_if_and_reality_agree(text in cluster(), change in real_change()) {
-        let tiers = "priority gang | predicates proportion nodeorder";
-        let config = conf("enqueue, allocate, backfill", tiers);
-        let settled = || {
-            let mut it = Asked::new(&config, &text);
-            (0..3).for_each(|_| it.cycle(Vec::new()));
-            it
-        };
-        let (mut it, mut never_asked, mut unchanged) = (settled(), settled(), settled());
-        let question = WhatIf {
-            changes: vec![change.supposed(it.engine.cluster())],
-            cycles: CycleLimit::Number(1),
-            kubelet: SupposedKubelet::None,
-        };
-        let result = what_if(&it.engine, &it.ends, &question).unwrap();
-        it.why_with_start("j0");
-        let now = CycleTime { unix_micros: START_MICROS + 5_404_000_000 };
-        let events = change.events(it.engine.cluster());
-        let (effects, _report) = it.engine.cycle(events.clone(), now);
-        let (without, _report) = unchanged.engine.cycle(Vec::new(), now);
-        let real = differing_binds(&effects, &without);
-        prop_assert_eq!(placements(&result), real, "{}\n{:?}", text, change);
-        let (others, _report) = never_asked.engine.cycle(events, now);
-        prop_assert_eq!(format!("{effects:?}"), format!("{others:?}"));
-        prop_assert_eq!(it.engine.cluster().check(), Ok(()));
-    }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use vc_answers::{
-    Change, EndSource, RemedyKind, StartAnswer, StartUnknown, Timeline, TimelineStep,
+    Change, EndSource, EndlessPods, RemedyKind, StartAnswer, StartUnknown, Timeline, TimelineStep,
 };
 use vc_engine::{CycleTime, Effect, Evaluator};
 use vc_model::fixture::{START_MICROS, events_of, task};
@@ -114,7 +114,8 @@ fn ans_42_reasons_for_an_unknown_start() {
         );
         start(&asked(&text), "j").unknown
     };
-    assert_eq!(run("", "cpu=4"), Some(StartUnknown::NoEnd(1)));
+    let held = vec![("cpu".to_owned(), "4".to_owned())];
+    assert_eq!(run("", "cpu=4"), Some(StartUnknown::NoEnd(EndlessPods { pods: 1, held })));
     assert_eq!(run(&format!("{RUNTIME}=100h"), "cpu=4"), Some(StartUnknown::BeyondWindow));
     assert_eq!(run(&format!("{RUNTIME}=2h"), "cpu=5"), Some(StartUnknown::NotByTime));
     assert_eq!(
@@ -122,8 +123,11 @@ fn ans_42_reasons_for_an_unknown_start() {
         Some(StartUnknown::NotByTime)
     );
     assert_eq!(run(&format!("{RUNTIME}=2h"), "cpu=4"), None);
-    let text = StartUnknown::NoEnd(3).text();
-    assert_eq!(text, "what it waits for is held by 3 pods without an expected end");
+    let held = vec![("cpu".to_owned(), "4".to_owned()), ("pods".to_owned(), "1".to_owned())];
+    let text = StartUnknown::NoEnd(EndlessPods { pods: 3, held }).text();
+    assert_eq!(text, "what it waits for is held by 3 pods without an expected end: 4 cpu, 1 pods");
+    let text = StartUnknown::NoEnd(EndlessPods { pods: 1, held: Vec::new() }).text();
+    assert_eq!(text, "what it waits for is held by 1 pod without an expected end");
     let mut many = format!(
         "node n1 cpu=4\njob run running\n task a cpu=4 @n1 running started=0 {RUNTIME}=2h\n"
     );
@@ -133,6 +137,14 @@ fn ans_42_reasons_for_an_unknown_start() {
     let back = start(&asked(&(many + "job j priority=1\n task a cpu=4")), "j");
     assert_eq!(back.unknown, Some(StartUnknown::TooFarBack));
     assert_eq!(seconds(back.earliest_micros), Some(7_200), "still known");
+    // The first one starts, and never ends.
+    let blocked = format!(
+        "node n1 cpu=4\njob run running\n task a cpu=4 @n1 running started=0 {RUNTIME}=2h
+         job first priority=9\n task a cpu=4\njob j priority=1\n task a cpu=4"
+    );
+    let blocked = start(&asked(&blocked), "j");
+    assert_eq!(blocked.unknown, Some(StartUnknown::BlockedAhead));
+    assert_eq!(seconds(blocked.earliest_micros), Some(7_200), "still known");
     let mut ends = "node n1 cpu=1000\njob run running\n".to_owned();
     for at in 0..202 {
         let end = 7_200 + at;
@@ -172,6 +184,40 @@ fn ans_18_b_together() {
         "tolerate team=vision:NoSchedule; it starts when default/eval on g1 ends"
     );
     assert_eq!(seconds(together.at_micros), Some(6_000));
+}
+
+/// Returns text and time of the remedy `together`, with how many pods start if its changes are asked about.
+fn together(it: &Asked) -> (String, Option<i64>, usize) {
+    let unblock = it.why_with_start("train").unblock;
+    let found = unblock.into_iter().find(|it| it.kind == RemedyKind::Together).unwrap();
+    let placed = it.what_if(found.change.unwrap().as_changes()).placed;
+    let who = found.who.as_str();
+    (format!("{who}: {}", found.text), seconds(found.at_micros), placed.len())
+}
+
+#[test]
+fn ans_28_together_changes_pods_and_nodes() {
+    let it = asked(
+        "node g1 cpu=8 zone=b taint=team=vision:NoSchedule unschedulable taint=node.kubernetes.io/unschedulable:NoSchedule
+         job train\n task a cpu=4 selector.zone=a",
+    );
+    let text = "tolerate team=vision:NoSchedule, do not ask for label zone, uncordon nodes";
+    assert_eq!(together(&it), (format!("admin: {text}"), None, 1));
+}
+
+#[test]
+fn ans_28_together_waits_for_room_and_for_limits_of_the_queue() {
+    let run = format!("running\n task a cpu=5 @g1 running started=0 {RUNTIME}=100m");
+    let it = asked(&format!(
+        "node g1 cpu=8 zone=b\njob eval {run}\njob train\n task a cpu=4 selector.zone=a"
+    ));
+    let text = "you: do not ask for label zone; it starts when default/eval on g1 ends";
+    assert_eq!(together(&it), (text.to_owned(), Some(6_000), 0));
+    let queue = "queue q cap.cpu=8\nnode g1 cpu=16 taint=x:NoSchedule";
+    let text = format!("{queue}\njob eval queue=q {run}\njob train queue=q\n task a cpu=4");
+    let it = Asked::new(&conf("enqueue, allocate", "priority gang predicates capacity"), &text);
+    let text = "you: tolerate x:NoSchedule; it starts when default/eval on g1 ends";
+    assert_eq!(together(&it), (text.to_owned(), Some(6_000), 0));
 }
 
 /// Example F: preempt has evicted a pod for the job, and its grace period runs.
@@ -254,7 +300,7 @@ fn ans_33_raise_priority_names_the_lowest_class() {
     let why = it.why_with_start("j");
     let raise = why.unblock.iter().find(|it| it.kind == RemedyKind::RaisePriority).unwrap();
     assert_eq!(raise.text, "priority class c7, which evicts 1 pod of default/low");
-    let changed = it.what_if(vec![raise.change.as_ref().unwrap().as_change()]);
+    let changed = it.what_if(raise.change.as_ref().unwrap().as_changes());
     assert_eq!((changed.placed.len(), changed.evicted.len()), (1, 1));
 }
 
@@ -416,7 +462,9 @@ fn ans_41_few_runs_are_said_to_be_few_and_one_is_none() {
     assert!(few.is_of_few);
     let times = [few.earliest_micros, few.expected_micros, few.latest_micros];
     assert_eq!(times.map(seconds), [Some(5_900), Some(6_000), Some(6_100)]);
-    assert_eq!(asked_after(&[600]).unknown, Some(StartUnknown::NoEnd(2)));
+    let held = vec![("cpu".to_owned(), "8".to_owned())];
+    let unknown = StartUnknown::NoEnd(EndlessPods { pods: 2, held });
+    assert_eq!(asked_after(&[600]).unknown, Some(unknown));
     // What is stated comes before what is learned, and a deadline counts beside it.
     let (mut it, _) = learned(&[600, 500, 700]);
     it.cycle(events_of(&format!(

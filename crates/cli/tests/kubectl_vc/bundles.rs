@@ -7,7 +7,9 @@ use axum::Router;
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::get;
+use vc_bundle::{Bundle, OBJECTS, TextPlace};
 use vc_sim::anonymous_bundle::anonymous_archive;
+use vc_sim::bundle_objects::archive_with_objects;
 use vc_sim::run::RunOptions;
 
 use crate::{BASE, kubeconfig, run_options, text, url_of};
@@ -33,11 +35,40 @@ async fn serve_bundle(contents: Vec<u8>) -> String {
     url_of(routes).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ans_15_a_bundle_is_saved_and_asked() {
+/// A bundle of a simulation without its last state as objects, as a scheduler makes it.
+fn bundle_of_scheduler() -> Vec<u8> {
     let options = RunOptions { keeps_history: true, ..run_options() };
     let bundle = vc_sim::run::run(&options).unwrap().bundle.unwrap().unwrap();
-    let url = serve_bundle(bundle.clone()).await;
+    // A copy lacks the files for people.
+    let nothing = |_: TextPlace, _: &str| -> Option<String> { None };
+    let bundle = Bundle::read(&*bundle).unwrap();
+    let copy = bundle.renamed(&nothing, &|name: &str| name.to_owned()).unwrap();
+    let mut archive = Vec::new();
+    copy.write(&mut archive).unwrap();
+    archive
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_103_a_bundle_that_cannot_be_read_is_saved_as_it_came() {
+    let url = serve_bundle(b"no archive".to_vec()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = kubeconfig(folder.path(), "secret");
+    let path = folder.path().join("odd.tar.gz");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"));
+    command.arg("bundle").arg(&path).args(["--server", &url]).env("KUBECONFIG", &config);
+    let saved = command.output().unwrap();
+    assert_eq!(saved.status.code(), Some(0), "{}", text(&saved.stderr));
+    let why = "the bundle has no objects.yaml: no bundle: ";
+    assert!(text(&saved.stderr).starts_with(why), "{}", text(&saved.stderr));
+    assert_eq!(std::fs::read(&path).unwrap(), b"no archive");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_15_a_bundle_is_saved_and_asked() {
+    let given = bundle_of_scheduler();
+    let url = serve_bundle(given.clone()).await;
+    let bundle = archive_with_objects(&given).unwrap();
+    assert!(Bundle::read(&*bundle).unwrap().manifest().files.contains_key(OBJECTS));
     let folder = tempfile::tempdir().unwrap();
     let config = kubeconfig(folder.path(), "secret");
     let call = |words: &[&str]| {
@@ -49,7 +80,7 @@ async fn ans_15_a_bundle_is_saved_and_asked() {
     let wrote = format!("wrote bundle-2.tar.gz, {} KiB\n", bundle.len().div_ceil(1024));
     assert_eq!((text(&saved.stdout), text(&saved.stderr)), (wrote, String::new()));
     let path = folder.path().join("bundle-2.tar.gz");
-    assert!(std::fs::read(&path).unwrap() == bundle, "it is saved as it is, in this folder");
+    assert!(std::fs::read(&path).unwrap() == bundle, "it has its objects, in this folder");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let again = call(&["bundle", "--server", &url]);
     let exists =
@@ -75,12 +106,17 @@ async fn ans_15_a_bundle_is_saved_and_asked() {
     );
     assert_eq!(asked.status.code(), Some(3));
     let other = call(&["queues", "--from", "bundle-2.tar.gz"]);
-    assert!(text(&other.stderr).starts_with("error: a bundle answers why NAME alone\nhint: "));
+    let alone = "error: a bundle answers why NAME and ui --html alone\nhint: ";
+    assert!(text(&other.stderr).starts_with(alone), "{}", text(&other.stderr));
+    let page = call(&["ui", "--html", "page.html", "--from", "bundle-2.tar.gz"]);
+    assert!(text(&page.stdout).starts_with("wrote page.html, "), "{}", text(&page.stderr));
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("\"source\":\"bundle\"") && page.contains("\"name\":\"train-7f3c\""));
     // Without names.
     let shared = call(&["bundle", "--anonymize", "shared.tar.gz", "--server", &url]);
     assert_eq!(shared.status.code(), Some(0), "{}", text(&shared.stderr));
     let written = std::fs::read(folder.path().join("shared.tar.gz")).unwrap();
-    assert!(written == anonymous_archive(&bundle).unwrap(), "it is the same each time");
+    assert!(written == anonymous_archive(&given).unwrap(), "it is the same each time");
     let asked = call(&["why", "train", "-n", "ml", "--from", "shared.tar.gz"]);
     let unknown = text(&asked.stderr);
     assert!(unknown.contains("train") && !unknown.contains("did you mean"), "{unknown}");

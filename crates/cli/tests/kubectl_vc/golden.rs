@@ -11,9 +11,10 @@ use axum::routing::get;
 use crate::{BASE, examples, kubeconfig, text, url_of};
 
 /// Verbs that are answered from files, each with the name of its golden file.
-const FROM_FILES: [(&str, &[&str]); 10] = [
+const FROM_FILES: [(&str, &[&str]); 11] = [
     ("why-job", &["why", "train"]),
     ("why", &["why"]),
+    ("runs", &["runs"]),
     ("queues", &["queues"]),
     ("queue", &["queues", "research"]),
     ("line", &["line", "research"]),

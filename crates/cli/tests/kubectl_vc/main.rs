@@ -11,6 +11,7 @@ mod connection;
 mod fallback;
 mod front;
 mod golden;
+mod html;
 mod running;
 mod servers;
 mod unreadable;
@@ -367,6 +368,7 @@ fn ans_88_files_are_answered_as_vcsim_does() {
         (&["nodes", "-o", "wide"], "team=vision:NoSchedule"),
         (&["nodes", "g4"], "team=vision:NoSchedule"),
         (&["hypernodes"], "there are no HyperNodes"),
+        (&["runs", "-A"], "ml/eval"),
         (&["top"], "NODES"),
     ] {
         let called = call(&[words, &files[..]].concat(), nowhere);

@@ -8,6 +8,8 @@ mod pods;
 mod terms;
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -29,20 +31,57 @@ pub struct WrittenObjects {
 /// ResourceQuotas.
 pub fn written_objects(cluster: &Cluster) -> WrittenObjects {
     let mut objects = Vec::new();
-    let present = cluster.nodes_by_name().iter().filter(|&&id| cluster.nodes[id].present);
-    objects.extend(present.map(|&id| nodes::node(&cluster.node_record(id))));
-    objects.extend(cluster.hyper_nodes.records().map(nodes::hyper_node));
-    objects.extend(cluster.priority_classes().map(priority_class));
+    let Ok(()) = visit_objects::<Infallible>(cluster, |object| {
+        objects.push(object);
+        Ok(())
+    });
+    WrittenObjects { objects, left_out: left_out(cluster) }
+}
+
+/// Writes the same objects as YAML documents. One object is in memory at a time. What is left out stands in
+/// comments at the begin.
+///
+/// # Errors
+/// `out` refuses.
+pub fn write_objects(cluster: &Cluster, mut out: impl Write) -> io::Result<()> {
+    for text in left_out(cluster) {
+        writeln!(out, "# Not in this file: {text}.")?;
+    }
+    visit_objects(cluster, |object| {
+        let text = serde_yaml::to_string(&object);
+        let text = text.map_err(|error| io::Error::other(error.to_string()))?;
+        writeln!(out, "---\n{}", text.trim_end())
+    })
+}
+
+/// Shows each object of a cluster, in an order that depends on the cluster alone.
+fn visit_objects<E>(
+    cluster: &Cluster,
+    mut visit: impl FnMut(Value) -> Result<(), E>,
+) -> Result<(), E> {
+    for &id in cluster.nodes_by_name().iter().filter(|&&id| cluster.nodes[id].present) {
+        visit(nodes::node(&cluster.node_record(id)))?;
+    }
+    for record in cluster.hyper_nodes.records() {
+        visit(nodes::hyper_node(record))?;
+    }
+    for class in cluster.priority_classes() {
+        visit(priority_class(class))?;
+    }
     let mut queues: Vec<_> = cluster.queues.iter().filter(|(_, row)| row.present).collect();
     queues.sort_by_key(|(_, row)| &row.name);
-    objects.extend(queues.iter().map(|(id, _)| groups::queue(&cluster.queue_record(*id))));
-    let groups = cluster.jobs_by_key().filter_map(|job| cluster.pod_group_record(job));
-    objects.extend(groups.map(|group| groups::pod_group(&group)));
+    for (id, _) in queues {
+        visit(groups::queue(&cluster.queue_record(id)))?;
+    }
+    for group in cluster.jobs_by_key().filter_map(|job| cluster.pod_group_record(job)) {
+        visit(groups::pod_group(&group))?;
+    }
     let mut tasks: Vec<_> = cluster.tasks.iter().map(|(task, _)| task).collect();
     tasks.sort_by(|&l, &r| cluster.tasks[l].key.cmp(&cluster.tasks[r].key));
-    objects.extend(tasks.iter().map(|&task| pods::pod(cluster, task)));
-    objects.extend(limits(cluster));
-    WrittenObjects { objects, left_out: left_out(cluster) }
+    for task in tasks {
+        visit(pods::pod(cluster, task))?;
+    }
+    limits(cluster).into_iter().try_for_each(visit)
 }
 
 /// PodDisruptionBudgets and ResourceQuotas of the namespaces that have pods or PodGroups.

@@ -6,11 +6,10 @@ use serde_json::Value;
 use vc_objects::input::Input;
 
 use crate::chromium::Chromium;
-use crate::expected::rows;
 use crate::job::check_job;
 use crate::served::Served;
 use crate::tab::Tab;
-use crate::views::{check_summary, job_row};
+use crate::views::{check_summary, wait_for_jobs};
 
 /// The manifests of the demo.
 const MANIFESTS: [&str; 5] = [
@@ -78,10 +77,8 @@ pub(crate) async fn show_its_cluster(chromium: &Chromium) {
     for (hash, title) in VIEWS {
         tab.show(hash, title).await;
     }
-    let list = served.get("/explanations").await;
-    let expected: Vec<Vec<String>> = rows(&list["items"]).iter().map(job_row).collect();
-    assert_eq!(tab.table("Jobs that wait").await, expected);
-    assert!(expected.iter().any(|cells| cells[0] == "default/giant"), "{list}");
+    let jobs = wait_for_jobs(&tab, &served, "/explanations").await;
+    assert!(jobs.iter().any(|cells| cells[0] == "default/giant"), "{jobs:?}");
     tab.show("#/jobs/default/giant", "Job default/giant").await;
     let why = served.get("/namespaces/default/explanations/giant?when=true").await;
     assert_eq!(why["verdict"]["code"], "NeverFits", "{why}");

@@ -43,7 +43,10 @@ pub(crate) async fn report_nothing(chromium: &Chromium) {
 
 pub(crate) async fn open_a_report_without_network(chromium: &Chromium) {
     let (engine, mut answers, timeline) = view(CLUSTER);
-    let html = report_html(&report_answers(&mut answers, &engine, &timeline));
+    let mut recorded = report_answers(&mut answers, &engine, &timeline);
+    // As if the file had the first jobs alone.
+    recorded["/runs"]["total"] = json!(7_000);
+    let html = report_html(&recorded);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
     fs::write(&file, html).unwrap();
@@ -61,6 +64,13 @@ pub(crate) async fn open_a_report_without_network(chromium: &Chromium) {
         assert!(problems.is_empty(), "{hash}: {problems:?}");
     }
     assert!(!tab.texts("nav a").await.contains(&"What if".to_owned()), "a file has no what-ifs");
+    for (query, sentence) in
+        [("", "7,000 jobs, the first 2 are listed."), ("&namespace=ml", "1 job.")]
+    {
+        tab.show(&format!("#/jobs?show=running{query}"), "Jobs that run").await;
+        let shown = format!("document.querySelector('main').textContent.includes('{sentence}')");
+        tab.wait(sentence, &shown).await;
+    }
     tab.show("#/jobs/ml/train", "Job ml/train").await;
     let it = served.get("/namespaces/ml/explanations/train?when=true").await;
     let shown = tab.main_text().await;

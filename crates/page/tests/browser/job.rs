@@ -51,6 +51,22 @@ pub(crate) async fn check_job(tab: &Tab, it: &Value) {
     check_amounts(tab, it).await;
     check_place(tab, it).await;
     check_start(tab, it).await;
+    check_history(tab, it).await;
+}
+
+async fn check_history(tab: &Tab, it: &Value) {
+    let history = &it["history"];
+    let shown: Vec<Vec<String>> =
+        tab.eval("dom.facts('section[aria-labelledby=history] dl')").await;
+    let times =
+        [("Created (UTC)", "created"), ("Admitted", "admitted"), ("First pod bound", "firstBind")];
+    let times =
+        times.into_iter().filter_map(|(word, name)| Some(row([word, &clock(history.get(name)?)])));
+    let counts =
+        [("Pods on nodes", "onNodes"), ("Pods that ended", "ended"), ("Pods evicted", "evicted")];
+    let counts = counts.into_iter().map(|(word, name)| row([word, &text(&history[name])]));
+    let last = history.get("lastEviction").map(|at| row(["Last eviction", &clock(at)]));
+    assert_eq!(shown, times.chain(counts).chain(last).collect::<Vec<_>>());
 }
 
 /// Fails if the text is not in the view.

@@ -8,7 +8,7 @@ use crate::expected::{
 };
 use crate::served::Served;
 use crate::support::{CLUSTER, RACKS};
-use crate::tab::Tab;
+use crate::tab::{Tab, wait_until};
 
 /// The resource that all tables begin with.
 const GPU: &str = "nvidia.com/gpu";
@@ -204,17 +204,56 @@ async fn check_jobs(tab: &Tab, served: &Served) {
         ("#/jobs?queue=small", "/explanations?queue=small", 1),
     ] {
         tab.show(hash, "Jobs that wait").await;
-        let list = served.get(path).await;
-        let expected: Vec<Vec<String>> = rows(&list["items"]).iter().map(job_row).collect();
-        assert!(least <= expected.len(), "{path}: {list}");
-        // The title is the same with every filter, so it does not say that the rows are there.
-        let wanted = json!(expected).to_string();
-        let same = format!("JSON.stringify(dom.table('Jobs that wait')) === {}", json!(wanted));
-        tab.wait(&format!("{hash} with {wanted}"), &same).await;
+        let expected = wait_for_jobs(tab, served, path).await;
+        assert!(least <= expected.len(), "{path}: {expected:?}");
+    }
+    check_runs(tab, served).await;
+}
+
+/// Waits until the rows of this list are shown, each with its start. Returns them.
+pub(crate) async fn wait_for_jobs(tab: &Tab, served: &Served, path: &str) -> Vec<Vec<String>> {
+    let list = served.get(path).await;
+    let mut expected = Vec::new();
+    for it in rows(&list["items"]) {
+        let (namespace, name) = (text(&it["subject"]["namespace"]), text(&it["subject"]["name"]));
+        let why = format!("/namespaces/{namespace}/explanations/{name}?when=true");
+        expected.push(job_row(it, &served.get(&why).await["start"]));
+    }
+    // The title is the same with every filter, so it does not say that the rows are there.
+    let wanted = json!(expected).to_string();
+    let same = format!("JSON.stringify(dom.table('Jobs that wait')) === {}", json!(wanted));
+    tab.wait(&format!("{path} with {wanted}"), &same).await;
+    expected
+}
+
+/// Returns what the table of jobs says about a start.
+fn start_cell(start: &Value) -> String {
+    match (start.get("expected"), start.get("earliest"), start.get("text")) {
+        (Some(at), ..) => clock(at),
+        (None, Some(at), Some(_)) => format!("not before {}", clock(at)),
+        (None, None, Some(_)) => "not known".to_owned(),
+        (None, ..) => "–".to_owned(),
     }
 }
 
-pub(crate) fn job_row(it: &Value) -> Vec<String> {
+/// The switch of the jobs shows those that run.
+async fn check_runs(tab: &Tab, served: &Served) {
+    tab.show("#/jobs", "Jobs that wait").await;
+    tab.eval::<Value>("dom.choose('Show', 'running'), null").await;
+    tab.wait_for_view("Jobs that run").await;
+    let list = served.get("/runs").await;
+    let expected = rows(&list["items"]).iter().map(|it| {
+        let names = ["job", "queue", "pods"].map(|name| text(&it[name]));
+        let times = ["start", "end"].map(|name| clock(&it[name]));
+        [names.to_vec(), times.to_vec(), row([&text(&it["source"])])].concat()
+    });
+    let expected: Vec<Vec<String>> = expected.collect();
+    assert_eq!(expected.len(), 2, "{list}");
+    assert_eq!(tab.table("Jobs that run").await, expected);
+    assert!(!tab.eval::<bool>("Boolean(dom.field('Code'))").await, "what runs has no code");
+}
+
+fn job_row(it: &Value, start: &Value) -> Vec<String> {
     let subject = &it["subject"];
     let name = subject.get("job").unwrap_or(&subject["name"]);
     let line = &it["line"];
@@ -227,6 +266,7 @@ pub(crate) fn job_row(it: &Value) -> Vec<String> {
         &text(&it["verdict"]["code"]),
         &text(&subject["queue"]),
         &place,
+        &start_cell(start),
         &duration(&subject["waitingSeconds"]),
         &text(&it["verdict"]["text"]),
     ])
@@ -259,6 +299,98 @@ async fn check_nodes(tab: &Tab, served: &Served) {
         const pixels = it.getContext('2d').getImageData(0, 0, it.width, it.height).data; \
         return new Set(new Uint32Array(pixels.buffer)).size; })()";
     assert!(2 < tab.eval::<usize>(painted).await, "the map is empty");
+}
+
+/// Expected ends of jobs that run, and starts of those that wait for them. Only rows in sight have been asked for.
+pub(crate) async fn show_starts_and_ends(chromium: &Chromium) {
+    let runtime = "annotation.reservation.volcano.sh/runtime";
+    let waiting = (0..MANY).map(|number| {
+        format!("job ml/j{number:03} queue=research min=1\n task a cpu=4 {runtime}=10m\n")
+    });
+    let cluster = format!(
+        "node c1 cpu=4\nqueue research\njob ml/run queue=research min=1 running\n \
+         task a cpu=4 @c1 running started=5000 {runtime}=1h\n{}",
+        waiting.collect::<String>()
+    );
+    let served = Served::open_cluster(&cluster).await;
+    let tab = Tab::open(&chromium.browser).await;
+    tab.goto(&served.page("#/jobs?show=running")).await;
+    tab.wait_for_view("Jobs that run").await;
+    let runs = tab.table("Jobs that run").await;
+    let expected = ["ml/run", "research", "1", "01:23:20", "02:23:20", "stated"];
+    assert_eq!(runs, [row(expected)]);
+    tab.show("#/jobs", "Jobs that wait").await;
+    let start = "dom.table('Jobs that wait')[0][4] === '02:23:20'";
+    tab.wait("the start of the first job", start).await;
+    let why = "/namespaces/{namespace}/explanations/{name}";
+    wait_until("further starts", || 3 < served.state.n_answered(why, 200)).await;
+    let cells = "dom.table('Jobs that wait').map((cells) => cells[4])";
+    let starts: Vec<String> = tab.eval(cells).await;
+    assert!(starts.len() < MANY / 2, "{} rows are in the document", starts.len());
+    let n_asked = served.state.n_answered(why, 200);
+    assert!(n_asked <= starts.len(), "{n_asked} starts of {} rows were asked for", starts.len());
+    tab.expect_quiet(&served.origin(), &[]).await;
+    tab.close().await;
+}
+
+/// Keeps the next answer about nodes with a label back until `window.release` is called.
+const HOLD_LABELS: &str = "(() => { const own = window.fetch; \
+    window.fetch = async (address, options) => { \
+        if (String(address).includes('labels=')) await new Promise((end) => { \
+            window.release = () => { window.fetch = own; end(); }; }); \
+        return own(address, options); }; })()";
+
+/// Nodes in bands by a label, and what a node lacks for a job.
+pub(crate) async fn group_nodes_and_show_what_they_lack(chromium: &Chromium) {
+    let cluster =
+        CLUSTER.replace("node g1 ", "node g1 zone=z2 ").replace("node g2 ", "node g2 zone=z1 ");
+    let served = Served::open_cluster(&cluster).await;
+    let tab = Tab::open(&chromium.browser).await;
+    tab.goto(&served.page("#/nodes")).await;
+    tab.wait_for_view("Nodes").await;
+    tab.wait("the labels", "Boolean(dom.field('Group by label')?.options.length === 2)").await;
+    tab.eval::<Value>(&format!("void {HOLD_LABELS}")).await;
+    tab.eval::<Value>("dom.choose('Group by label', 'zone'), null").await;
+    tab.wait("the question about zones", "Boolean(window.release)").await;
+    let shown = tab.main_text().await;
+    assert!(shown.contains("4 nodes."), "not all nodes are shown meanwhile: {shown}");
+    let label: String = tab.eval("document.getElementById('node-map').ariaLabel").await;
+    assert!(label.starts_with("Map of 4 nodes ") && !label.contains("grouped"), "{label}");
+    tab.eval::<Value>("void window.release()").await;
+    let rows_of =
+        format!("dom.table('Nodes and their {GPU}').map((cells) => [cells[0], cells[1]])");
+    let wanted = r#"[["c1","no value"],["g4","no value"],["g2","z1"],["g1","z2"]]"#;
+    let same = format!("JSON.stringify({rows_of}) === {}", json!(wanted));
+    tab.wait("the nodes by zone", &same).await;
+    let label: String = tab.eval("document.getElementById('node-map').ariaLabel").await;
+    assert!(label.contains(", grouped by zone."), "{label}");
+    // From the job the node says what it lacks for this job alone.
+    tab.show("#/jobs/ml/train", "Job ml/train").await;
+    let it = served.get("/namespaces/ml/explanations/train?when=true").await;
+    let nearest = &it["nodes"]["nearest"][0];
+    let name = text(&nearest["name"]);
+    let link = "[...document.querySelectorAll('a')].find((it) => it.hash.includes('?for=') && dom.text(it) ===";
+    tab.eval::<Value>(&format!("void {link} {}).click()", json!(name))).await;
+    let title = format!("Node {name}");
+    tab.wait_for_view(&title).await;
+    let hash: String = tab.eval("location.hash").await;
+    assert_eq!(hash, format!("#/nodes/{name}?for=ml%2Ftrain"));
+    let lacks = tab.table("What it lacks for jobs that wait").await;
+    assert_eq!(lacks.len(), 1, "{lacks:?}");
+    let lacked = amounts(&nearest["lacks"]);
+    let lacked = if lacked.is_empty() { "–" } else { &lacked };
+    assert_eq!((&*lacks[0][0], &*lacks[0][2]), ("ml/train", lacked));
+    // Without a job all that come close to it are there.
+    tab.show(&format!("#/nodes/{name}"), &title).await;
+    tab.wait("the jobs", "dom.table('What it lacks for jobs that wait')?.length > 0").await;
+    let list = served.get("/explanations").await;
+    let is_near =
+        |it: &&Value| rows(&it["nodes"]["nearest"]).iter().any(|row| row["name"] == *name);
+    let n_near = rows(&list["items"]).iter().filter(is_near).count();
+    let same = format!("dom.table('What it lacks for jobs that wait').length === {n_near}");
+    tab.wait("a row for each job", &same).await;
+    tab.expect_quiet(&served.origin(), &[]).await;
+    tab.close().await;
 }
 
 /// HyperNodes stand below the nodes, and a node says in which it is.

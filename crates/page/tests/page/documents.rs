@@ -38,6 +38,18 @@ async fn ans_18_a_job_is_explained() {
 }
 
 #[tokio::test]
+async fn ans_11_a_quick_answer_with_the_start_has_no_sets() {
+    let page = Page::new();
+    let path = "namespaces/ml/explanations/train";
+    let whole = page.get("admin", &format!("{path}?when=true")).await.json();
+    let quick = page.get("admin", &format!("{path}?depth=quick&when=true")).await.json();
+    assert!(quick["start"]["reason"].is_string(), "{quick}");
+    assert_eq!(quick["start"], whole["start"]);
+    assert!(whole.get("blocking").is_some());
+    assert_eq!(["blocking", "unblock", "evict"].map(|name| quick.get(name)), [None; 3]);
+}
+
+#[tokio::test]
 async fn ans_11_lists_are_filtered_and_have_pages() {
     let page = Page::new();
     let cases = [

@@ -11,6 +11,7 @@ mod gone;
 mod other_schedulers;
 mod redaction;
 mod rights;
+mod running;
 mod schema;
 mod support;
 mod texts;

@@ -1,9 +1,11 @@
 //! Answers for people. Specification: answers.md 13.
 
+use vc_engine::CycleTime;
+use vc_model::fixture::{START_MICROS, events_of};
 use vc_page::{
-    AskedJob, AskedTimeline, Document, PageRange, Question, cycles_text, line_text, nodes_text,
-    nodes_wide_text, queues_text, queues_wide_text, summary_text, timeline_text, why_list_text,
-    why_list_wide_text, why_text,
+    AnswerView, AskedJob, AskedTimeline, Document, PageRange, Question, StateSource, cycles_text,
+    line_text, nodes_text, nodes_wide_text, queues_text, queues_wide_text, runs_text, summary_text,
+    timeline_text, why_list_text, why_list_wide_text, why_text,
 };
 
 use crate::support::{CLUSTER, view};
@@ -13,6 +15,7 @@ fn text(question: &Question) -> String {
     match view.answer(&engine, &timeline, question).unwrap() {
         Document::Explanation(one) => why_text(&one),
         Document::Explanations(list) => why_list_text(&list),
+        Document::Runs(list) => runs_text(&list),
         Document::Queues(list) => queues_text(&list),
         Document::Line(list) => line_text(&list),
         Document::Nodes(list) => nodes_text(&list),
@@ -53,6 +56,47 @@ fn ans_13_further_classes_of_pods_have_lines() {
     assert!(text.lines().any(|line| line == expected), "{text}");
 }
 
+/// Runs of earlier pods in seconds: the shortest tenth is 91 minutes, half of them 100, the longest tenth 125.
+const RUNS: [i64; 12] =
+    [5_000, 5_460, 5_500, 5_700, 5_900, 6_000, 6_100, 6_300, 6_700, 7_000, 7_500, 7_600];
+
+/// Example A with runs that were learned, as docs/answers.md shows it.
+#[test]
+fn ans_18_a_learned_start_is_told_as_on_the_page() {
+    let now = 36_000;
+    let mut earlier = String::new();
+    for (at, run) in RUNS.iter().enumerate() {
+        let (owner, started) = (28_473_800 + at, now - run);
+        earlier.push_str(&format!(
+            "job ml/e{at} queue=research min=1 owner=eval-{owner} running
+              task a cpu=8 gpu=5 @g1 running started={started}\n"
+        ));
+    }
+    let cluster = "node g1 cpu=64 gpu=8\nnode g2 cpu=64 gpu=8\nnode g3 cpu=64 gpu=8
+        node g4 cpu=64 gpu=8 taint=team=vision:NoSchedule\nqueue research
+        job ml/train queue=research min=2\n task a cpu=8 gpu=4 x2
+        job ml/eval queue=research min=1 owner=eval running
+          task a cpu=8 gpu=5 @g1 running started=32400
+        job ml/etl queue=research min=1 running\n task a cpu=8 gpu=5 @g2 running
+        job ml/tune queue=research min=1 running\n task a cpu=8 gpu=5 @g3 running\n";
+    let (mut engine, _, mut timeline) = view(&(cluster.to_owned() + &earlier));
+    let ended = events_of(&earlier.replace("@g1 running", "@g1 succeeded"));
+    let unix_micros = START_MICROS + now * 1_000_000;
+    timeline.learn(engine.cluster(), &ended, unix_micros);
+    let (_effects, report) = engine.cycle(ended, CycleTime { unix_micros });
+    let mut view = AnswerView::new(&engine, &report, StateSource::Daemon { behind_millis: 0 });
+    let (namespace, name) = ("ml".to_owned(), "train".to_owned());
+    let asked = AskedJob { namespace, name, when: true, ..AskedJob::default() };
+    let answer = view.answer(&engine, &timeline, &Question::Explanation(asked)).unwrap();
+    let Document::Explanation(one) = answer else { panic!("no explanation") };
+    let text = why_text(&one);
+    let start = text.lines().find(|line| line.starts_with("START")).unwrap();
+    let expected = "START    expected 10:40, between 10:31 and 11:05, if nothing arrives, when ml/eval on g1 \
+        (learned from 12 runs) ends";
+    assert_eq!(start, expected, "{text}");
+    assert!(include_str!("../../../../docs/answers.md").contains(start));
+}
+
 #[test]
 fn ans_13_lists_are_tables() {
     let range = PageRange::default();
@@ -71,10 +115,16 @@ fn ans_13_lists_are_tables() {
     assert!(line[2].ends_with(second), "{line:#?}");
     let empty = lines(&Question::Line { queue: "default".to_owned(), range });
     assert_eq!(empty[0], "nothing waits");
-    let nodes = lines(&Question::Nodes { range });
+    let nodes = lines(&Question::Nodes { range, label: None });
     let tainted = nodes.iter().find(|line| line.starts_with("g4")).unwrap();
     assert!(tainted.contains("8/8 nvidia.com/gpu"), "{tainted}");
     assert!(tainted.ends_with("team=vision:NoSchedule"), "{tainted}");
+    let runs = lines(&Question::Runs { namespace: None, queue: None, range });
+    let words: Vec<&str> = runs[1].split_whitespace().collect();
+    assert_eq!(words[..3], ["ml/on-g1", "research", "1"], "{runs:#?}");
+    assert_eq!(words[4..], ["-", "-"], "no end is known: {runs:#?}");
+    let none = lines(&Question::Runs { namespace: None, queue: Some("small".to_owned()), range });
+    assert_eq!(none[0], "nothing runs");
     let sums = lines(&Question::Summary);
     assert_eq!(sums[0], "NODES    4");
     assert!(sums.iter().all(|line| !line.starts_with("STARTS")), "nothing was predicted");
@@ -99,7 +149,7 @@ fn ans_86_wide_lists_have_all_resources() {
     assert!(queues[0].contains("WEIGHT") && queues[0].ends_with("LIMIT"), "{queues:#?}");
     let research = queues.iter().find(|line| line.trim_start().starts_with("research")).unwrap();
     assert!(research.contains("2 of 4") && research.contains(" nvidia.com/gpu"), "{research}");
-    let nodes = wide(&Question::Nodes { range });
+    let nodes = wide(&Question::Nodes { range, label: None });
     let tainted = nodes.iter().find(|line| line.starts_with("g4")).unwrap();
     assert!(tainted.contains(" pods") && tainted.ends_with("team=vision:NoSchedule"), "{tainted}");
     let all = Question::Explanations { namespace: None, queue: None, code: None, range };

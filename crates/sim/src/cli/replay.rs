@@ -19,7 +19,8 @@ Examples, with a file of kubectl vc bundle:
   vcsim replay --conf scheduler.conf bundle-48211.tar.gz
   vcsim replay --closed --conf scheduler.conf bundle-48211.tar.gz
   vcsim replay --until 48190 --to-scenario incident.yaml bundle-48211.tar.gz
-  vcsim replay --anonymize --to-bundle shared.tar.gz bundle-48211.tar.gz";
+  vcsim replay --anonymize --to-bundle shared.tar.gz bundle-48211.tar.gz
+  vcsim replay --to-objects state.yaml bundle-48211.tar.gz";
 
 /// Decide the last minutes of a scheduler once more, out of a bundle.
 ///
@@ -55,6 +56,12 @@ pub(crate) struct ReplayArgs {
     /// It is decided beside the bundle with names. Nothing is written if they differ.
     #[arg(long, value_name = "FILE", requires = "anonymize")]
     to_bundle: Option<PathBuf>,
+    /// Write the state after the last cycle into this new file, as Kubernetes objects that vcsim run reads.
+    ///
+    /// Nothing is written if a cycle is decided otherwise than it was. With --anonymize --to-bundle the new bundle has
+    /// them without names.
+    #[arg(long, value_name = "FILE", conflicts_with = "anonymize")]
+    to_objects: Option<PathBuf>,
     /// With --to-scenario or --to-bundle: numbers in place of names, so that it can be shown to
     /// others.
     #[arg(long, requires = "new_file")]
@@ -86,6 +93,7 @@ impl ReplayArgs {
             to_scenario: self.to_scenario,
             anonymize: self.anonymize,
             to_bundle: self.to_bundle,
+            to_objects: self.to_objects,
         };
         let result = match replay(&options) {
             Ok(result) => result,

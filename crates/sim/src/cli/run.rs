@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use vc_sim::run::{RunOutcome, run, table};
+use vc_sim::report::run_and_report;
+use vc_sim::run::{RunOptions, RunOutcome, run, table};
+use vc_sim::{check_new_file, write_new_file};
 use vc_text::{JsonEscaper, escape_lines};
 
 use super::simulate::SimulateArgs;
@@ -16,6 +18,9 @@ Examples, in the folder of the project:
   vcsim run examples/cluster.yaml examples/gang.yaml
   vcsim run --until-settled --scheduler-conf examples/priority/scheduler.conf examples/cluster.yaml examples/priority
   kubectl get -A -o yaml nodes,queues,podgroups,priorityclasses,pods | vcsim run - examples/gang.yaml";
+
+/// What to do where a file of the page's name exists.
+const HINT: &str = "give another FILE";
 
 /// Schedule the objects of files and say where each pod goes, and why the others wait.
 #[derive(Args)]
@@ -32,6 +37,9 @@ pub(crate) struct RunArgs {
     /// Also write what the scheduler was given into this file, for vcsim replay.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
+    /// Also write the answers about the cluster after the last cycle into this new file, as one page.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Files, directories, or - for standard input.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -51,9 +59,14 @@ impl RunArgs {
             Err(error) => return misuse(error),
         };
         options.keeps_history = self.bundle.is_some();
-        let ran = match run(&options) {
+        if let Some(path) = &self.html
+            && let Err(error) = check_new_file(path, HINT)
+        {
+            return fail(&escape_lines(&error));
+        }
+        let (ran, page) = match run_for(&options, self.html.is_some()) {
             Ok(ran) => ran,
-            Err(error) => return fail(&error),
+            Err(error) => return fail(&escape_lines(&error)),
         };
         for problem in &ran.problems {
             eprintln!("{}", escape_lines(problem));
@@ -65,10 +78,24 @@ impl RunArgs {
         if let Some(path) = &self.bundle
             && let Err(error) = write_bundle(path, ran.bundle.as_ref())
         {
-            return fail(&error);
+            return fail(&escape_lines(&error));
+        }
+        if let (Some(path), Some(page)) = (&self.html, &page)
+            && let Err(error) = write_new_file(path, page.as_bytes(), HINT)
+        {
+            return fail(&escape_lines(&error));
         }
         ExitCode::from(u8::from(ran.is_broken || self.strict && !ran.problems.is_empty()))
     }
+}
+
+/// Runs the cycles. Returns what was run, with the page about it if one is wanted.
+fn run_for(options: &RunOptions, wants_page: bool) -> Result<(RunOutcome, Option<String>), String> {
+    if wants_page {
+        let made = run_and_report(options).map_err(|error| error.to_string());
+        return made.map(|(ran, page)| (ran, Some(page)));
+    }
+    run(options).map(|ran| (ran, None)).map_err(|error| error.to_string())
 }
 
 fn write_bundle(path: &Path, bundle: Option<&Result<Vec<u8>, String>>) -> Result<(), String> {

@@ -197,7 +197,9 @@ pub async fn start(mut options: ServeOptions) -> Result<Server, ServeError> {
     if let Some(PageOptions { listen: address, config }) = options.page.take() {
         let (listener, addr) = listen(address, options.allow_remote).await?;
         page_addr = Some(addr);
-        let routes = page::routes(store.clone(), config);
+        let answers = page::StoreAnswers::new(store.clone(), config);
+        tasks.spawn(page::follow(answers.clone(), stopped.clone()));
+        let routes = page::routes(answers);
         let limits = ServerLimits::SMALL;
         tasks.spawn(vc_http::serve(listener, limits, None, routes, stopped.clone()));
     }

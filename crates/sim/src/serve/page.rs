@@ -1,38 +1,49 @@
-//! The page and the answers about the objects of the store. An engine of its own decides once over
-//! them, as `vcsim why` does over files. Specification: answers.md 11, 14 (ANS-93).
+//! The page and the answers about the objects of the store. An engine follows them, and one cycle is decided in a
+//! copy of it, as `vcsim why` does over files. Specification: answers.md 11, 14 (ANS-93).
 //!
 //! The decided state is kept until an object that the engine reads changes, and for a minute at
-//! most: waiting times are part of answers (ANS-72).
+//! most: waiting times are part of answers (ANS-72). Nothing that is decided happens, so the timeline has what
+//! others have done to the objects.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::routing::get;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use vc_conf::{AllowMissing, Config};
 use vc_engine::EngineOptions;
 use vc_kube::wall_micros;
 use vc_objects::admission::{AdmittedObjects, admit};
 use vc_objects::input::{Input, InputObject, Source};
 use vc_page::{
-    AnswerSource, Answered, Everybody, Problem, Question, RouteOptions, StateSource, Uncounted,
+    AnswerSource, Answered, BundleFile, Document, Everybody, Problem, Question, RouteOptions,
+    StateSource, Uncounted,
 };
 
 use super::expand::is_workload;
 use super::kinds::ServedKind;
 use super::object::Object;
 use super::store::{Store, StoreState};
+use super::stream::stopped;
 use crate::asked::SimulatedAnswers;
 use crate::run::{RunError, configuration};
-use crate::simulation::{KubeletMode, Setup, Simulation};
+use crate::simulation::{KubeletMode, ObservedStep, Setup, Simulation};
 
 /// The state is decided anew after this time even if nothing changes.
 const MINUTE_MICROS: i64 = 60_000_000;
+/// Time between two looks at the objects while nobody asks, at least.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The pause after a look is at least so many times as long as the look.
+const PAUSE_FACTOR: u32 = 10;
+/// The pause after a look that has failed. Standard error has a message of each.
+const PAUSE_OF_FAILURE: Duration = Duration::from_secs(60);
 
 /// What page to serve.
 #[derive(Clone, Debug)]
@@ -61,27 +72,70 @@ impl PageOptions {
 }
 
 /// Returns the routes of the answers and of the page. The root leads to the page.
-pub(super) fn routes(store: Arc<Store>, config: Config) -> Router {
-    let answers = StoreAnswers {
-        store,
-        config: Arc::new(config),
-        start_micros: wall_micros(),
-        decided: Arc::default(),
-    };
+pub(super) fn routes(answers: StoreAnswers) -> Router {
     let options = RouteOptions { has_page: true };
     let routes = vc_page::routes(Everybody, answers, Arc::new(Uncounted), options);
     routes.route("/", get(|| async { (StatusCode::SEE_OTHER, [(LOCATION, "ui/")]) }))
 }
 
+/// Looks at the objects now and then until the server stops, so that what happens is remembered though nobody asks.
+pub(super) async fn follow(answers: StoreAnswers, stop: watch::Receiver<bool>) {
+    let look = move || {
+        let answers = answers.clone();
+        async move { answers.look(|_| Ok(())).await.is_ok() }
+    };
+    repeat_look(look, stop).await;
+}
+
+/// Looks again and again until the server stops. `look` returns false if it has failed.
+async fn repeat_look<F: Future<Output = bool>>(
+    mut look: impl FnMut() -> F,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let begin = Instant::now();
+        let pause = match look().await {
+            true => PAUSE.max(PAUSE_FACTOR * begin.elapsed()),
+            false => PAUSE_OF_FAILURE,
+        };
+        if timeout(pause, stopped(&mut stop)).await.is_ok() {
+            return;
+        }
+    }
+}
+
 /// Answers about the objects of a store.
-struct StoreAnswers {
+#[derive(Clone)]
+pub(super) struct StoreAnswers {
     store: Arc<Store>,
     config: Arc<Config>,
     /// Tells the answers of this process from those of others.
     start_micros: i64,
-    /// The state that was decided last. `None`: there is none yet, or a question has panicked. One
+    /// What is known of the objects. `None`: nobody has looked yet, or a look has panicked. One
     /// question is answered at a time.
-    decided: Arc<Mutex<Option<DecidedState>>>,
+    observed: Arc<Mutex<Option<ObservedStore>>>,
+}
+
+impl StoreAnswers {
+    pub(super) fn new(store: Arc<Store>, config: Config) -> Self {
+        let (config, start_micros) = (Arc::new(config), wall_micros());
+        Self { store, config, start_micros, observed: Arc::default() }
+    }
+
+    /// Looks at the objects, if they have changed, and then at what is known of them.
+    async fn look<T: Send + 'static>(
+        &self,
+        then: impl FnOnce(&mut ObservedStore) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let mut observed = self.observed.clone().lock_owned().await;
+        let (store, config) = (self.store.clone(), self.config.clone());
+        let looking = spawn_blocking(move || {
+            // A panic leaves nothing that is half done: what is known is put back after the look.
+            let renewed = ObservedStore::renew(observed.take(), &store, &config);
+            then(observed.insert(renewed))
+        });
+        looking.await.unwrap_or_else(|_| Err(failed()))
+    }
 }
 
 impl AnswerSource for StoreAnswers {
@@ -91,40 +145,12 @@ impl AnswerSource for StoreAnswers {
     }
 
     async fn ask(&self, question: Question) -> Result<Answered, Problem> {
-        if let Some(what) = memory_asked_by(&question) {
-            return Err(without_memory(what));
-        }
-        let mut decided = self.decided.clone().lock_owned().await;
-        let (store, config) = (self.store.clone(), self.config.clone());
-        let answering = spawn_blocking(move || {
-            // A panic leaves nothing that is half done: the state is put back after the answer.
-            let mut state = DecidedState::renew(decided.take(), &store, &config);
-            let answered = state.answer(&question);
-            *decided = Some(state);
-            answered
-        });
-        let failed = |_| Err(problem(500, "the question failed: standard error says why"));
-        answering.await.unwrap_or_else(failed)
+        self.look(move |observed| observed.answer(&question)).await
     }
 }
 
-/// Returns what a question wants to know that only a scheduler remembers. Returns `None` if the
-/// objects are enough.
-fn memory_asked_by(question: &Question) -> Option<&'static str> {
-    match question {
-        Question::Timeline(_) => Some("timeline"),
-        Question::Cycles { .. } => Some("list of cycles"),
-        Question::Bundle { .. } => Some("bundle"),
-        _ => None,
-    }
-}
-
-fn without_memory(what: &str) -> Problem {
-    let text = format!(
-        "vcsim serve has no {what}: it remembers nothing and decides from the objects as they are\n\
-         hint: start vc-scheduler with --enable-answers and ask that"
-    );
-    problem(501, &text)
+fn failed() -> Problem {
+    problem(500, "the question failed: standard error says why")
 }
 
 fn problem(code: u16, message: &str) -> Problem {
@@ -158,26 +184,80 @@ fn is_read(kind: &ServedKind) -> bool {
     !is_workload(kind) && vc_wire::kind_of(&kind.api_version(), kind.kind).is_some()
 }
 
-/// The state after one cycle over the objects.
-struct DecidedState {
+/// What is known of the objects of a store, and what has happened to them.
+struct ObservedStore {
+    /// Has the objects and their timeline. It decides nothing itself.
+    simulation: Simulation,
+    /// That of the last look.
     revision: StateRevision,
-    answers: SimulatedAnswers,
+    n_looks: u64,
+    /// Answers about what was decided from the objects. `None`: a question has panicked.
+    answers: Option<SimulatedAnswers>,
 }
 
-impl DecidedState {
-    /// Returns the state that is known if nothing has changed since, else a new one.
+impl ObservedStore {
+    /// Returns what is known if nothing has changed since, else looks at the objects.
     fn renew(known: Option<Self>, store: &Store, config: &Config) -> Self {
         let newest = StateRevision::of(&store.lock());
-        if let Some(known) = known.filter(|known| known.revision == newest) {
-            return known;
+        match known {
+            Some(known) if known.revision == newest && known.answers.is_some() => known,
+            known => Self::look(known, store, config),
         }
+    }
+
+    fn look(known: Option<Self>, store: &Store, config: &Config) -> Self {
+        let begin = Instant::now();
         let (revision, objects) = read_objects(store);
-        Self { revision, answers: decide(&objects, config) }
+        let AdmittedObjects { objects, now_micros, .. } = admitted(&objects);
+        // The clock of a cluster whose dump was loaded may be ahead of this one.
+        let now_micros = now_micros.max(wall_micros());
+        let (mut simulation, binds, n_looks) = match known {
+            Some(Self { mut simulation, n_looks, .. }) => {
+                let binds = simulation.replace_objects(objects);
+                (simulation, binds, n_looks + 1)
+            }
+            None => (begin_simulation(objects, now_micros, config), Vec::new(), 1),
+        };
+        simulation.tick((now_micros - simulation.now_micros()).max(0));
+        let n_events = simulation.apply_observed();
+        let mut decided = simulation.copy();
+        let last = decided.cycle();
+        let took_micros = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
+        simulation.record_observed(&ObservedStep {
+            binds: &binds,
+            n_events,
+            report: &last.report,
+            number: n_looks,
+            took_micros,
+        });
+        decided.set_timeline(simulation.timeline());
+        let answers = Some(SimulatedAnswers::new(decided, &last, StateSource::File));
+        Self { simulation, revision, n_looks, answers }
     }
 
     fn answer(&mut self, question: &Question) -> Result<Answered, Problem> {
-        let document = self.answers.answer(question)?;
-        Ok(Answered { document, names: self.answers.names() })
+        // A panic leaves no answers behind, so that the next question decides anew.
+        let mut answers = self.answers.take().ok_or_else(failed)?;
+        let document = match question {
+            Question::Bundle { .. } => self.bundle(),
+            question => answers.answer(question),
+        };
+        let names = answers.names();
+        self.answers = Some(answers);
+        document.map(|document| Answered { document, names })
+    }
+
+    /// Returns a bundle of the objects as they are, with the cycle that is decided from them.
+    fn bundle(&self) -> Result<Document, Problem> {
+        let mut simulation = self.simulation.copy();
+        simulation.keep_history();
+        simulation.cycle();
+        let bundle = simulation.bundle();
+        let bundle =
+            bundle.ok_or_else(|| problem(501, "the configuration asks services outside"))?;
+        let contents = bundle.map_err(Problem::unavailable)?;
+        let cycle = simulation.n_cycles();
+        Ok(Document::Bundle(Box::new(BundleFile { cycle, contents })))
     }
 }
 
@@ -189,22 +269,47 @@ fn read_objects(store: &Store) -> (StateRevision, Vec<Arc<Object>>) {
     (StateRevision::of(&state), objects)
 }
 
-/// Runs one cycle over objects.
-fn decide(objects: &[Arc<Object>], config: &Config) -> SimulatedAnswers {
+/// Returns objects as an API server and controllers would complete them.
+fn admitted(objects: &[Arc<Object>]) -> AdmittedObjects {
     let source = Source { file: "vcsim serve".into(), line: 1 };
     let input =
         |object: &Arc<Object>| InputObject { value: object.value.clone(), source: source.clone() };
     let objects = objects.iter().map(input).collect();
-    let AdmittedObjects { objects, now_micros, .. } = admit(Input { objects, ..Input::default() });
+    admit(Input { objects, ..Input::default() })
+}
+
+/// Returns a simulation that begins with objects, and remembers what happens to them.
+fn begin_simulation(objects: Vec<InputObject>, now_micros: i64, config: &Config) -> Simulation {
     let (mut simulation, _findings, _warnings) = Simulation::new(Setup {
         options: EngineOptions::default(),
         config,
         objects,
-        // The clock of a cluster whose dump was loaded may be ahead of this one.
-        now_micros: now_micros.max(wall_micros()),
+        now_micros,
         kubelet: KubeletMode::None,
     });
     simulation.keep_timeline();
-    let last = simulation.cycle();
-    SimulatedAnswers::new(simulation, &last, StateSource::File)
+    simulation
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn ans_93_a_look_that_fails_is_not_the_last_one() {
+        let (stop, stopped) = watch::channel(false);
+        let begin = tokio::time::Instant::now();
+        let mut n_looks = 0;
+        let look = || {
+            n_looks += 1;
+            let is_failure = n_looks == 1;
+            if n_looks == 3 {
+                stop.send_replace(true);
+            }
+            async move { !is_failure }
+        };
+        repeat_look(look, stopped).await;
+        assert_eq!(n_looks, 3);
+        assert!(PAUSE_OF_FAILURE + PAUSE <= begin.elapsed(), "{:?}", begin.elapsed());
+    }
 }

@@ -10,6 +10,7 @@ mod fuzz;
 mod load;
 mod quota;
 mod replay;
+mod report;
 mod run;
 mod scenario;
 mod soak;

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use vc_bundle::{Bundle, BundleError, RecordedInput, TextPlace};
+use vc_sim::bundle_objects::archive_with_objects;
 
 use crate::common::{Called, folder, vcsim};
 
@@ -19,6 +20,16 @@ fn bundle(test: &str) -> String {
     let called = vcsim(&[&flags[..], &[CLUSTER, GANG, WAITS]].concat());
     assert_eq!(called.code, 0, "{}", called.stderr);
     path
+}
+
+/// The contents of a file of an archive.
+fn unpacked(bytes: &[u8], name: &str) -> String {
+    let mut archive = tar::Archive::new(GzDecoder::new(bytes));
+    let mut entries = archive.entries().unwrap().map(Result::unwrap);
+    let mut entry = entries.find(|entry| &*entry.path_bytes() == name.as_bytes()).unwrap();
+    let mut contents = Vec::new();
+    entry.read_to_end(&mut contents).unwrap();
+    String::from_utf8_lossy(&contents).into_owned()
 }
 
 /// The same archive with one file of it changed.
@@ -127,13 +138,22 @@ fn ans_105_the_last_cycle_with_another_configuration() {
         .unwrap();
     let conf = conf.to_str().unwrap();
     let called = vcsim(&["replay", "--until", "1", "--conf", conf, &path]);
-    let (out, binds) = (&called.stdout, "\n- bind default/");
+    let (out, placed) = (&called.stdout, "\n- placed   default/trio-");
     assert!(
-        out.contains("cycle 1 with the other configuration:\n- bind"),
+        out.contains("cycle 1 with the other configuration:\n- placed"),
         "{out}{}",
         called.stderr
     );
-    assert_eq!(out.matches(binds).count(), 3, "{out}");
+    assert_eq!(out.matches(placed).count(), 3, "{out}");
+    assert!(out.contains("\n! waits    default/trio  "), "{out}");
+    assert!(out.contains("\n0 placed, 0 evicted, 1 waits (1 cycle, "), "{out}");
+    let json = vcsim(&["replay", "--until", "1", "--conf", conf, "-o", "json", &path]).json();
+    let (compared, difference) = (&json["withConf"], &json["withConf"]["difference"]);
+    assert_eq!(compared["without"].as_array().map(Vec::len), Some(3), "{json}");
+    assert_eq!(difference["kind"], "WhatIfResult");
+    assert_eq!(difference["asOf"]["source"], "bundle");
+    assert_eq!(difference["notPlaced"].as_array().map(Vec::len), Some(3), "{json}");
+    assert_eq!(difference["waiting"][0]["podGroup"], "default/trio", "{json}");
     let later = vcsim(&["replay", "--conf", conf, &path]);
     assert!(
         later.stdout.ends_with("cycle 3 with the other configuration: the same\n"),
@@ -189,7 +209,9 @@ fn ans_105_other_weights_choose_another_node() {
         let out = vcsim(&["replay", "--until", "1", "--conf", conf, bundle]).stdout;
         out.split_once("with the other configuration").unwrap().1.to_owned()
     };
-    assert_eq!(said(&pack), ":\n- bind default/new to b\n+ bind default/new to a\n");
+    let moved =
+        ":\n~ moved    default/new b → a\n0 placed, 0 evicted, 0 wait (1 cycle, not settled)\n";
+    assert_eq!(said(&pack), moved);
     assert_eq!(said(&spread), ": the same\n");
 }
 
@@ -284,6 +306,52 @@ fn ans_107_a_cycle_becomes_a_scenario_that_passes() {
     assert_eq!((again.code, std::fs::read_to_string(file).unwrap()), (1, text));
 }
 
+/// Whatever version reads the objects decides from the state at the end of the bundle.
+#[test]
+fn ans_103_the_last_state_is_there_as_objects() {
+    let path = bundle("replay_objects");
+    let bytes = std::fs::read(&path).unwrap();
+    let objects = unpacked(&bytes, "objects.yaml");
+    assert_eq!(objects.matches("\nkind: Pod\n").count(), 8, "{objects}");
+    let file = folder("replay_objects_file").join("objects.yaml");
+    let file = file.to_str().unwrap();
+    let called = vcsim(&["replay", "--to-objects", file, &path]);
+    assert_eq!((called.code, &*called.stderr), (0, ""), "{}", called.stdout);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), objects);
+    let again = vcsim(&["replay", "--to-objects", file, &path]);
+    assert_eq!((again.code, again.stderr.contains("objects.yaml: File exists")), (1, true));
+    let mixed = vcsim(&["replay", "--anonymize", "--to-bundle", "x", "--to-objects", "y", &path]);
+    assert_eq!(mixed.code, 2, "it would have names: {}", mixed.stderr);
+    let ran = vcsim(&["run", "--strict", "-o", "json", file]);
+    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{objects}");
+    let result = ran.json();
+    assert_eq!(result["binds"].as_array().map(Vec::len), Some(0), "the gang runs: {result}");
+    let waiting = result["waiting"].as_array().unwrap().iter();
+    let waiting: Vec<&str> = waiting.filter_map(|it| it["pod"].as_str()).collect();
+    assert_eq!(waiting.len(), 5, "{waiting:?}");
+    assert!(waiting.iter().all(|pod| pod.starts_with("default/quintet-")), "{waiting:?}");
+}
+
+#[test]
+fn ans_103_who_receives_a_bundle_adds_the_objects() {
+    let complete = std::fs::read(bundle("replay_add_objects")).unwrap();
+    // A copy has no files for people, as a scheduler makes no objects.
+    let read = Bundle::read(&*complete).unwrap();
+    let nothing = |_: TextPlace, _: &str| -> Option<String> { None };
+    let copy = read.renamed(&nothing, &|name: &str| name.to_owned()).unwrap();
+    let mut bare = Vec::new();
+    copy.write(&mut bare).unwrap();
+    assert!(!Bundle::read(&*bare).unwrap().manifest().files.contains_key("objects.yaml"));
+    let added = archive_with_objects(&bare).unwrap();
+    assert_eq!(unpacked(&added, "objects.yaml"), unpacked(&complete, "objects.yaml"));
+    for name in Bundle::read(&*bare).unwrap().manifest().files.keys() {
+        assert_eq!(unpacked(&added, name), unpacked(&bare, name), "{name}");
+    }
+    assert!(archive_with_objects(&added).unwrap() == added, "it has them already");
+    let refused = archive_with_objects(&bare[..bare.len() / 2]).unwrap_err();
+    assert!(refused.starts_with("no bundle: "), "{refused}");
+}
+
 #[test]
 fn ans_102_a_scenario_without_names_decides_the_same() {
     let path = bundle("replay_anonymous");
@@ -328,15 +396,16 @@ fn ans_102_a_bundle_without_names_decides_the_same() {
     let (named, shared) = (read(&path), read(to));
     assert!(shared.manifest().anonymized && !named.manifest().anonymized);
     assert_eq!(shared.manifest().files.len(), named.manifest().files.len());
+    assert!(shared.manifest().files.contains_key("objects.yaml"));
     for name in shared.manifest().files.keys() {
-        let text =
-            |bundle: &Bundle| String::from_utf8_lossy(bundle.file(name).unwrap()).into_owned();
+        let text = |path: &str| unpacked(&std::fs::read(path).unwrap(), name);
+        let shared = text(to);
         for word in ["trio", "quintet", "busybox"] {
-            assert!(!text(&shared).contains(word), "{word} in {name}");
+            assert!(!shared.contains(word), "{word} in {name}");
         }
         // The words are those of the bundle with names.
         let is_conf = name.starts_with("conf/");
-        assert!(is_conf || name.starts_with("state-") || text(&named).contains("trio"), "{name}");
+        assert!(is_conf || name.starts_with("state-") || text(&path).contains("trio"), "{name}");
     }
     // Numbers, words of Kubernetes and equal names stay: the binds differ by one word alone.
     let (before, after) = (binds(&named), binds(&shared));

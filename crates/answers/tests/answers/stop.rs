@@ -1,0 +1,39 @@
+//! Questions that are stopped. Specification: answers.md 20, case 61.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use vc_answers::QuestionStopped;
+
+use crate::support::{Asked, conf};
+
+/// A job that waits for a toleration or for the end of another one, and one before it.
+const TEXT: &str = "node a cpu=4 taint=x:NoSchedule\nnode b cpu=4
+    job run running\n task a cpu=4 @b running started=0 annotation.reservation.volcano.sh/runtime=2h
+    job first priority=9\n task a cpu=4 annotation.reservation.volcano.sh/runtime=1h
+    job j\n task a cpu=4";
+
+/// A question is stopped wherever the signal is read, and is answered as ever by a new copy of the state.
+#[test]
+fn ans_61_a_stopped_question_has_no_answer_and_the_next_one_has_its_own() {
+    let it = Asked::new(&conf("enqueue, allocate", "priority gang predicates nodeorder"), TEXT);
+    let expected = it.why_with_start("j");
+    let mut n_stopped = 0;
+    loop {
+        let n_read = AtomicUsize::new(0);
+        let mut state = it.state();
+        let stops_at = 3 * n_stopped;
+        state.stop_if(Arc::new(move || stops_at == n_read.fetch_add(1, Ordering::Relaxed)));
+        let asked = || it.why_with_start_in(&mut state, "j");
+        match catch_unwind(AssertUnwindSafe(asked)) {
+            Ok(answer) => {
+                assert_eq!(answer, expected);
+                break;
+            }
+            Err(cause) => assert!(cause.is::<QuestionStopped>(), "after {n_stopped}"),
+        }
+        n_stopped += 1;
+    }
+    assert!(4 < n_stopped, "{n_stopped}");
+}
