@@ -105,9 +105,9 @@ fn decode(pods: Vec<String>) -> usize {
 }
 
 const LIMIT_SCAN: u64 = limit(3_310_000, 11_400_000);
-const LIMIT_PLACE: u64 = limit(24_200_000, 61_200_000);
-const LIMIT_UNDO: u64 = limit(71_500_000, 195_900_000);
-const LIMIT_APPLY: u64 = limit(9_150_000, 21_400_000);
+const LIMIT_PLACE: u64 = limit(24_200_000, 58_700_000);
+const LIMIT_UNDO: u64 = limit(71_500_000, 169_700_000);
+const LIMIT_APPLY: u64 = limit(9_150_000, 19_100_000);
 const LIMIT_DECODE: u64 = limit(9_750_000, 98_900_000);
 
 /// That of the profile it is built with: releases, or tests.

@@ -137,7 +137,9 @@ impl AnswerHandle {
     pub(super) fn ask_again(&self, question: TwinQuestion) {
         let sender = lock(&self.0.thread).as_ref().map(|thread| thread.sender.clone());
         // Without a thread nobody is answered any more.
-        drop(sender.map(|sender| sender.send(TwinMessage::StoppedQuestion(question))));
+        if let Some(sender) = sender {
+            drop(sender.send(TwinMessage::StoppedQuestion(question)));
+        }
     }
 
     fn check(&self) -> Result<(), Problem> {

@@ -206,7 +206,7 @@ impl Collector<'_> {
             }
         };
         let mut n_listed = items(&mut all).len();
-        while n_listed % LONGEST_PART == 0 && 0 < n_listed {
+        while 0 < n_listed && n_listed.is_multiple_of(LONGEST_PART) {
             let Ok(mut list) = self.ask(&place(n_listed)).await? else { break };
             let more = std::mem::take(items(&mut list));
             if more.is_empty() {

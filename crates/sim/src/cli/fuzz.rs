@@ -36,6 +36,9 @@ pub(crate) struct FuzzArgs {
     /// Minutes of a story in which things happen; then it comes to rest.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     minutes: u64,
+    /// Nodes at the begin; absent: 2 to 6, as the seed says.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    nodes: Option<u16>,
     /// Kinds of faults, or none; absent: all.
     #[arg(long, value_name = "KIND,...", value_delimiter = ',')]
     fault: Vec<String>,
@@ -145,14 +148,22 @@ impl FuzzArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn play(&self, seed: u64, options: &StoryOptions) -> std::io::Result<Played> {
+    fn script(&self, seed: u64, options: &StoryOptions) -> Script {
         let script = Script::of(seed, self.minutes, &options.faults);
+        match self.nodes {
+            Some(n_nodes) => script.with_nodes(seed, n_nodes.into()),
+            None => script,
+        }
+    }
+
+    fn play(&self, seed: u64, options: &StoryOptions) -> std::io::Result<Played> {
+        let script = self.script(seed, options);
         Ok(Played { seed, end: play(&script, options)? })
     }
 
     /// Prints the shortest story that violates the same.
     fn explain(&self, seed: u64, options: &StoryOptions) -> ExitCode {
-        let script = Script::of(seed, self.minutes, &options.faults);
+        let script = self.script(seed, options);
         let shortest = play(&script, options).and_then(|end| shrink(script, options.clone(), end));
         match shortest {
             Err(error) => fail(&error),

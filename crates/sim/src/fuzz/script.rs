@@ -122,6 +122,13 @@ impl Script {
         self.steps.is_empty()
     }
 
+    /// The same script with so many nodes at the begin. Those of the seed come first.
+    pub fn with_nodes(mut self, seed: u64, n_nodes: usize) -> Self {
+        let mut rng = Rng::new(seed);
+        self.nodes.resize_with(n_nodes, || NodeSize::drawn(&mut rng));
+        self
+    }
+
     /// The script of a seed: so many minutes, with faults of these kinds.
     pub fn of(seed: u64, minutes: u64, faults: &BTreeSet<FaultKind>) -> Self {
         let mut rng = Rng::new(seed);

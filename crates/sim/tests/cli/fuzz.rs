@@ -1,5 +1,7 @@
 //! `vcsim fuzz`: fixed seeds hold, a seed gives the same story again, and what is refused.
 
+use std::collections::BTreeSet;
+
 use vc_sim::fuzz::FaultKind;
 
 use crate::common::*;
@@ -11,6 +13,20 @@ fn stories_of_fixed_seeds_violate_nothing() {
     let Called { code, stdout: out, .. } = vcsim(&["fuzz", "--seeds", seeds, "--minutes", "2"]);
     assert_eq!(code, 0, "{out}");
     assert!(out.starts_with("9 stories from seed 1, 0 with a violation: "), "{out}");
+}
+
+#[test]
+fn a_story_may_have_more_nodes() {
+    let bound_to = |nodes: &str| -> BTreeSet<usize> {
+        let args = ["fuzz", "--seeds", "3", "--minutes", "1", "--timeline", "--nodes", nodes];
+        let Called { code, stdout: out, .. } = vcsim(&args);
+        assert_eq!(code, 0, "{out}");
+        let nodes = out.lines().filter_map(|line| line.split_once("/binding to n"));
+        nodes.filter_map(|(_, rest)| rest.split_once(':')?.0.parse().ok()).collect()
+    };
+    assert_eq!(bound_to("1"), BTreeSet::from([0]));
+    let of_many = bound_to("30");
+    assert!(of_many.last().is_some_and(|last| (6..30).contains(last)), "{of_many:?}");
 }
 
 /// Seeds whose stories violated something once.
