@@ -104,11 +104,11 @@ fn decode(pods: Vec<String>) -> usize {
     pods.iter().map(record).filter(|(_, problems)| problems.is_empty()).count()
 }
 
-const LIMIT_SCAN: u64 = limit(3_310_000, 11_400_000);
-const LIMIT_PLACE: u64 = limit(24_200_000, 58_700_000);
-const LIMIT_UNDO: u64 = limit(71_500_000, 169_700_000);
-const LIMIT_APPLY: u64 = limit(9_150_000, 19_100_000);
-const LIMIT_DECODE: u64 = limit(9_750_000, 98_900_000);
+const LIMIT_SCAN: u64 = limit(4_330_000, 11_400_000);
+const LIMIT_PLACE: u64 = limit(26_600_000, 58_700_000);
+const LIMIT_UNDO: u64 = limit(74_100_000, 169_700_000);
+const LIMIT_APPLY: u64 = limit(10_660_000, 19_100_000);
+const LIMIT_DECODE: u64 = limit(10_760_000, 98_900_000);
 
 /// That of the profile it is built with: releases, or tests.
 const fn limit(release: u64, test: u64) -> u64 {

@@ -14,7 +14,7 @@ use vc_model::{
 use vc_resource::Quantity;
 
 use super::clusters::{AskedCluster, case, load_full};
-use super::{Figure, QUESTIONS, millis, p99_millis};
+use super::{Figure, QUESTIONS, millis, p99_millis, p99_of};
 use crate::cases::{CASES, START_MICROS};
 use crate::cohorts;
 use crate::load::{events, gang, load_refused};
@@ -42,17 +42,14 @@ pub(crate) fn quick() -> anyhow::Result<Vec<Figure>> {
     let is_alike = |other: &&Subject| request(other) == request(first);
     let others: Vec<Subject> = others.iter().filter(is_alike).copied().collect();
     anyhow::ensure!(!others.is_empty(), "only one job of the shape waits");
-    let asked_once = |_| {
+    let mut of_shape = Vec::new();
+    while of_shape.len() < QUESTIONS {
         let mut state = asked.state();
         drop(explain(&mut state, *first, Depth::Quick));
-        state
-    };
-    // Each state is asked about each other job once.
-    let mut states: Vec<_> = (0..QUESTIONS.div_ceil(others.len())).map(asked_once).collect();
-    let of_shape = p99_millis(|number| {
-        let (state, job) = (number / others.len(), number % others.len());
-        Ok(explain(&mut states[state], others[job], Depth::Quick))
-    })?;
+        let timed = |&other| millis(|| drop(explain(&mut state, other, Depth::Quick))).1;
+        of_shape.extend(others.iter().map(timed));
+    }
+    let of_shape = p99_of(of_shape);
     Ok(vec![
         Figure { what: "p99 ms", value, goal: 2.0 },
         Figure { what: "p99 ms, asked before", value: again, goal: 0.1 },
