@@ -40,7 +40,14 @@ pub(crate) fn quick() -> anyhow::Result<Vec<Figure>> {
     };
     let (first, others) = jobs.split_first().context("no job waits")?;
     let is_alike = |other: &&Subject| request(other) == request(first);
-    let others: Vec<Subject> = others.iter().filter(is_alike).copied().collect();
+    // Behind at most 20 jobs an answer tells how many of them are blocked, for which their shapes are tried, too.
+    let mut line = asked.state();
+    let mut is_far = |other: &&Subject| {
+        let place = other.job.and_then(|job| place_in_line(&mut line, job));
+        place.is_some_and(|place| 21 < place.in_queue)
+    };
+    let others = others.iter().filter(is_alike).filter(|other| is_far(other));
+    let others: Vec<Subject> = others.copied().collect();
     anyhow::ensure!(!others.is_empty(), "only one job of the shape waits");
     let mut of_shape = Vec::new();
     while of_shape.len() < QUESTIONS {
