@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Paths and contents of files.
+    /// The files that a test has in place of the cgroup's: path and contents of each.
     type Files = &'static [(&'static str, &'static str)];
 
     #[test]

@@ -6,7 +6,7 @@
 //! - a word that stays at one place stays at every place, so all words keep their order;
 //! - [`Bundle::renamed`] decides both bundles and compares them.
 //!
-//! The file with objects is written anew, of the last state without names.
+//! `objects.yaml` is made anew, from the last state in which the names are replaced.
 //!
 //! Texts that differ only in characters between their words, such as `:` and `_`, may change their
 //! order. The comparison shows whether that changes a decision.

@@ -227,7 +227,7 @@ impl Metrics {
         self.families.answers_incomplete.with_label_values(&[route]).inc();
     }
 
-    /// So many trials were run for answers, or were known by this shortcut.
+    /// Adds trials that answers needed. `shortcut` names what told their results; `none`: they were run.
     pub fn answers_trials(&self, shortcut: &str, n_trials: u64) {
         self.families.answers_trials.with_label_values(&[shortcut]).inc_by(n_trials);
     }

@@ -92,7 +92,7 @@ impl SupposedRun {
         Self { n_cycles: 1, report, ..run }
     }
 
-    /// Lets no cycle begin once the question is to be stopped.
+    /// Returns the run with a signal, which is read before each cycle: it may stop the question.
     pub(crate) fn stoppable(mut self, stop: &StopSignal) -> Self {
         self.stop = stop.clone();
         self

@@ -159,7 +159,7 @@ fn ans_41_the_first_one_and_the_last_one_in_time_are_compared() {
     // An hour before its start, it was told that it starts half a minute later.
     let told = [(1_000, 10_000), (5_000, 12_000), (16_300, 20_030), (16_700, 99_000)];
     assert_eq!(outcomes(&told, 20_000), [first, outcome(true, -30, 3_730)]);
-    // Half of its wait is less than an hour.
+    // The job waits for less than two hours, so a prediction counts until half of the wait is over.
     let told = [(1_000, 1_100), (1_400, 2_300), (2_000, 2_200)];
     assert_eq!(outcomes(&told, 2_200), [outcome(false, 1_100, 100), outcome(false, -100, 900)]);
     // The second one was told too late, and the third one too soon after it.

@@ -56,7 +56,7 @@ fn ans_13_further_classes_of_pods_have_lines() {
     assert!(text.lines().any(|line| line == expected), "{text}");
 }
 
-/// Runs of earlier pods in seconds: the shortest tenth is 91 minutes, half of them 100, the longest tenth 125.
+/// How long twelve earlier pods ran, in seconds. Of them 91 minutes are the short run, 100 the median, 125 the long run.
 const RUNS: [i64; 12] =
     [5_000, 5_460, 5_500, 5_700, 5_900, 6_000, 6_100, 6_300, 6_700, 7_000, 7_500, 7_600];
 
