@@ -15,6 +15,12 @@ demo:
 # Everything. First all is built, once; then the tests of the workspace, which compute, run beside
 # those on the real API server, which mostly wait, and those that count instructions. Each prints its
 # output as a whole when it ends; when one fails, the others are waited for, and the command fails.
+#
+# A fresh clone compiles each crate once. What cargo keeps for compiling parts of one again would take a
+# third of its disk.
+ifeq ($(wildcard target/debug),)
+test: export CARGO_INCREMENTAL = 0
+endif
 test: apiserver chromium
 	tests/apiserver/render.sh --check
 	$(CARGO) test --workspace --locked --no-run
