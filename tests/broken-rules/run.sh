@@ -58,6 +58,7 @@ search_minutes() {
     46-*) seeds=5342 ;;
     5[1-3]-*) seeds=$(seq -s , 9 17 1500) ;; # They keep the usage of fairshare.
     54-*) seeds=$(seq -s , 12 19 1500) ;; # They have HyperNodes.
+    58-*) seeds=$(seq -s , 37 37 1500) ;; # They have GPUs.
     *) return 1 ;;
     esac
     "$work/target/debug/vcsim" fuzz --first --minutes 1 --seeds "$seeds"

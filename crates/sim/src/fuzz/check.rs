@@ -11,6 +11,7 @@ use vc_model::{ClusterEvent, ObjectKey, PodCondition, PodGroupStatus};
 use vc_resource::Quantity;
 
 use super::controllers::OTHER_SCHEDULER;
+use super::devices;
 use super::usage;
 use super::world::{group_of, has_ended, is_leaving};
 use crate::serve::{
@@ -115,7 +116,7 @@ pub(super) fn held_by_ours(store: &Store) -> i128 {
 }
 
 /// True if the pod holds room on its node.
-fn is_held(pod: &Value) -> bool {
+pub(super) fn is_held(pod: &Value) -> bool {
     pod["spec"]["nodeName"].is_string() && !has_ended(pod)
 }
 
@@ -171,10 +172,10 @@ fn half_bound_with_text(store: &Store) -> BTreeMap<String, String> {
     faults
 }
 
-/// True if the containers of the pod ask for no cpu and no memory.
+/// True if the containers of the pod ask for no cpu, no memory and no memory of a GPU.
 fn asks_for_nothing(pod: &Value) -> bool {
     let Room { cpu_milli, memory_bytes, .. } = Room::of_pod(pod);
-    (cpu_milli, memory_bytes) == (0, 0)
+    (cpu_milli, memory_bytes, devices::requested_mib(pod)) == (0, 0, 0)
 }
 
 /// True if the pod has, or had, a node.

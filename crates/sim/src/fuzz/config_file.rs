@@ -70,7 +70,8 @@ impl MountedConfig {
             false => self.setup.config.text().to_owned(),
         };
         let text = if self.setup.keeps_usage { configs::with_usage(&text) } else { text };
-        if self.setup.has_networks { configs::with_networks(&text) } else { text }
+        let text = if self.setup.has_networks { configs::with_networks(&text) } else { text };
+        if self.setup.has_gpus { configs::with_gpus(&text) } else { text }
     }
 
     /// I9: what is in force is the last good file.

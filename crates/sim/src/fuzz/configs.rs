@@ -74,6 +74,19 @@ pub(super) fn with_networks(text: &str) -> String {
     text.replace(PLUGIN, "  - name: predicates\n  - name: network-topology-aware\n")
 }
 
+/// Returns a good file that shares GPUs by memory. Those exclude vGPUs: a file with sources gets NPUs in place of
+/// these, whose configuration is in the same ConfigMap.
+pub(super) fn with_gpus(text: &str) -> String {
+    const PLUGIN: &str = "  - name: predicates\n";
+    const SHARED: &str = "      deviceshare.GPUSharingEnable: true\n";
+    const VGPUS: &str = "      deviceshare.VGPUEnable: true\n";
+    if text.contains(VGPUS) {
+        let with_npus = format!("{SHARED}      deviceshare.AscendHAMiVNPUEnable: true\n");
+        return text.replace(VGPUS, &with_npus);
+    }
+    text.replace(PLUGIN, &format!("{PLUGIN}  - name: deviceshare\n    arguments:\n{SHARED}"))
+}
+
 /// Reads a file as the daemon does.
 ///
 /// # Errors
@@ -101,9 +114,17 @@ mod tests {
             assert!(!loaded.warnings.iter().any(is_of_usage), "{:?}", loaded.warnings);
             let loaded = read(&with_networks(text)).unwrap();
             assert!(format!("{:?}", loaded.config).contains("network-topology-aware"), "{text}");
+            for text in [with_gpus(text), with_gpus(&with_networks(&with_sources(text)))] {
+                let loaded = read(&text).unwrap();
+                assert!(text.contains("deviceshare.GPUSharingEnable: true"), "{text}");
+                let is_of_devices = |it: &vc_conf::Warning| it.field.contains("deviceshare");
+                assert!(!loaded.warnings.iter().any(is_of_devices), "{:?}", loaded.warnings);
+                let has_sources = vc_engine::DeviceConfigMap::of(&loaded.config).is_some();
+                assert_eq!(has_sources, text.contains("metrics:"), "{text}");
+            }
         }
         for text in BAD {
-            let changed = with_networks(&with_usage(&with_sources(text)));
+            let changed = with_gpus(&with_networks(&with_usage(&with_sources(text))));
             assert!(read(text).is_err() && changed == text, "{text}");
         }
     }

@@ -9,6 +9,7 @@ mod config_file;
 pub(crate) mod configs;
 mod controllers;
 pub(crate) mod crash;
+mod devices;
 mod eviction_turns;
 mod fault;
 mod findings;

@@ -58,6 +58,8 @@ pub(super) struct ProcessSetup {
     pub(super) keeps_usage: bool,
     /// True if its configuration places by HyperNodes.
     pub(super) has_networks: bool,
+    /// True if its configuration shares GPUs by memory.
+    pub(super) has_gpus: bool,
 }
 
 impl ProcessSetup {

@@ -11,7 +11,7 @@ use vc_kube::{EngineMessage, EngineVisit};
 use super::process::SchedulerProcess;
 use super::residue::EngineResidue;
 use super::story::Story;
-use super::{check, configs, usage, view};
+use super::{check, configs, devices, usage, view};
 
 /// After so long without faults a story must have come to rest.
 const LONGEST_REST: Duration = Duration::from_secs(3_600);
@@ -74,9 +74,12 @@ impl Story {
         let mut broken = self.world.broken.clone();
         broken.extend(self.network.evicted_groups());
         broken.extend(self.network.half_bound_groups());
-        // While a bind was repeated, the share of the queue fell, or a node was closed.
-        let unbound = self.network.unbound_groups();
-        broken.extend(unbound.into_iter().filter(|group| check::waits_for_others(store, group)));
+        // While a bind was repeated, the share of the queue fell, or a node was closed. A pod with a GPU keeps no
+        // place meanwhile (core.md 7.2, C-50).
+        let may_be_short = |group: &String| {
+            check::waits_for_others(store, group) || devices::has_requests(store, group)
+        };
+        broken.extend(self.network.unbound_groups().into_iter().filter(may_be_short));
         self.violations.extend(check::gangs(store, &broken));
         if self.network.leader_has_saved_usage() {
             self.violations.extend(usage::unsaved(store));

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::configs::{self, GOOD};
+use super::devices;
 use super::fault::FaultKind;
 use super::outside_event::OutsideEvent;
 use super::rest::RestTimes;
@@ -31,6 +32,8 @@ pub struct Script {
     pub(super) has_networks: bool,
     /// True if nodes have 1 GiB of memory per cpu, and pods ask for it.
     pub(super) has_little_memory: bool,
+    /// True if nodes have GPUs, pods ask for memory of them, and the configuration has `deviceshare`.
+    pub(super) has_gpus: bool,
     /// The configuration file at the beginning.
     pub(super) config: &'static str,
     pub(super) nodes: Vec<NodeSize>,
@@ -62,6 +65,8 @@ pub(super) struct JobSpec {
     pub(super) cpu_milli: u64,
     /// Memory of each pod. 0: none is asked for.
     pub(super) memory_gib: u64,
+    /// Memory of a GPU for each pod. 0: none is asked for.
+    pub(super) gpu_memory_mib: u64,
     /// Its pods end after so long. `None`: they run until they are deleted.
     pub(super) run_seconds: Option<u64>,
     pub(super) is_urgent: bool,
@@ -96,6 +101,8 @@ const NETWORKS: (u64, u64) = (19, 12);
 const NETWORK_MILLIS: u64 = 120_000;
 /// In one story in so many memory is short and pods ask for it: that whose seed leaves this remainder.
 const LITTLE_MEMORY: (u64, u64) = (23, 14);
+/// In one story in so many pods share GPUs by memory: that whose seed leaves this remainder.
+const GPUS: (u64, u64) = (37, 0);
 /// Longest time from one pod without a PodGroup to the next, in milliseconds.
 const LONE_POD_MILLIS: u64 = 20_000;
 
@@ -167,15 +174,15 @@ impl Script {
         let has_networks = is_chosen(NETWORKS);
         if has_networks {
             topology::give_topologies(seed, &mut steps);
-        }
-        // In half of these stories HyperNodes stay what they are, so that no bind is excused by a change.
-        if has_networks && seed.is_multiple_of(2) {
-            let draw = |rng: &mut Rng, _| topology::drawn_change(rng);
-            steps.extend(separate_events(seed, end, 1_000..=NETWORK_MILLIS, draw));
+            steps.extend(rack_changes(seed, end));
         }
         let has_little_memory = is_chosen(LITTLE_MEMORY);
         if has_little_memory {
             give_memory(seed, &mut steps);
+        }
+        let has_gpus = is_chosen(GPUS);
+        if has_gpus {
+            devices::give_gpu_memory(seed, &mut steps);
         }
         if BUSY_MINUTES < minutes {
             steps.extend(deletions_of_jobs(seed, &steps));
@@ -190,6 +197,7 @@ impl Script {
             keeps_usage,
             has_networks,
             has_little_memory,
+            has_gpus,
             config,
             nodes,
             steps,
@@ -203,7 +211,8 @@ impl Script {
             true => configs::with_usage(self.config),
             false => self.config.to_owned(),
         };
-        if self.has_networks { configs::with_networks(&text) } else { text }
+        let text = if self.has_networks { configs::with_networks(&text) } else { text };
+        if self.has_gpus { configs::with_gpus(&text) } else { text }
     }
 }
 
@@ -267,6 +276,16 @@ fn crash_points(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
     separate_events(seed, end, 1_000..=CRASH_POINT_MILLIS, draw)
 }
 
+/// Returns changes of racks, each with its time in milliseconds. In half of the stories HyperNodes stay what they
+/// are, so that no bind is excused by a change.
+fn rack_changes(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
+    if !seed.is_multiple_of(2) {
+        return Vec::new();
+    }
+    let draw = |rng: &mut Rng, _| topology::drawn_change(rng);
+    separate_events(seed, end, 1_000..=NETWORK_MILLIS, draw)
+}
+
 /// Returns pods without a PodGroup, each with its time in milliseconds.
 fn lone_pods(seed: u64, end: u64) -> Vec<(u64, OutsideEvent)> {
     separate_events(seed, end, 100..=LONE_POD_MILLIS, OutsideEvent::drawn_alone)
@@ -309,7 +328,7 @@ impl JobSpec {
     pub(super) fn lone(name: &str) -> Self {
         let name = name.to_owned();
         let (queue, run_seconds, is_urgent, topology) = ("default", None, false, None);
-        let (cpu_milli, memory_gib) = (0, 0);
+        let (cpu_milli, memory_gib, gpu_memory_mib) = (0, 0, 0);
         Self {
             name,
             queue,
@@ -317,6 +336,7 @@ impl JobSpec {
             min: 1,
             cpu_milli,
             memory_gib,
+            gpu_memory_mib,
             run_seconds,
             is_urgent,
             topology,
@@ -332,6 +352,7 @@ impl JobSpec {
             min,
             cpu_milli: rng.of(&[0, 500, 1_000, 2_000, 3_500]),
             memory_gib: 0,
+            gpu_memory_mib: 0,
             run_seconds: rng.happens(800).then(|| rng.between(1, 60)),
             is_urgent: rng.happens(150),
             topology: None,
@@ -343,7 +364,7 @@ impl fmt::Display for JobSpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "job {} in queue {}: {} pods of {}m cpu{}, {} needed{}{}{}",
+            "job {} in queue {}: {} pods of {}m cpu{}{}, {} needed{}{}{}",
             self.name,
             self.queue,
             self.pods,
@@ -351,6 +372,10 @@ impl fmt::Display for JobSpec {
             match self.memory_gib {
                 0 => String::new(),
                 gib => format!(" and {gib} GiB"),
+            },
+            match self.gpu_memory_mib {
+                0 => String::new(),
+                mib => format!(" and {mib} MiB of a GPU"),
             },
             self.min,
             self.run_seconds.map(|time| format!(", each for {time} s")).unwrap_or_default(),

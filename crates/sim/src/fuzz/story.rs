@@ -22,7 +22,7 @@ use super::rest::RestTimes;
 use super::script::Script;
 use super::trace::{Timeline, Trace};
 use super::world::{World, has_ended, was_evicted};
-use super::{check, configs, managers, topology, usage, violated};
+use super::{check, configs, devices, managers, topology, usage, violated};
 use crate::one_thread::simulate;
 use crate::serve::{
     Change, Event, LOG_CAPACITY, NODES, POD_GROUPS, PODS, Subscription, in_process,
@@ -146,6 +146,7 @@ impl Story {
                 strikes_starts: script.strikes_starts,
                 keeps_usage: script.keeps_usage,
                 has_networks: script.has_networks,
+                has_gpus: script.has_gpus,
             })
         };
         let pods = store.subscribe(&PODS);
@@ -174,6 +175,7 @@ impl Story {
 
     async fn play(mut self, script: &Script) -> StoryEnd {
         self.world.has_little_memory = script.has_little_memory;
+        self.world.has_gpus = script.has_gpus;
         let begun = self.world.begin(&script.nodes).and_then(|()| match script.has_networks {
             true => topology::create(&self.world.store),
             false => Ok(()),
@@ -409,7 +411,10 @@ impl Story {
     /// I1, but for nodes that were filled by processes that could not know better: the server had begun
     /// anew, or a bind of the leader before or of another scheduler came late.
     fn check_room(&mut self) {
-        let found = check::room(&self.world.store);
+        let mut found = check::room(&self.world.store);
+        if self.world.has_gpus {
+            found.extend(devices::room(&self.world.store));
+        }
         self.overfull.retain(|node| found.contains_key(node));
         let now = Instant::now();
         let late = self.network.take_late_binds();

@@ -41,6 +41,7 @@ fn script(process: usize, crash: Crash) -> Script {
         keeps_usage: false,
         has_networks: false,
         has_little_memory: false,
+        has_gpus: false,
         config: GOOD[0],
         nodes: vec![NodeSize { cpus: 3, pods: 10 }; 2],
         steps: events.into_iter().map(step).collect(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controllers::{Controllers, OTHER_SCHEDULER};
+use super::devices::{self, GPU_MEMORY};
 use super::outside_event::{OutsideEvent, PodState};
 use super::quota;
 use super::script::{JobSpec, NodeSize, QUEUES};
@@ -32,6 +33,8 @@ pub(super) struct World {
     pub(super) controllers: Option<Controllers>,
     /// True if nodes have 1 GiB of memory per cpu, in place of plenty.
     pub(super) has_little_memory: bool,
+    /// True if most nodes have GPUs.
+    pub(super) has_gpus: bool,
     backup: Option<Backup>,
     n_nodes: u64,
     n_replaced: u64,
@@ -39,9 +42,16 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(store: Arc<Store>) -> Self {
-        let (broken, controllers, backup) = (BTreeSet::new(), None, None);
-        let has_little_memory = false;
-        Self { store, broken, controllers, has_little_memory, backup, n_nodes: 0, n_replaced: 0 }
+        Self {
+            store,
+            broken: BTreeSet::new(),
+            controllers: None,
+            has_little_memory: false,
+            has_gpus: false,
+            backup: None,
+            n_nodes: 0,
+            n_replaced: 0,
+        }
     }
 
     /// Creates what a story begins with.
@@ -116,7 +126,9 @@ impl World {
             }
             #[cfg(test)]
             OutsideEvent::Overfill => {
-                let job = JobSpec { cpu_milli: 1_000_000, ..JobSpec::lone("big") };
+                let gpu_memory_mib = u64::from(self.has_gpus);
+                let lone = JobSpec::lone("big");
+                let job = JobSpec { cpu_milli: 1_000_000, gpu_memory_mib, ..lone };
                 let mut pod = pod(&job, 0);
                 pod["spec"]["nodeName"] = "n0".into();
                 self.store.create(&PODS, &pod).map(drop)
@@ -196,6 +208,10 @@ impl World {
                 let memory = format!("{}Gi", job.min * job.memory_gib);
                 spec["minResources"]["memory"] = memory.into();
             }
+            if 0 < job.gpu_memory_mib {
+                let memory = (job.min * job.gpu_memory_mib).to_string();
+                spec["minResources"][GPU_MEMORY] = memory.into();
+            }
         }
         let group = json!({
             "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
@@ -245,10 +261,13 @@ impl World {
         let name = format!("n{}", self.n_nodes);
         self.n_nodes += 1;
         let memory_gib = if self.has_little_memory { size.cpus } else { 64 };
-        let amounts = json!({
+        let mut amounts = json!({
             "cpu": size.cpus.to_string(), "memory": format!("{memory_gib}Gi"),
             "pods": size.pods.to_string(),
         });
+        if self.has_gpus {
+            devices::add_gpus(&mut amounts, size);
+        }
         let ready = json!({ "type": "Ready", "status": "True" });
         let node = json!({
             "apiVersion": "v1", "kind": "Node",
@@ -411,17 +430,17 @@ fn state_of(pod: &Value) -> PodState {
     }
 }
 
-/// Returns a copy of a pod under this name, as the pod was before it got a node.
+/// Returns a copy of a pod under this name, as the pod was before it got a node and a GPU.
 fn anew(pod: &Value, name: &str) -> Value {
     let mut spec = pod["spec"].clone();
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("nodeName");
     }
+    let mut annotations = pod["metadata"]["annotations"].clone();
+    devices::forget_gpu(&mut annotations);
     json!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "name": name, "namespace": NAMESPACE, "annotations": pod["metadata"]["annotations"],
-        },
+        "metadata": { "name": name, "namespace": NAMESPACE, "annotations": annotations },
         "spec": spec,
     })
 }
@@ -473,10 +492,12 @@ pub(super) fn pod(job: &JobSpec, at: u64) -> Value {
     if 0 < job.memory_gib {
         requests["memory"] = format!("{}Gi", job.memory_gib).into();
     }
+    let mut resources = json!({ "requests": requests });
+    devices::request_memory(&mut resources, job.gpu_memory_mib);
     let mut spec = json!({
         "schedulerName": "volcano",
         "terminationGracePeriodSeconds": 3,
-        "containers": [{ "name": "c", "image": "i", "resources": { "requests": requests } }],
+        "containers": [{ "name": "c", "image": "i", "resources": resources }],
     });
     if job.is_urgent {
         spec["priorityClassName"] = "urgent".into();

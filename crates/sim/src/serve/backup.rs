@@ -24,7 +24,7 @@ impl Store {
     /// Returns a backup of all objects.
     pub fn backup(&self) -> Backup {
         let state = self.lock();
-        let objects = state.collections.iter().map(|(kind, it)| (*kind, it.objects.clone()));
+        let objects = state.collections.iter().map(|(kind, it)| (kind, it.objects.clone()));
         Backup { revision: state.revision, objects: objects.collect(), owned: state.owned.clone() }
     }
 
@@ -34,7 +34,7 @@ impl Store {
         state.revision = backup.revision;
         state.n_restores += 1;
         state.owned.clone_from(&backup.owned);
-        for (kind, collection) in &mut state.collections {
+        for (kind, collection) in state.collections.iter_mut() {
             collection.objects = backup.objects.get(kind).cloned().unwrap_or_default();
             collection.log.begin_at(backup.revision);
             collection.changed.notify_waiters();

@@ -5,6 +5,7 @@
 
 mod backup;
 mod clock;
+mod collections;
 mod create;
 mod defaults;
 mod delete;

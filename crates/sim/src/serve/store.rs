@@ -8,14 +8,14 @@ use std::{
 };
 
 use serde_json::Value;
-use tokio::sync::Notify;
 
 use super::{
     clock,
+    collections::{Collection, Collections},
     delete::{DeleteOptions, is_over},
     expand::Expander,
     kinds::{KINDS, ServedKind},
-    log::{Change, Event, EventLog, Subscription},
+    log::{Change, Event, Subscription},
     managed_fields::{self, FieldManager},
     object::{Identities, Key, Object, items, text},
     refused::Refused,
@@ -77,15 +77,9 @@ pub(super) struct StoreState {
     /// Writes since they were taken last, if managers are tracked.
     pub(super) tracked: Vec<TrackedWrite>,
     identities: Identities,
-    pub(super) collections: BTreeMap<&'static ServedKind, Collection>,
+    pub(super) collections: Collections,
     /// Uid of an owner to what names it in `ownerReferences`.
     pub(super) owned: BTreeMap<String, BTreeSet<(&'static ServedKind, Key)>>,
-}
-
-pub(super) struct Collection {
-    pub(super) objects: BTreeMap<Key, Arc<Object>>,
-    pub(super) log: EventLog,
-    pub(super) changed: Arc<Notify>,
 }
 
 impl Store {
@@ -100,11 +94,6 @@ impl Store {
         seed: u64,
         log_capacity: impl Fn(&ServedKind) -> usize,
     ) -> Store {
-        let collection = |kind| Collection {
-            objects: BTreeMap::new(),
-            log: EventLog::new(log_capacity(kind)),
-            changed: Arc::default(),
-        };
         let state = StoreState {
             // A list of an empty store has version 1: 0 has a meaning of its own in requests.
             revision: 1,
@@ -112,7 +101,7 @@ impl Store {
             tracks_managers: false,
             tracked: Vec::new(),
             identities: Identities::new(seed),
-            collections: KINDS.iter().map(|kind| (kind, collection(kind))).collect(),
+            collections: Collections::new(log_capacity),
             owned: BTreeMap::new(),
         };
         Store { state: Mutex::new(state), expander }
@@ -142,14 +131,16 @@ impl Store {
     /// Returns the numbers of objects and of kept events over all kinds.
     pub(crate) fn sizes(&self) -> [(&'static str, usize); 2] {
         let state = self.lock();
-        let sum = |of: fn(&Collection) -> usize| state.collections.values().map(of).sum();
+        let sum = |of: fn(&Collection) -> usize| {
+            state.collections.iter().map(|(_, collection)| of(collection)).sum()
+        };
         [("objects", sum(|it| it.objects.len())), ("events", sum(|it| it.log.len()))]
     }
 
     /// Forgets every event: a reader that has not seen them all, and a watch from an older
     /// version, is told 410.
     pub fn compact(&self) {
-        self.lock().collections.values_mut().for_each(|collection| collection.log.compact());
+        self.lock().collections.iter_mut().for_each(|(_, collection)| collection.log.compact());
     }
 
     /// Lets objects say from now on who wrote which of their fields (`metadata.managedFields`).
@@ -318,7 +309,7 @@ impl Store {
 
 impl StoreState {
     pub(super) fn find(&self, kind: &'static ServedKind, key: &Key) -> Option<Arc<Object>> {
-        self.collections.get(kind)?.objects.get(key).cloned()
+        self.collections.of(kind).objects.get(key).cloned()
     }
 
     pub(super) fn require(
@@ -387,7 +378,7 @@ impl StoreState {
         filter: &'a ObjectFilter,
         after: Option<&Key>,
     ) -> impl Iterator<Item = &'a Arc<Object>> {
-        let objects = &self.collections[kind].objects;
+        let objects = &self.collections.of(kind).objects;
         let start = match (after, &filter.namespace) {
             (Some(key), _) => Bound::Excluded(key.clone()),
             (None, Some(namespace)) => {
@@ -410,7 +401,7 @@ impl StoreState {
         revision: u64,
     ) -> Result<BTreeMap<Key, Option<Arc<Object>>>, Refused> {
         let mut before = BTreeMap::new();
-        for event in self.collections[kind].log.after(revision, usize::MAX)? {
+        for event in self.collections.of(kind).log.after(revision, usize::MAX)? {
             let key = Key::of(&event.object.value);
             before.entry(key).or_insert_with(|| event.previous.clone());
         }
@@ -418,7 +409,7 @@ impl StoreState {
     }
 
     fn collection(&mut self, kind: &'static ServedKind) -> &mut Collection {
-        self.collections.get_mut(kind).expect("every kind of the table has a collection")
+        self.collections.of_mut(kind)
     }
 
     fn next_version(&mut self, mut value: Value) -> Arc<Object> {

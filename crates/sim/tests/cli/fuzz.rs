@@ -8,11 +8,11 @@ use crate::common::*;
 
 #[test]
 fn stories_of_fixed_seeds_violate_nothing() {
-    // Memory is short in the last one.
-    let seeds = "1,2,3,4,5,6,7,8,83";
+    // Memory is short in 83, and pods share GPUs in 444.
+    let seeds = "1,2,3,4,5,6,7,8,83,444";
     let Called { code, stdout: out, .. } = vcsim(&["fuzz", "--seeds", seeds, "--minutes", "2"]);
     assert_eq!(code, 0, "{out}");
-    assert!(out.starts_with("9 stories from seed 1, 0 with a violation: "), "{out}");
+    assert!(out.starts_with("10 stories from seed 1, 0 with a violation: "), "{out}");
 }
 
 #[test]
