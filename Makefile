@@ -141,7 +141,7 @@ bench:
 
 # The scheduler's process against an API server: every figure of "On the wire" in
 # docs/performance.md. CASE=waiting measures only the cases of that name.
-bench-wire:
+bench-wire: kubectl-vc
 	$(CARGO) bench --locked --bench wire -- $(CASE) --plots target/plots
 
 # Our column of the comparison with Volcano in README.md and docs/performance.md: exactly its cases.
@@ -152,8 +152,13 @@ bench-compare: apiserver
 	$(CARGO) bench --locked --bench wire -- $(CASE) --compare --apiserver
 	$(CARGO) bench --locked --bench wire -- $(CASE) --compare
 
-bench-apiserver: apiserver
+bench-apiserver: apiserver kubectl-vc
 	$(CARGO) bench --locked --bench wire -- $(CASE) --apiserver --plots target/plots
+
+# The program of another package that the case answers/local runs.
+.PHONY: kubectl-vc
+kubectl-vc:
+	$(CARGO) build --release --locked --bin kubectl-vc
 
 lint: lint-dependencies
 	$(CARGO) fmt --all --check

@@ -38,7 +38,7 @@ fn fed(events: Vec<ClusterEvent>) -> FedCycle {
     let mut engine = engine(empty_nodes());
     let (sender, sent) = channel();
     let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), Arc::default());
-    feed.start(&engine);
+    feed.start(&mut engine);
     let mut batch = EventBatch::default();
     events.iter().for_each(|event| batch.push(event.clone(), Some(event.clone())));
     let (effects, _) = engine.cycle(events, NOW);

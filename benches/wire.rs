@@ -12,6 +12,8 @@ mod compare;
 mod embedded;
 #[path = "wire/large.rs"]
 mod large;
+#[path = "wire/local.rs"]
+mod local;
 #[path = "wire/real.rs"]
 mod real;
 #[path = "wire/scheduler.rs"]

@@ -100,3 +100,65 @@ impl RequestObserver for RequestLog {
         self.0.metrics.answer_incomplete(route);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tower::ServiceExt;
+    use vc_page::{
+        AnswerSource, Answered, AsOfJson, BASE, BlockingJson, Document, EvictedPodJson,
+        ExplanationJson, Problem, Question,
+    };
+
+    use super::*;
+
+    /// Explains each job but one of this name, and leaves something out.
+    struct Incomplete(&'static str);
+
+    impl AnswerSource for Incomplete {
+        fn revision(&self) -> Result<String, Problem> {
+            Ok("1".to_owned())
+        }
+
+        async fn ask(&self, question: Question) -> Result<Answered, Problem> {
+            let Question::Explanation(asked) = question else { panic!("{question:?}") };
+            if asked.name == self.0 {
+                return Err(Problem::unavailable("of the test"));
+            }
+            let mut one = ExplanationJson::gone(EvictedPodJson::default(), AsOfJson::default());
+            one.blocking = Some(BlockingJson {
+                even_empty: None,
+                complete: false,
+                left_out: Vec::new(),
+                helps_waiting: true,
+                atoms: Vec::new(),
+                sets: Vec::new(),
+            });
+            Ok(Answered { document: Document::Explanation(Box::new(one)), names: Arc::default() })
+        }
+    }
+
+    #[tokio::test]
+    async fn metrics_17_requests_and_incomplete_answers_are_counted() {
+        let meter = Arc::new(Meter::default());
+        let observer = Arc::new(RequestLog(meter.clone()));
+        let options = RouteOptions { has_page: false };
+        let routes = vc_page::routes(Everybody, Incomplete("away"), observer, options);
+        for (name, code) in [("train", 200), ("train", 200), ("away", 503)] {
+            let path = format!("{BASE}/namespaces/ml/explanations/{name}");
+            let request = http::Request::get(path).body(Body::empty()).unwrap();
+            let answer = routes.clone().oneshot(request).await.unwrap();
+            assert_eq!(answer.status(), code, "{name}");
+        }
+        let exported = meter.metrics.encode();
+        let route = "route=\"/namespaces/{namespace}/explanations/{name}\"";
+        for line in [
+            format!("volcano_answers_requests_total{{code=\"200\",{route}}} 2"),
+            format!("volcano_answers_requests_total{{code=\"503\",{route}}} 1"),
+            format!("volcano_answers_duration_seconds_count{{{route}}} 3"),
+            format!("volcano_answers_incomplete_total{{{route}}} 2"),
+        ] {
+            assert!(exported.lines().any(|it| it == line), "{line}: {exported}");
+        }
+    }
+}

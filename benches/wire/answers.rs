@@ -1,5 +1,5 @@
 //! The cases about answers (docs/spec/answers.md 19): what asking costs those who wait for a bind, how many
-//! questions are answered over HTTP, and what answers add to a start.
+//! questions are answered over HTTP, what answers add to a start, and how much memory the process takes.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -108,7 +108,11 @@ fn answering() -> anyhow::Result<(Vec<String>, Client)> {
 }
 
 /// Creates the gangs that the questions are about. Each pod requests `cpus` CPUs.
-async fn create_asked(client: &Client, context: &Context, cpus: u32) -> anyhow::Result<()> {
+pub(crate) async fn create_asked(
+    client: &Client,
+    context: &Context,
+    cpus: u32,
+) -> anyhow::Result<()> {
     let (prefix, cpu) = ("asked".to_owned(), cpus.to_string());
     let asked = Workload { gangs: ASKED, size: 10, prefix, cpu, ..Workload::default() };
     create_gangs(client, &asked, RequestRate::full(context.in_flight)).await?;
@@ -197,7 +201,7 @@ pub(crate) async fn http(context: &Context) -> anyhow::Result<Vec<Figure>> {
     let server = Server::start(Kind::Embedded).await?;
     let Server::Embedded(embedded) = &server else { unreachable!("it was asked for") };
     large::fill(embedded.store(), &large::ASKED)?;
-    // As many as a node has, and pods run on all of them.
+    // Each pod requests all CPUs of a node, and pods run on every node.
     create_asked(&Client::new(server.access()?), context, 64).await?;
     let (flags, answers) = answering()?;
     let scheduler = Scheduler::start_with(context, &server, &flags)?;
@@ -240,4 +244,39 @@ pub(crate) async fn start(context: &Context, size: &Size) -> anyhow::Result<Vec<
             format!("{:.0}, {:.0} MiB", without.peak_mib, with.peak_mib),
         ),
     ])
+}
+
+/// The peak of a process that answers. Its history has the first state.
+pub(crate) async fn memory(context: &Context, size: &Size) -> anyhow::Result<Vec<Figure>> {
+    let (mut flags, answers) = answering()?;
+    flags.push("--answers-history-mib=32".to_owned());
+    let seen = large::first_bind_then(context, size, &flags, async |client: &Client| {
+        // Each pod requests all CPUs of a node, and pods run on every node.
+        create_asked(client, context, 64).await?;
+        first_answers(&answers).await?;
+        ask_each(&answers).await
+    });
+    let seen = seen.await?;
+    let (mib, seconds) = (seen.peak_mib, seen.first_bind.as_secs_f64());
+    Ok(vec![
+        judged("peak memory", format!("{mib:.0} MiB"), "≤ 512 MiB", mib <= 512.0),
+        plain("start to first right bind", format!("{seconds:.2} s")),
+    ])
+}
+
+/// Asks when a job starts, what would happen with more nodes, and which jobs wait. The what-if is answered after the
+/// state of the history is stored, by the same thread.
+async fn ask_each(client: &Client) -> anyhow::Result<()> {
+    let (mut connection, start) = (client.connection(), Instant::now());
+    let jobs = format!("{BASE}/namespaces/load/explanations");
+    // Until a cycle has tried the job, its code is `NextCycle`, which has no start.
+    while !connection.get(&format!("{jobs}/asked-0?when=true")).await?["start"].is_object() {
+        ensure!(start.elapsed() < LIMIT, "nobody says when the job starts");
+        tokio::time::sleep(POLL).await;
+    }
+    Asked::WhatIf.ask(&mut connection, 0).await?;
+    let waiting = connection.get(&jobs).await?;
+    let n_waiting = waiting["items"].as_array().map_or(0, Vec::len);
+    ensure!(n_waiting == ASKED as usize, "{n_waiting} jobs wait");
+    Ok(())
 }

@@ -10,7 +10,7 @@ use vc_sim::load::{
 
 use crate::scheduler::Scheduler;
 use crate::server::{Kind, Server};
-use crate::{Context, Figure, answers, large, soak};
+use crate::{Context, Figure, answers, large, local, soak};
 
 /// For binds, in one case.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -50,6 +50,10 @@ enum What {
     Interference,
     AnswersHttp,
     AnswersStart(large::Size),
+    /// The peak of memory of a process that answers questions.
+    AnswersMemory(large::Size),
+    /// One question of `kubectl vc why --local`.
+    AnswersLocal(large::Size),
 }
 
 const fn case(name: &'static str, what: What) -> Case {
@@ -84,9 +88,11 @@ pub(crate) const CASES: &[Case] = &[
     case("quiet/400x20", What::Quiet { gangs: 400, size: 20 }),
     embedded("start/5k-150k", What::Start(large::START)),
     embedded("memory/10k-200k", What::Memory(large::MEMORY)),
+    embedded("memory/10k-200k-answers", What::AnswersMemory(large::MEMORY)),
     embedded("answers/interference", What::Interference),
     embedded("answers/http", What::AnswersHttp),
     embedded("answers/start", What::AnswersStart(large::START)),
+    case("answers/local", What::AnswersLocal(large::ASKED)),
 ];
 
 impl Case {
@@ -105,6 +111,8 @@ impl Case {
             What::Interference => answers::interference(context).await,
             What::AnswersHttp => answers::http(context).await,
             What::AnswersStart(size) => answers::start(context, &size).await,
+            What::AnswersMemory(size) => answers::memory(context, &size).await,
+            What::AnswersLocal(size) => local::local(context, &size).await,
         }
     }
 

@@ -1,26 +1,38 @@
 //! `vcsim serve` inside the bench: its CPU is not the scheduler's.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use vc_sim::serve::{self, ServeOptions, Store};
 
-pub(crate) struct Embedded(serve::Server);
+use crate::server::directory;
+
+pub(crate) struct Embedded {
+    server: serve::Server,
+    /// A kubeconfig of an administrator. This server has no other users.
+    pub(crate) kubeconfig: PathBuf,
+}
 
 impl Embedded {
     pub(crate) async fn start() -> anyhow::Result<Self> {
-        let listen = "127.0.0.1:0".parse()?;
-        Ok(Self(serve::start(ServeOptions { listen, ..ServeOptions::default() }).await?))
+        let kubeconfig = directory("embedded")?.join("kubeconfig");
+        let options = ServeOptions {
+            listen: "127.0.0.1:0".parse()?,
+            write_kubeconfig: Some(kubeconfig.clone()),
+            ..ServeOptions::default()
+        };
+        Ok(Self { server: serve::start(options).await?, kubeconfig })
     }
 
     pub(crate) fn url(&self) -> String {
-        self.0.url()
+        self.server.url()
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {
-        &self.0.store
+        &self.server.store
     }
 
     pub(crate) async fn stop(self) {
-        self.0.stop().await;
+        self.server.stop().await;
     }
 }

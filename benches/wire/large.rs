@@ -16,7 +16,7 @@ use crate::{Context, Figure};
 /// A cluster whose pods run, in gangs of `pods / groups` on average.
 #[derive(Clone, Copy)]
 pub(crate) struct Size {
-    nodes: u32,
+    pub(crate) nodes: u32,
     pods: u32,
     groups: u32,
 }
@@ -67,6 +67,17 @@ pub(crate) async fn first_bind(
     size: &Size,
     flags: &[String],
 ) -> anyhow::Result<FirstBind> {
+    first_bind_then(context, size, flags, async |_: &Client| Ok(())).await
+}
+
+/// Measures what [`first_bind`] does. Before the peak is read, `then` is given a client with the rights of an
+/// administrator.
+pub(crate) async fn first_bind_then(
+    context: &Context,
+    size: &Size,
+    flags: &[String],
+    then: impl AsyncFnOnce(&Client) -> anyhow::Result<()>,
+) -> anyhow::Result<FirstBind> {
     let start = Instant::now();
     let server = Server::start(Kind::Embedded).await?;
     let Server::Embedded(embedded) = &server else { unreachable!("it was asked for") };
@@ -88,6 +99,7 @@ pub(crate) async fn first_bind(
     let (first_bind, cpu_seconds) = (scheduler.started.elapsed(), scheduler.cpu_seconds()?);
     ensure!(node == last_node(size), "bound to {node}, which is full");
     tokio::time::sleep(AFTER).await;
+    then(&client).await?;
     let peak_mib = scheduler.process().peak_mib().context("the scheduler is gone")?;
     drop(scheduler);
     if !context.hold.is_zero() {
@@ -102,34 +114,14 @@ fn last_node(size: &Size) -> String {
     format!("node-{:05}", size.nodes - 1)
 }
 
-/// Gangs of two sizes that differ by one, so that pods and groups are as many as asked for.
+/// Puts in the whole cluster: nodes, what runs, and the pod that waits.
 pub(crate) fn fill(store: &Store, size: &Size) -> anyhow::Result<()> {
-    let (small, n_large) = (size.pods / size.groups, size.pods % size.groups);
-    let n_small = size.groups - n_large;
-    // Whatever is left of a full node holds no pod that needs a whole one.
-    let of = |prefix: &str, gangs, size| Workload {
-        nodes: 0,
-        gangs,
-        size,
-        prefix: prefix.to_owned(),
-        ..Workload::default()
-    };
-    let (small, large) = (of("small", n_small, small), of("large", n_large, small + 1));
     let nodes = Workload { nodes: size.nodes, ..Workload::default() };
-    let full = size.nodes - 1;
-    let mut next = 0;
-    let mut place = || {
-        next = (next + 1) % full;
-        next
-    };
     let surroundings = nodes.surroundings().into_iter().map(|made| made.body);
     put(store, surroundings.chain((0..size.nodes).map(|number| nodes.node(number).body)))?;
-    for workload in [&small, &large] {
-        put(store, (0..workload.gangs).map(|gang| workload.running_pod_group(gang)))?;
-        let pods = (0..workload.gangs).flat_map(|gang| (0..workload.size).map(move |i| (gang, i)));
-        put(store, pods.map(|(gang, index)| workload.running_pod(gang, index, place())))?;
-    }
-    let late = Workload { cpu: "64".to_owned(), ..of("late", 1, 1) };
+    put(store, running(size))?;
+    // Whatever is left of a full node holds no pod that needs a whole one.
+    let late = Workload { cpu: "64".to_owned(), ..gangs("late", 1, 1) };
     put(store, [late.pod_group(0).body, late.pod(0, 0).body].into_iter())?;
     let count = |kind| store.list(kind, None).objects.len();
     let there = (count(&NODES), count(&PODS), count(&POD_GROUPS));
@@ -138,19 +130,62 @@ pub(crate) fn fill(store: &Store, size: &Size) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn put(store: &Store, mut objects: impl Iterator<Item = Value>) -> anyhow::Result<()> {
+/// Puts what runs into a server that has the nodes.
+pub(crate) fn put_running(server: &Server, size: &Size) -> anyhow::Result<()> {
+    match server {
+        Server::Embedded(embedded) => put(embedded.store(), running(size)),
+        Server::Real(real) => in_batches(running(size), |batch| real.seed(batch)),
+    }
+}
+
+/// Gangs of two sizes that differ by one, so that pods and groups are as many as asked for.
+fn running(size: &Size) -> impl Iterator<Item = Value> + use<> {
+    let (small, n_large) = (size.pods / size.groups, size.pods % size.groups);
+    let n_small = size.groups - n_large;
+    let (full, n_before) = (size.nodes - 1, n_small * small);
+    let of_small = running_gangs(gangs("small", n_small, small), full, 0);
+    of_small.chain(running_gangs(gangs("large", n_large, small + 1), full, n_before))
+}
+
+/// PodGroups, then their pods, each on the next node. `n_before` pods of other gangs have nodes already.
+fn running_gangs(workload: Workload, n_nodes: u32, n_before: u32) -> impl Iterator<Item = Value> {
+    let (n_gangs, size) = (workload.gangs, workload.size);
+    let of_groups = workload.clone();
+    let groups = (0..n_gangs).map(move |gang| of_groups.running_pod_group(gang));
+    let pods = (0..n_gangs * size).map(move |number| {
+        let node = (n_before + number + 1) % n_nodes;
+        workload.running_pod(number / size, number % size, node)
+    });
+    groups.chain(pods)
+}
+
+fn gangs(prefix: &str, gangs: u32, size: u32) -> Workload {
+    Workload { nodes: 0, gangs, size, prefix: prefix.to_owned(), ..Workload::default() }
+}
+
+fn put(store: &Store, objects: impl Iterator<Item = Value>) -> anyhow::Result<()> {
+    in_batches(objects, |batch| {
+        let refused = store.load(batch);
+        ensure!(refused.is_empty(), "{refused:?}");
+        Ok(())
+    })
+}
+
+fn in_batches(
+    mut objects: impl Iterator<Item = Value>,
+    put: impl Fn(Vec<Value>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     loop {
         let batch: Vec<Value> = objects.by_ref().take(BATCH).collect();
         if batch.is_empty() {
             return Ok(());
         }
-        let refused = store.load(batch);
-        ensure!(refused.is_empty(), "{refused:?}");
+        put(batch)?;
     }
 }
 
 /// A server that has run for a while has its objects as text.
-async fn warm(client: &Client) -> anyhow::Result<()> {
+pub(crate) async fn warm(client: &Client) -> anyhow::Result<()> {
     for path in ["/api/v1/pods", "/api/v1/nodes", "/apis/scheduling.volcano.sh/v1beta1/podgroups"] {
         client.connection().skim(path).await?;
     }

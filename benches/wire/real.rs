@@ -2,13 +2,13 @@
 //! the rights of the shipped ServiceAccount. Contract: tests/apiserver/README.md.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use vc_sim::load::{ApiConnection, Client, LoadAccess, LoadObject};
 use vc_sim::serve::{Scope, ServedKind};
 
@@ -23,6 +23,8 @@ const CUSTOM: [&str; 3] = [
 
 pub(crate) struct Real {
     child: Child,
+    /// Directory of its files.
+    dir: PathBuf,
     pub(crate) kubeconfig: PathBuf,
     /// Of the scheduler.
     pub(crate) scheduler: PathBuf,
@@ -42,16 +44,34 @@ impl Real {
         let (child, ready) = up(&dir)?;
         let path = ready["kubeconfig"].as_str().context("no kubeconfig")?.into();
         let scheduler = dir.join("scheduler.kubeconfig");
-        let server = Self { child, kubeconfig: path, scheduler };
+        let server = Self { child, dir, kubeconfig: path, scheduler };
         let client = Client::new(LoadAccess::of_kubeconfig(&server.kubeconfig)?);
         install(&mut client.connection()).await?;
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "s",
             "clusters": [{"name": "s", "cluster":
                 {"server": ready["server"], "certificate-authority": ready["ca"]}}],
-            "users": [{"name": "s", "user": {"token": token(&dir)?}}],
+            "users": [{"name": "s", "user": {"token": token(&server.dir)?}}],
             "contexts": [{"name": "s", "context": {"cluster": "s", "user": "s"}}]});
         fs::write(&server.scheduler, config.to_string())?;
         Ok(server)
+    }
+
+    /// Stores pods and PodGroups as they are, past the API server: with uids and statuses of their own.
+    pub(crate) fn seed(&self, objects: Vec<Value>) -> anyhow::Result<()> {
+        let put: Map<String, Value> =
+            objects.into_iter().map(|object| (stored_at(&object), object)).collect();
+        let mut child = Command::new(program())
+            .args(["seed", "--dir"])
+            .arg(&self.dir)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut stdin = child.stdin.take().context("stdin is piped")?;
+        stdin.write_all(json!({"delete": [], "put": put}).to_string().as_bytes())?;
+        drop(stdin);
+        let done = child.wait_with_output()?;
+        ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        Ok(())
     }
 
     /// It ends when its stdin is closed.
@@ -88,6 +108,16 @@ fn token(dir: &Path) -> anyhow::Result<String> {
     let made = Command::new(program()).args(["token", "--dir"]).arg(dir).args(account).output()?;
     ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     Ok(String::from_utf8(made.stdout)?.trim().to_owned())
+}
+
+/// Returns the key of a pod or a PodGroup in etcd.
+fn stored_at(object: &Value) -> String {
+    let place = match object["kind"] == "Pod" {
+        true => "pods",
+        false => "scheduling.volcano.sh/podgroups",
+    };
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    format!("/registry/{place}/{}/{}", text("namespace"), text("name"))
 }
 
 /// The shipped manifests, in their order; kinds that the server does not know are left out.

@@ -46,6 +46,14 @@ impl Server {
         })
     }
 
+    /// The kubeconfig of an administrator.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        match self {
+            Self::Embedded(server) => &server.kubeconfig,
+            Self::Real(server) => &server.kubeconfig,
+        }
+    }
+
     /// How the scheduler finds it, with the rights that it has in a cluster.
     pub(crate) fn flag(&self) -> String {
         match self {

@@ -6,7 +6,8 @@ use vc_bundle::{BundleWriter, HistoryCopy, encode_checkpoint};
 use vc_engine::{Engine, Report};
 use vc_kube::wall_micros;
 use vc_page::{
-    AnswerView, BundleFile, Document, PageRange, Problem, Question, StateSource, Timeline,
+    AnswerView, BundleFile, Document, PageRange, Problem, Question, StateSource, StopCondition,
+    Timeline,
 };
 
 use crate::meter::Meter;
@@ -24,26 +25,30 @@ pub(super) struct BundleInputs {
 }
 
 impl BundleInputs {
-    /// Returns the bundle as a document. Without a history it holds the state of the copy.
+    /// Returns the bundle as a document. Without a history it holds the state of the copy. Its explanations are stopped
+    /// as soon as the condition holds.
     pub(super) fn document(
-        self,
+        &self,
         engine: Engine,
         source: StateSource,
+        stop_if: StopCondition,
         meter: &Meter,
     ) -> Result<Document, Problem> {
         let unmade = |error: &dyn std::fmt::Display| Problem::unavailable(error.to_string());
         let cycle = engine.n_cycles();
-        let answers = answers(&engine, &self.report, source)?;
-        let history = match self.history.is_empty() {
-            false => self.history,
+        let mut view = AnswerView::new(&engine, &self.report, source);
+        view.stop_if(stop_if);
+        let answers = answers(&engine, view)?;
+        let of_now = match self.history.is_empty() {
+            false => None,
             true => {
                 let checkpoint =
                     engine.into_checkpoint(wall_micros()).map_err(|error| unmade(&error))?;
                 let encoded = encode_checkpoint(&checkpoint).map_err(|error| unmade(&error))?;
-                HistoryCopy::of_now(cycle, encoded)
+                Some(HistoryCopy::of_now(cycle, encoded))
             }
         };
-        let writer = BundleWriter::new(&history, self.n_cycles);
+        let writer = BundleWriter::new(of_now.as_ref().unwrap_or(&self.history), self.n_cycles);
         let mut writer = writer.map_err(|error| unmade(&error))?;
         writer.set_process(env!("CARGO_PKG_VERSION"), flags());
         writer.add("explanations.json", answers);
@@ -61,8 +66,7 @@ fn flags() -> Vec<String> {
 }
 
 /// Returns what people read without replaying anything.
-fn answers(engine: &Engine, report: &Report, source: StateSource) -> Result<Vec<u8>, Problem> {
-    let mut view = AnswerView::new(engine, report, source);
+fn answers(engine: &Engine, mut view: AnswerView) -> Result<Vec<u8>, Problem> {
     let range = PageRange { offset: 0, limit: MOST_EXPLANATIONS };
     let explanations = Question::Explanations { namespace: None, queue: None, code: None, range };
     let mut answer = |question| view.answer(engine, &Timeline::default(), &question);

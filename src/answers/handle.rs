@@ -21,6 +21,8 @@ pub(crate) enum TwinMessage {
     StoppedQuestion(TwinQuestion),
     /// The thread that works on copies has answered a question.
     CopyAnswered,
+    /// That thread gives back a question that was stopped.
+    CopyStopped(TwinQuestion, QuestionAttempt),
     /// That thread has stored a copy.
     Stored(StoredCheckpoint),
 }
@@ -29,6 +31,13 @@ pub(crate) enum TwinMessage {
 pub(crate) struct StoredCheckpoint {
     pub(crate) segment: SegmentId,
     pub(crate) checkpoint: Result<EncodedCheckpoint, String>,
+}
+
+/// The attempt to answer a question. A question that was stopped is asked again once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuestionAttempt {
+    First,
+    Last,
 }
 
 /// A question with the way back.

@@ -16,12 +16,15 @@ use vc_engine::{
 };
 use vc_kube::{TwinInput, TwinProgress, TwinStop, wall_micros};
 use vc_page::{
-    AnswerView, Answered, Problem, Question, QuestionStopped, StateSource, Timeline, TimelineStep,
+    AnswerView, Answered, Problem, Question, QuestionStopped, StateSource, StopCondition, Timeline,
+    TimelineStep,
 };
 
 use super::bundle::BundleInputs;
 use super::copies::{CopyQuestion, CopyQuestionContent, CopyWork};
-use super::handle::{AnswerHandle, BUSY, StoredCheckpoint, TwinMessage, TwinQuestion, busy};
+use super::handle::{
+    AnswerHandle, BUSY, QuestionAttempt, StoredCheckpoint, TwinMessage, TwinQuestion, busy,
+};
 use crate::meter::Meter;
 
 /// An answer holds so long even if nothing changes: how long a job waits is part of it.
@@ -85,6 +88,7 @@ impl Twin {
                 TwinMessage::Question(question) => self.answer(question),
                 TwinMessage::StoppedQuestion(question) => self.answer_again(question),
                 TwinMessage::CopyAnswered => self.answer_next(),
+                TwinMessage::CopyStopped(question, attempt) => self.copy_stopped(question, attempt),
                 TwinMessage::Stored(stored) => self.stored(stored),
             }
         }
@@ -94,8 +98,10 @@ impl Twin {
         match input {
             // An earlier one was given up after this one was made: nothing follows.
             TwinInput::Start(_) if !self.progress.is_following() => {}
-            TwinInput::Start(engine) => {
+            TwinInput::Start(mut engine) => {
                 tracing::debug!(v = 3, "answers: a copy of the state is followed");
+                // Before anything else: until then the deciding thread copies each part that it writes.
+                engine.unshare();
                 (self.engine, self.report) = (Some(engine), None);
                 self.history.clear();
                 self.timeline.note_gap();
@@ -272,14 +278,32 @@ impl Twin {
         }
     }
 
-    /// Sends the next question that waits for the other thread.
+    /// The other thread is free: sends the next question that waits for it.
     fn answer_next(&mut self) {
         self.is_copy_busy = false;
+        self.send_waiting();
+    }
+
+    /// Sends questions that wait for the other thread, until it is busy.
+    fn send_waiting(&mut self) {
         while !self.is_copy_busy
             && let Some(question) = self.waiting_for_copy.pop_front()
         {
             self.answer(question);
         }
+    }
+
+    /// The other thread is free, as its question was stopped. The changes that waited then are applied by now: the
+    /// question is asked again once, of a new copy, before others that wait. It is dropped if whoever has asked is gone.
+    fn copy_stopped(&mut self, question: TwinQuestion, attempt: QuestionAttempt) {
+        self.is_copy_busy = false;
+        match attempt {
+            QuestionAttempt::First => self.answer_again(question),
+            QuestionAttempt::Last => {
+                drop(question.reply.send(Err(busy(self.progress.n_waiting()))))
+            }
+        }
+        self.send_waiting();
     }
 
     /// Returns the age of the oldest batch that is not applied, in milliseconds. It was sent after the question.
@@ -290,20 +314,24 @@ impl Twin {
     }
 
     fn answer(&mut self, question: TwinQuestion) {
-        if let Some(stopped) = self.answer_unless_stopped(question) {
+        if let Some(stopped) = self.answer_unless_stopped(question, QuestionAttempt::First) {
             self.handle.ask_again(stopped);
         }
     }
 
     /// Answers a question that was stopped before, unless it is stopped again.
     fn answer_again(&mut self, question: TwinQuestion) {
-        if let Some(stopped) = self.answer_unless_stopped(question) {
+        if let Some(stopped) = self.answer_unless_stopped(question, QuestionAttempt::Last) {
             drop(stopped.reply.send(Err(busy(self.progress.n_waiting()))));
         }
     }
 
-    /// Answers a question. Returns it if it was stopped because too many changes wait.
-    fn answer_unless_stopped(&mut self, question: TwinQuestion) -> Option<TwinQuestion> {
+    /// Answers a question, or sends it to the other thread. Returns it if it was stopped because too many changes wait.
+    fn answer_unless_stopped(
+        &mut self,
+        question: TwinQuestion,
+        attempt: QuestionAttempt,
+    ) -> Option<TwinQuestion> {
         if question.reply.is_closed() {
             return None;
         }
@@ -312,11 +340,9 @@ impl Twin {
             self.waiting_for_copy.push_back(question);
             return None;
         }
-        let TwinQuestion { question, asked, reply } = question;
-        let behind = self.behind_millis(asked);
+        let behind = self.behind_millis(question.asked);
         let (Some(engine), Some(report)) = (&mut self.engine, &self.report) else {
-            let problem = Problem::unavailable("the first cycle is not over");
-            drop(reply.send(Err(problem)));
+            drop(question.reply.send(Err(no_cycle())));
             return None;
         };
         let source = StateSource::Daemon { behind_millis: behind };
@@ -333,26 +359,11 @@ impl Twin {
         };
         let view = self.view.get_or_insert_with(copied);
         view.set_behind(behind);
-        let content = match question {
-            Question::WhatIf(texts) => Ok(CopyQuestionContent::WhatIf(texts, self.timeline.ends())),
-            Question::Bundle { n_cycles } => {
-                let (report, history) = (report.clone(), self.history.copy());
-                let inputs = BundleInputs { report, history, n_cycles };
-                Ok(CopyQuestionContent::Bundle(Box::new(inputs)))
-            }
-            other => Err(other),
-        };
-        let question = match content {
-            Err(question) => question,
-            Ok(content) => {
-                let (engine, names) = (engine.copy(), view.names());
-                let question = CopyQuestion { engine, content, source, names, reply };
-                let work = CopyWork::Answer(Box::new(question));
-                // The other thread ends with the process.
-                self.is_copy_busy = self.copy_worker.send(work).is_ok();
-                return None;
-            }
-        };
+        if is_of_copy {
+            self.send_copy(question, source, attempt);
+            return None;
+        }
+        let TwinQuestion { question, asked, reply } = question;
         let answered = self.try_ask(&question, |view, engine, timeline| {
             let document = view.answer(engine, timeline, &question)?;
             Ok(Answered { document, names: view.names() })
@@ -367,6 +378,34 @@ impl Twin {
         None
     }
 
+    /// Sends a question with a copy of the twin, whose state has a view, to the other thread.
+    fn send_copy(&mut self, question: TwinQuestion, source: StateSource, attempt: QuestionAttempt) {
+        let TwinQuestion { question, asked, reply } = question;
+        let (Some(engine), Some(report), Some(view)) = (&self.engine, &self.report, &mut self.view)
+        else {
+            return drop(reply.send(Err(no_cycle())));
+        };
+        let content = match question {
+            Question::WhatIf(texts) => {
+                // The view is kept through cycles that change nothing, while the clock moves on.
+                let baselines = view.baselines().at_time(engine.last_micros());
+                CopyQuestionContent::WhatIf(texts, self.timeline.ends(), baselines)
+            }
+            Question::Bundle { n_cycles } => {
+                let (report, history) = (report.clone(), self.history.copy());
+                let inputs = BundleInputs { report, history, n_cycles };
+                CopyQuestionContent::Bundle(Box::new(inputs))
+            }
+            question => return drop(reply.send(Err(Problem::failed(log_panic(&question))))),
+        };
+        let (engine, names) = (engine.copy(), view.names());
+        let stop_if = stop_condition(&self.progress);
+        let question =
+            CopyQuestion { engine, content, source, names, stop_if, attempt, asked, reply };
+        // The other thread ends with the process.
+        self.is_copy_busy = self.copy_worker.send(CopyWork::Answer(Box::new(question))).is_ok();
+    }
+
     /// Asks the state. A question that panics is answered by 500.
     ///
     /// # Errors
@@ -377,7 +416,7 @@ impl Twin {
         ask: impl FnOnce(&mut AnswerView, &Engine, &Timeline) -> Result<Answered, Problem>,
     ) -> Result<Result<Answered, Problem>, QuestionStopped> {
         let (Some(engine), Some(view)) = (&self.engine, &mut self.view) else {
-            return Ok(Err(Problem::unavailable("the first cycle is not over")));
+            return Ok(Err(no_cycle()));
         };
         let answered = catch_unwind(AssertUnwindSafe(|| ask(view, engine, &self.timeline)));
         answered.or_else(|cause| {
@@ -392,13 +431,18 @@ impl Twin {
     }
 }
 
+/// Returns what is answered before the twin has decided a cycle.
+fn no_cycle() -> Problem {
+    Problem::unavailable("the first cycle is not over")
+}
+
 fn count_trials(meter: &Meter, view: &AnswerView) {
     let counts = view.take_trial_counts();
     counts.for_each(|(shortcut, n_trials)| meter.metrics.answers_trials(shortcut, n_trials));
 }
 
 /// Returns the condition under which a question is stopped: so many changes wait that the twin would soon be given up.
-fn stop_condition(progress: &Arc<TwinProgress>) -> Arc<dyn Fn() -> bool + Send + Sync> {
+fn stop_condition(progress: &Arc<TwinProgress>) -> StopCondition {
     let progress = progress.clone();
     Arc::new(move || BUSY < progress.n_waiting())
 }
@@ -444,5 +488,7 @@ impl GiveUp {
     }
 }
 
+#[cfg(test)]
+mod metric_tests;
 #[cfg(test)]
 mod tests;

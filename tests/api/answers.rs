@@ -6,12 +6,14 @@ use vc_bundle::{Bundle, Replay, difference};
 use vc_engine::Effect;
 use vc_objects::input::Input;
 use vc_objects::what_if::WhatIfTexts;
-use vc_page::{AnswerSource, AskedJob, AskedTimeline, Document, PageRange, Problem, Question};
+use vc_page::{
+    AnswerSource, AskedJob, AskedTimeline, BASE, Document, PageRange, Problem, Question,
+};
 use vc_scheduler::environment::OwnPod;
 use vc_scheduler::meter::State;
 use vc_sim::serve::{PODS, Server};
 
-use crate::child::Child;
+use crate::child::{Child, get};
 use crate::cluster::{
     Cluster, HANG, Replica, create, folder, gang, is, no_fault, pod, poll, serve, wait,
 };
@@ -115,7 +117,8 @@ async fn ans_57_the_twin_follows_the_engine() {
     explained(replica, "idle", "Placed").await;
     let given_up = metric(replica, "volcano_answers_divergences_total");
     assert_eq!(given_up.as_deref(), Some("0"));
-    assert_eq!(metric(replica, "volcano_answers_backlog_events").as_deref(), Some("0"));
+    let waiting = async || metric(replica, "volcano_answers_backlog_events");
+    poll("no event waits", async || waiting().await.filter(|n_events| n_events == "0")).await;
     replays(replica).await;
     // Answers of services outside cannot be repeated.
     let extender =
@@ -157,6 +160,38 @@ async fn ans_63_a_standby_names_the_leader() {
     assert_ne!(problem.message, "another process leads");
     second.stop().await;
     first.stop().await;
+    server.stop().await;
+}
+
+/// The port of a standby serves `/healthz` and the page, which have no data of the cluster, and refuses questions.
+#[tokio::test]
+async fn ans_63_a_standby_serves_its_health_and_the_page() {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": "volcano-system"}});
+    let server = serve(vec![namespace]).await;
+    let leader = Replica::start(&server, &["--leader-elect-retry-period=100ms"], no_fault);
+    leader.reaches(State::Leading { synced: true }).await;
+    let url = server.url();
+    let args = ["--master", &url, "--leader-elect-retry-period=100ms"];
+    let mut standby = Child::start(&[&args[..], &ON[..]].concat(), &folder("sockets"));
+    let address = standby.address("answers").await;
+    let queues = format!("{BASE}/queues");
+    let refused = poll("the leader is known", async || {
+        let (code, body) = get(address, &queues).await;
+        let text = String::from_utf8_lossy(&body).into_owned();
+        let is_known = text.contains(" leads") && !text.contains("another process leads");
+        is_known.then_some((code, text))
+    });
+    let (code, text) = refused.await;
+    assert_eq!(code, 503, "{text}");
+    for (path, content) in [("/healthz", "ok"), ("/ui/", "<!doctype html>")] {
+        let (code, body) = get(address, path).await;
+        let text = String::from_utf8_lossy(&body);
+        assert!(code == 200 && text.contains(content), "{path}: {code} {text}");
+    }
+    standby.signal("-TERM").await;
+    standby.ended().await;
+    leader.stop().await;
     server.stop().await;
 }
 

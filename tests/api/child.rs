@@ -110,7 +110,7 @@ pub(crate) async fn ask(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     path: &str,
 ) -> io::Result<(u16, Vec<u8>)> {
-    let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     let mut answer = Vec::new();
     timeout(HANG, stream.read_to_end(&mut answer)).await.expect("an answer ends")?;

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod answers_port;
 mod binary;
 mod binding;
 mod child;

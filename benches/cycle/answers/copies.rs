@@ -1,15 +1,15 @@
-//! Copies of large clusters: one fork, one copy, a checkpoint, an engine with its twin and its history,
-//! and the replay of an hour.
+//! Copies of large clusters: one fork and the first writes after it, one copy, a checkpoint, an engine with
+//! its twin, and the replay of an hour.
 
 use anyhow::{Context, ensure};
 use vc_bundle::{
     Bundle, BundleWriter, History, RecordedInput, Replay, effect_line, encode_checkpoint,
 };
 use vc_engine::{BatchKind, CycleTime, Effect, Engine, EngineBatch, RepeatedBatch};
-use vc_model::{ClusterEvent, ObjectKey, PodGroupPhase};
+use vc_model::{Cluster, ClusterEvent, NodeId, ObjectKey, PodGroupPhase, TaskId};
 
 use super::clusters::{case, engine};
-use super::{Figure, millis};
+use super::{Figure, millis, p99_of};
 use crate::cases::START_MICROS;
 use crate::load::{apply, base, events, gang, load_empty, load_idle};
 use crate::meter::{cost_of, peak_rss_kib};
@@ -21,6 +21,11 @@ const CYCLES: u64 = 3_600;
 /// Pods that come in a cycle, and how many cycles they run.
 const ARRIVING: u64 = 28;
 const RUNNING_CYCLES: u64 = 600;
+
+/// Number of rows of a part of a table.
+const PART: usize = 256;
+/// Number of a gang that does not exist.
+const NEW_GANG: u64 = 1_000_000;
 
 /// Second of a cycle in which nothing is remembered any more of what the first one wrote.
 const SETTLED: u64 = 200;
@@ -47,8 +52,51 @@ pub(crate) fn fork() -> anyhow::Result<Vec<Figure>> {
         engine.share();
         engine.fork()
     });
+    let mut figures = vec![Figure { what: "ms", value, goal: 0.2 }];
+    figures.extend(first_writes_to_parts(&mut engine));
+    figures.extend(first_writes_to_wholes(&mut engine));
+    // The fork has shared the rows until here.
     drop(fork);
-    Ok(vec![Figure { what: "ms", value, goal: 0.2 }])
+    Ok(figures)
+}
+
+/// Measures the first write to each part of the tables of nodes and tasks. It copies the rows of the part.
+fn first_writes_to_parts(engine: &mut Engine) -> [Figure; 2] {
+    let nodes: Vec<NodeId> = engine.cluster().nodes.ids().step_by(PART).collect();
+    let tasks: Vec<TaskId> = engine.cluster().tasks.ids().step_by(PART).collect();
+    let write = |&node: &NodeId| change(engine, |cluster| cluster.nodes.get_mut(node).is_some());
+    let of_nodes = nodes.iter().map(write).collect();
+    let write = |&task: &TaskId| change(engine, |cluster| cluster.tasks.get_mut(task).is_some());
+    let of_tasks = tasks.iter().map(write).collect();
+    [
+        Figure { what: "p99 ms, part of the nodes", value: p99_of(of_nodes), goal: 0.3 },
+        Figure { what: "p99 ms, part of the tasks", value: p99_of(of_tasks), goal: 0.3 },
+    ]
+}
+
+/// Measures the first writes to the largest members of the cluster that are copied as a whole. Three events make them,
+/// and write to single parts of tables as well:
+/// - a further pod of a job writes to the two indexes of pods;
+/// - a further job writes to the index and to the order of jobs;
+/// - a pod with other labels writes to the indexes of classes by content, label and namespace.
+fn first_writes_to_wholes(engine: &mut Engine) -> [Figure; 3] {
+    let shape = Shape { cpu_milli: 2_000, memory_gi: 8 };
+    let [known, new] =
+        [0, NEW_GANG].map(|number| gang(number, 4, shape, PodGroupPhase::Running, START_MICROS));
+    let mut millis_of = |event| change(engine, |cluster| cluster.apply(event));
+    let pods = millis_of(ClusterEvent::PodApplied(Box::new(known.pod(known.n_pods, None))));
+    let jobs = millis_of(ClusterEvent::PodGroupApplied(Box::new(new.pod_group())));
+    let classes = millis_of(ClusterEvent::PodApplied(Box::new(new.pod(0, None))));
+    [
+        Figure { what: "ms, indexes of pods", value: pods, goal: 10.0 },
+        Figure { what: "ms, order of jobs", value: jobs, goal: 10.0 },
+        Figure { what: "ms, indexes of classes", value: classes, goal: 10.0 },
+    ]
+}
+
+/// Changes the cluster. Returns the duration in milliseconds.
+fn change<T>(engine: &mut Engine, change: impl FnOnce(&mut Cluster) -> T) -> f64 {
+    millis(|| engine.suppose(change)).1
 }
 
 pub(crate) fn copy() -> anyhow::Result<Vec<Figure>> {
@@ -56,6 +104,21 @@ pub(crate) fn copy() -> anyhow::Result<Vec<Figure>> {
     let (copy, value) = millis(|| engine.copy());
     drop(copy);
     Ok(vec![Figure { what: "ms", value, goal: 200.0 }])
+}
+
+/// Measures what the engine's thread does to make a twin, and then what the twin's thread does to have rows of its own.
+pub(crate) fn hand_over() -> anyhow::Result<Vec<Figure>> {
+    let mut engine = large()?;
+    let (twin, handed_over) = millis(|| {
+        engine.share();
+        engine.twin()
+    });
+    let mut twin = twin.context("the configuration asks services")?;
+    let ((), own) = millis(|| twin.unshare());
+    Ok(vec![
+        Figure { what: "ms, thread of the engine", value: handed_over, goal: 2.0 },
+        Figure { what: "ms, thread of the twin", value: own, goal: 200.0 },
+    ])
 }
 
 pub(crate) fn checkpoint() -> anyhow::Result<Vec<Figure>> {
@@ -85,7 +148,8 @@ pub(crate) fn twin() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![Figure { what: "ms", value, goal: 400.0 }])
 }
 
-/// An engine, its twin and 32 MiB of history, while a checkpoint is made and a job is asked about.
+/// An engine and its twin, alone and at the peak, while a checkpoint of the twin is made and stored and its state is
+/// copied for questions. Nobody asks one; the wire case `memory/10k-200k-answers` has the process that is asked.
 pub(crate) fn memory() -> anyhow::Result<Vec<Figure>> {
     let mut engine = large()?;
     let mut twin = engine.twin().context("the configuration asks services")?;

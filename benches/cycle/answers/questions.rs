@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use vc_answers::{
-    Change, Depth, ExpectedEnds, NewNodes, NodeSelection, QueueChange, Subject, WhatIf, add_start,
-    explain, explain_waiting, place_in_line, what_if,
+    Change, Depth, ExpectedEnds, NewNodes, NodeSelection, QueueChange, RunningFilter, Subject,
+    Timeline, WhatIf, add_cycle_remedies, add_start, explain, explain_waiting, place_in_line,
+    running_jobs, what_if,
 };
 use vc_model::{
-    ClusterEvent, LabelSelector, NodeRecord, PodAffinity, PodGroupPhase, PodRecord, PodSelector,
-    PodTerm, SpreadConstraint, Taint, TaintEffect,
+    ClusterEvent, LabelSelector, NodeRecord, PodAffinity, PodGroupPhase, PodPhase, PodRecord,
+    PodSelector, PodTerm, RUN_TEMPLATE, RUNTIME, SpreadConstraint, Taint, TaintEffect,
 };
 use vc_resource::Quantity;
 
@@ -17,13 +18,15 @@ use super::clusters::{AskedCluster, case, load_full};
 use super::{Figure, QUESTIONS, millis, p99_millis, p99_of};
 use crate::cases::{CASES, START_MICROS};
 use crate::cohorts;
-use crate::load::{events, gang, load_refused};
+use crate::load::{apply, base, events, gang, load_refused, running_gangs};
 use crate::objects::{QUEUE, Shape};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const JOB: &str = "volcano.sh/job-name";
 /// Taints of a node on which nothing else is missing.
 const TAINTS: usize = 30;
+/// Request of each pod of the jobs that run.
+const RUNNING: Shape = Shape { cpu_milli: 2_000, memory_gi: 8 };
 
 /// The first levels of an explanation, for one job after the other, again for the same jobs, and for jobs of the
 /// shape of the only one that was asked about before.
@@ -166,6 +169,53 @@ pub(crate) fn line() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
+/// Measures the list of 10,000 jobs of 20 pods that hold nodes, with their ends. Half of the jobs state how long they
+/// run. The run times of the others were learned.
+pub(crate) fn runs() -> anyhow::Result<Vec<Figure>> {
+    let mut case = case(10_000, 20);
+    case.n_running = 200_000;
+    let running = running_gangs(&case, case.gang_size, RUNNING).map(with_run);
+    let asked =
+        AskedCluster::new(vc_conf::CHART, |engine| apply(engine, base(&case).chain(running)))?;
+    let mut timeline = Timeline::default();
+    timeline.learn(asked.engine.cluster(), &ended_pods(case.gang_size), START_MICROS);
+    let cluster = asked.engine.cluster();
+    let (jobs, value) =
+        millis(|| running_jobs(cluster, &timeline, RunningFilter::default(), START_MICROS));
+    anyhow::ensure!(jobs.len() == 10_000, "{} jobs", jobs.len());
+    anyhow::ensure!(jobs.iter().all(|job| job.end.is_some()), "an end is not known");
+    Ok(vec![Figure { what: "ms", value, goal: 100.0 }])
+}
+
+/// Gives a PodGroup the time that its pods run, or the template under which that time is learned. Gives a pod its
+/// creation as its start.
+fn with_run(mut event: ClusterEvent) -> ClusterEvent {
+    match &mut event {
+        ClusterEvent::PodGroupApplied(group) => {
+            let (name, value) = match group.created_micros / 1_000 % 2 {
+                0 => (RUNTIME, "30h"),
+                _ => (RUN_TEMPLATE, "etl"),
+            };
+            group.annotations.insert(name.into(), value.into());
+        }
+        ClusterEvent::PodApplied(pod) => pod.started_micros = Some(pod.created_micros),
+        _ => {}
+    }
+    event
+}
+
+/// Returns events in which pods of the first two jobs end. The second one has the template.
+fn ended_pods(gang_size: u64) -> Vec<ClusterEvent> {
+    let ended = (0..2).flat_map(|number| {
+        let gang = gang(number, gang_size, RUNNING, PodGroupPhase::Running, START_MICROS);
+        (0..4).map(move |index| {
+            let phase = PodPhase::Succeeded;
+            ClusterEvent::PodApplied(Box::new(PodRecord { phase, ..gang.pod(index, Some(index)) }))
+        })
+    });
+    ended.collect()
+}
+
 /// The start of the last of 100 jobs. What runs has a deadline.
 pub(crate) fn when() -> anyhow::Result<Vec<Figure>> {
     let asked = full(10, |event| match event {
@@ -249,7 +299,8 @@ fn why(asked: &AskedCluster, goal: f64) -> anyhow::Result<Vec<Figure>> {
     let (mut state, jobs) = (asked.state(), asked.waiting()?);
     let mut n_sets = 0;
     let mut ask = |subject: Subject| {
-        let explanation = explain(&mut state, subject, Depth::Full);
+        let mut explanation = explain(&mut state, subject, Depth::Full);
+        add_cycle_remedies(&asked.engine, &mut state, subject, &mut explanation);
         n_sets += explanation.blocking.as_ref().map_or(0, |blocking| blocking.sets.len());
         explanation
     };

@@ -25,9 +25,15 @@ impl Admissions {
         self.complete_since_micros = None;
     }
 
-    /// Takes note of the PodGroups that these effects admit.
-    pub(crate) fn note(&mut self, cluster: &Cluster, effects: &[Effect], now_micros: i64) {
+    /// Takes note of the PodGroups that these effects admit, and returns them.
+    pub(crate) fn note(
+        &mut self,
+        cluster: &Cluster,
+        effects: &[Effect],
+        now_micros: i64,
+    ) -> Vec<ObjectKey> {
         self.complete_since_micros.get_or_insert(now_micros);
+        let mut admitted = Vec::new();
         for effect in effects {
             let Effect::PodGroupStatus { pod_group, status, phase_changed: true, .. } = effect
             else {
@@ -40,8 +46,10 @@ impl Admissions {
             };
             if is_admission {
                 self.push(pod_group.clone(), now_micros);
+                admitted.push(pod_group.clone());
             }
         }
+        admitted
     }
 
     /// True if a PodGroup that runs now was admitted in the same cycle: its whole life was seen, and no

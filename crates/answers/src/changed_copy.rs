@@ -12,13 +12,16 @@
 use std::sync::Arc;
 
 use vc_engine::Fork;
+use vc_framework::{QueueLimit, Session};
 use vc_model::{
-    Cluster, ClusterEvent, JobId, NodeId, NodeRecord, QueueId, QueueRecord, TaskId, TaskStatus,
+    Cluster, ClusterEvent, JobId, NodeId, NodeRecord, Queue, QueueId, QueueRecord, TaskId,
+    TaskStatus,
 };
 
 use crate::ended_jobs::pods_to_end;
+use crate::nodes::NodeRefusals;
 use crate::trials::{AtomSet, JobTrials};
-use crate::unblock::{ClusterQuestion, shared_copy};
+use crate::unblock::{ClusterQuestion, needed_and_limits, shared_copy};
 use crate::what_if::changes::numbered;
 
 /// The copy, with what differs from the live state.
@@ -60,13 +63,40 @@ impl ChangedCopy {
     pub(crate) fn set_added(&mut self, record: &NodeRecord, count: usize) {
         while self.added.len() < count {
             let last = self.added.last().map_or(0, |(number, _)| *number);
-            let (number, record) = numbered(self.copy.cluster(), record, Some(last));
-            self.added.push((number, record.name.clone()));
-            self.copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
+            self.add_node(record, last);
         }
         for (_, name) in self.added.split_off(count.min(self.added.len())) {
             self.copy.apply(ClusterEvent::NodeDeleted { name });
         }
+    }
+
+    /// Returns of each of these nodes whether an empty one like it admits the task. The copy is then as it was before.
+    pub(crate) fn empty_nodes_admit(
+        &mut self,
+        likes: &[NodeId],
+        task: TaskId,
+        question: &ClusterQuestion,
+    ) -> Vec<bool> {
+        for &like in likes {
+            let record = self.copy.cluster().node_record(like);
+            self.add_node(&record, 0);
+        }
+        let cluster = self.copy.cluster();
+        let nodes: Arc<[NodeId]> =
+            self.added.iter().filter_map(|(_, name)| cluster.node(name)).collect();
+        let refusals = self.copy.with_session(|session| {
+            let mut trials = trials_of(session, question);
+            trials.with_lifted(&AtomSet::new(), |session| NodeRefusals::on(session, task, nodes))
+        });
+        self.restore();
+        refusals.admitting()
+    }
+
+    /// Adds an empty node like this one. Its number is larger than `last`.
+    fn add_node(&mut self, like: &NodeRecord, last: u64) {
+        let (number, record) = numbered(self.copy.cluster(), like, Some(last));
+        self.added.push((number, record.name.clone()));
+        self.copy.apply(ClusterEvent::NodeApplied(Box::new(record)));
     }
 
     /// True if the job gets its places once these jobs have ended. The copy is then as it was before. If
@@ -89,14 +119,39 @@ impl ChangedCopy {
     /// True if the job gets its places while a queue has this object. The queue is then as it was before.
     pub(crate) fn is_placed_with_queue(
         &mut self,
-        (queue, record): (QueueId, QueueRecord),
+        changed: (QueueId, QueueRecord),
         question: &ClusterQuestion,
     ) -> bool {
+        self.with_queue(changed, |copy| is_placed(copy, question))
+    }
+
+    /// Tries the job while a queue has this object. Returns the row of the queue meanwhile, and the limits that the job
+    /// exceeds. Returns `None` if it gets its places. The queue is then as it was before.
+    pub(crate) fn limits_with_queue(
+        &mut self,
+        (queue, record): (QueueId, QueueRecord),
+        question: &ClusterQuestion,
+    ) -> Option<(Queue, Vec<QueueLimit>)> {
+        self.with_queue((queue, record), |copy| {
+            let limits = copy.with_session(|session| {
+                let mut trials = trials_of(session, question);
+                let base = trials.run(&AtomSet::new());
+                (!base.succeeds()).then(|| needed_and_limits(&mut trials, &base).1)
+            });
+            Some((copy.cluster().queues[queue].clone(), limits?))
+        })
+    }
+
+    fn with_queue<T>(
+        &mut self,
+        (queue, record): (QueueId, QueueRecord),
+        ask: impl FnOnce(&mut Fork) -> T,
+    ) -> T {
         let before = self.copy.cluster().queue_record(queue);
         self.copy.apply(ClusterEvent::QueueApplied(Box::new(record)));
-        let is_placed = self.is_placed(question);
+        let answer = ask(&mut self.copy);
         self.copy.apply(ClusterEvent::QueueApplied(Box::new(before)));
-        is_placed
+        answer
     }
 
     /// Ends the pods of jobs that have nodes, successfully.
@@ -139,9 +194,13 @@ impl ChangedCopy {
 
 /// True if the job gets its places in the changed copy.
 pub(crate) fn is_placed(copy: &mut Fork, question: &ClusterQuestion) -> bool {
-    copy.with_session(|session| {
-        let trials = JobTrials::new(session, question.job, question.held.clone());
-        let mut trials = trials.stoppable(&question.stop);
-        trials.run(&AtomSet::new()).succeeds()
-    })
+    copy.with_session(|session| trials_of(session, question).run(&AtomSet::new()).succeeds())
+}
+
+/// Returns the trials of the job in a session of the changed copy.
+fn trials_of<'s, 'c>(
+    session: &'s mut Session<'c>,
+    question: &ClusterQuestion,
+) -> JobTrials<'s, 'c> {
+    JobTrials::new(session, question.job, question.held.clone()).stoppable(&question.stop)
 }

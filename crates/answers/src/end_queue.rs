@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use vc_model::{Cluster, Task, TaskId, TaskStatus};
 
-use crate::ends::{EndSource, ExpectedEnds};
+use crate::ends::{EndLookup, EndSource, ExpectedEnd, ExpectedEnds};
 
 /// Pods that end at the same time.
 pub(crate) struct EndingPods {
@@ -37,8 +37,9 @@ impl EndQueue {
         leaving: &BTreeMap<TaskId, i64>,
         now_micros: i64,
     ) -> Self {
+        let mut lookup = EndLookup::new(cluster, ends, now_micros);
         let tasks = cluster.tasks.iter().filter(|(_, row)| row.node.is_some());
-        let running = tasks.filter_map(|(task, _)| end_of(cluster, ends, task, now_micros));
+        let running = tasks.filter_map(|(task, row)| queued_end(task, lookup.end_of(row)));
         let leaving = leaving.iter().map(|(&task, &end)| (end, task, EndSource::Terminating));
         let in_order: Vec<Reverse<PodEnd>> = running.chain(leaving).map(Reverse).collect();
         Self { in_order: in_order.into(), added: HashMap::new() }
@@ -52,7 +53,7 @@ impl EndQueue {
         task: TaskId,
         now_micros: i64,
     ) {
-        let end = end_of(cluster, ends, task, now_micros);
+        let end = queued_end(task, ends.end_of(cluster, task, now_micros));
         self.added.insert(task, end.map(|(at_micros, ..)| at_micros));
         self.in_order.extend(end.map(Reverse));
     }
@@ -93,10 +94,9 @@ fn is_held(row: &Task, source: EndSource) -> bool {
     row.node.is_some() && is_expected
 }
 
-/// Returns the end of a pod. Returns `None` if it is not expected, or if the pod terminates already: then it is
-/// among the leaving ones, or gone with the next cycle.
-fn end_of(cluster: &Cluster, ends: &ExpectedEnds, task: TaskId, now_micros: i64) -> Option<PodEnd> {
-    let end = ends.end_of(cluster, task, now_micros);
+/// Returns the end of a pod as an entry of the queue. Returns `None` if it is not expected, or if the pod terminates
+/// already: then it is among the leaving ones, or gone with the next cycle.
+fn queued_end(task: TaskId, end: Option<ExpectedEnd>) -> Option<PodEnd> {
     let end = end.filter(|end| end.source != EndSource::Terminating)?;
     Some((end.at_micros, task, end.source))
 }

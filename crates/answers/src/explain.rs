@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use vc_engine::{Engine, Fork, Report, SkippedCycle};
 use vc_framework::{Atom, Session, WaitCause};
-use vc_model::{Cluster, JobId, NodeId, ObjectKey, OtherScheduler, QueueId, TaskId, TaskStatus};
+use vc_model::{Cluster, JobId, NodeId, ObjectKey, OtherScheduler, QueueId, TaskId};
 
-use crate::amounts::count;
 use crate::blocking::{FoundSets, find_sets};
 use crate::changed_copy::ChangedCopy;
 use crate::code::WaitCode;
-use crate::ends::ExpectedEnds;
 use crate::evict::{EvictionAnswer, eviction_answer};
-use crate::explanation::{AnswerTime, AskedSubject, Explanation, LinePlace, Verdict};
+use crate::explanation::{AnswerTime, AskedSubject, Explanation, JobsAhead, LinePlace, Verdict};
 use crate::gang_numbers::gang_numbers;
 use crate::known_answers::KnownAnswers;
 use crate::known_trials::KnownTrials;
 use crate::last_condition::last_condition;
 use crate::line::{WaitingLines, waits};
+use crate::missing_queue::{MissingQueueQuestion, job_without_queue, suppose_queue};
 use crate::obstacles::find_present;
+use crate::outside::{not_ours_text, outside_verdict};
 use crate::state_tables::StateTables;
 use crate::stop::{StopCondition, StopSignal};
 use crate::subject::Subject;
@@ -28,7 +28,7 @@ use crate::trials::{AtomSet, HeldByOrder, JobTrials, waiting_members};
 use crate::unblock::{ClusterQuestion, change_cluster, change_job};
 use crate::verdict::{Judgement, failing_classes, judge, judge_or_repeat};
 
-/// Jobs before a job that are tried, to count those that could not start now either.
+/// Jobs before a job that are tried, the first ones of the line, to count those that could not start now either.
 const MOST_TRIED_AHEAD: usize = 20;
 
 /// A copy of the engine's state after a cycle, with what the cycle recorded.
@@ -56,26 +56,9 @@ impl AnswerState {
         self.recorded.as_of.time_micros
     }
 
-    /// Returns this explanation with the start of the job, if the same was asked before.
-    pub(crate) fn known_start(
-        &mut self,
-        subject: Subject,
-        ends: &ExpectedEnds,
-        explanation: &Explanation,
-    ) -> Option<Explanation> {
-        self.known.answers.start(subject, ends, explanation)
-    }
-
-    /// Keeps an explanation before and after the start of the job was added.
-    pub(crate) fn keep_start(
-        &mut self,
-        subject: Subject,
-        ends: &ExpectedEnds,
-        pair: (Explanation, Explanation),
-    ) {
-        if self.fork.keeps_answers() {
-            self.known.answers.keep_start(subject, ends, pair);
-        }
+    /// Returns the answers that are kept. Returns `None` with the plain evaluator, with which none is kept.
+    pub(crate) fn kept_answers(&mut self) -> Option<&mut KnownAnswers> {
+        self.fork.keeps_answers().then_some(&mut self.known.answers)
     }
 
     /// Lets questions unwind with [`crate::QuestionStopped`] as soon as the condition holds. The state must not be
@@ -177,7 +160,9 @@ impl RecordedCycle {
 pub enum Depth {
     /// Stage, numbers and place in the line.
     Quick,
-    /// Blocking sets, too.
+    /// Blocking sets, too, by which a start is found, but neither remedies nor why nobody was evicted.
+    Sets,
+    /// All of it.
     Full,
     /// Like `Full`, with this many units of work for the trials.
     Within(u64),
@@ -209,6 +194,15 @@ fn explain_anew(state: &mut AnswerState, subject: Subject, depth: Depth) -> Expl
         if !fork.keeps_answers() {
             known.changed = None;
         }
+    }
+    let without_queue = job_without_queue(subject, &explanation.verdict);
+    if let Some(job) = without_queue.filter(|_| depth != Depth::Quick) {
+        let held = fork.with_session(|session| {
+            let record = recorded.in_session(session, &mut known.lines);
+            held_before(session, &record, job)
+        });
+        let question = MissingQueueQuestion { job, held, depth, stop };
+        suppose_queue(fork, question, &mut explanation);
     }
     explanation
 }
@@ -281,7 +275,7 @@ pub fn waiting_line(state: &mut AnswerState, queue: QueueId) -> Vec<JobId> {
 }
 
 /// Explains these jobs as [`explain_waiting`] does.
-pub fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
+pub(crate) fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
     let AnswerState { fork, recorded, known, stop } = state;
     let subjects = jobs.into_iter().map(|job| Subject { job: Some(job), pod: None });
     fork.with_session(|session| {
@@ -290,6 +284,27 @@ pub fn explain_jobs(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanatio
         let mut asked = AskedSession { session, known, tables, stop };
         let explain = |subject| explain_in(&mut asked, &record, subject, Scope::List).0;
         subjects.map(explain).collect()
+    })
+}
+
+/// Explains these jobs of a line as [`explain_waiting`] does, each with how many of the jobs before it could not start
+/// now either.
+pub fn explain_line(state: &mut AnswerState, jobs: Vec<JobId>) -> Vec<Explanation> {
+    let AnswerState { fork, recorded, known, stop } = state;
+    fork.with_session(|session| {
+        let record = recorded.in_session(session, &mut known.lines);
+        let (known, tables) = (&mut known.trials, &known.tables);
+        let mut asked = AskedSession { session, known, tables, stop };
+        let mut tried = BTreeMap::new();
+        let explain = |job| {
+            let subject = Subject { job: Some(job), pod: None };
+            let mut explanation = explain_in(&mut asked, &record, subject, Scope::List).0;
+            if let Some(line) = &mut explanation.line {
+                try_ahead(&mut asked, &record, (job, &mut line.ahead), &mut tried);
+            }
+            explanation
+        };
+        jobs.into_iter().map(explain).collect()
     })
 }
 
@@ -319,7 +334,7 @@ fn blocking_sets(
     match scope {
         _ if goes_on.contains(&code) || is_object => return None,
         Scope::List | Scope::Alone(Depth::Quick) => return None,
-        Scope::Alone(Depth::Full) => {}
+        Scope::Alone(Depth::Sets | Depth::Full) => {}
         Scope::Alone(Depth::Within(units)) => trials.limit(units),
     }
     Some(find_sets(trials))
@@ -349,9 +364,11 @@ fn explain_in(
     asked_session.stop.check();
     let session = &*asked_session.session;
     let asked = asked_subject(session, subject);
-    if let Some((code, text)) = outside_verdict(session, subject) {
-        let verdict = Verdict { code, text, also: Vec::new() };
-        return (without_numbers(record.recorded.as_of, asked, verdict), None);
+    let has_unknown_pods = subject.job.is_some_and(|job| session.jobs[job].tasks.is_empty());
+    if let Some(verdict) = outside_verdict(session, subject) {
+        let explanation = without_numbers(record.recorded.as_of, asked, verdict);
+        let has_unknown_pods = has_unknown_pods && explanation.waits();
+        return (Explanation { has_unknown_pods, ..explanation }, None);
     }
     let job = subject.job.expect("a pod without a job has a verdict");
     let tables = asked_session.tables;
@@ -367,21 +384,23 @@ fn explain_in(
         Scope::Alone(_) => failing_classes(&mut trials, &judged),
     };
     let found = blocking_sets(&mut trials, judged.verdict.code, scope);
-    let changed = found.as_ref().map(|it| change_job(&mut trials, tables, (&it.sets, &it.present)));
+    // What follows from the sets, which a start does not need.
+    let followed = found.as_ref().filter(|_| scope != Scope::Alone(Depth::Sets));
+    let changed = followed.map(|it| change_job(&mut trials, tables, (&it.sets, &it.present)));
     let (unblock, question) = changed.unzip();
     let line = place_of(asked_session, record, job, scope);
     let session = &*asked_session.session;
     let stage = judged.verdict.code.stage();
     let is_about_room = matches!(stage, "admission" | "share" | "order" | "nodes");
-    let evict = found.as_ref().filter(|_| is_about_room);
+    let evict = followed.filter(|_| is_about_room);
     let evict = evict.map(|_| record.recorded.eviction_answer(session, tables, job).into());
     let waiting = waiting_members(session, job);
     let Judgement { verdict, quota, nodes, short, placed, .. } = judged;
     let explanation = Explanation {
         as_of: record.recorded.as_of,
         last_condition: last_condition(session, job, &verdict),
-        gang: (!session.jobs[job].tasks.is_empty())
-            .then(|| gang_numbers(session, job, &waiting, &placed)),
+        gang: (!has_unknown_pods).then(|| gang_numbers(session, job, &waiting, &placed)),
+        has_unknown_pods,
         subject: asked,
         verdict,
         nodes,
@@ -404,6 +423,7 @@ fn without_numbers(as_of: AnswerTime, subject: AskedSubject, verdict: Verdict) -
         verdict,
         last_condition: None,
         gang: None,
+        has_unknown_pods: false,
         nodes: None,
         short: Arc::default(),
         classes: Vec::new(),
@@ -443,85 +463,6 @@ fn asked_subject(session: &Session<'_>, subject: Subject) -> AskedSubject {
     }
 }
 
-/// Returns code and text of a subject that no trial is needed for. Returns `None` if it waits in
-/// the session.
-fn outside_verdict(session: &Session<'_>, subject: Subject) -> Option<(WaitCode, String)> {
-    if let Some(other) = other_scheduler(session, subject) {
-        return Some((WaitCode::NotOurs, not_ours_text(other)));
-    }
-    if let Some(found) = subject.pod.and_then(|pod| pod_verdict(session, pod)) {
-        return Some(found);
-    }
-    let Some(job) = subject.job else {
-        let why = "the pod names no PodGroup: annotation scheduling.k8s.io/group-name is missing";
-        return Some((WaitCode::NoGroup, why.to_owned()));
-    };
-    let row = &session.jobs[job];
-    if row.pod_group.is_none() {
-        let elsewhere = match session.view().cluster.settings.division {
-            Some(_) => ", or falls to another scheduler of MULTI_SCHEDULER_ENABLE",
-            None => "",
-        };
-        let text = format!("PodGroup {} does not exist{elsewhere}", row.key);
-        return Some((WaitCode::NoGroup, text));
-    }
-    if !waits(session, job) {
-        let binding = row.tasks.iter().find_map(|&task| pod_verdict(session, task));
-        let is_binding = |found: &(WaitCode, String)| found.0 == WaitCode::Binding;
-        let n_pods = count(row.tasks.len(), "pod");
-        let text = match row.tasks.len() {
-            0 => "no pod of it waits".to_owned(),
-            1 => "its pod has a node".to_owned(),
-            _ => format!("all {n_pods} have a node"),
-        };
-        return binding.filter(is_binding).or(Some((WaitCode::Placed, text)));
-    }
-    let queue = &session.queues[row.queue];
-    (!queue.present)
-        .then(|| (WaitCode::QueueMissing, format!("queue {} does not exist", queue.name)))
-}
-
-/// Returns the scheduler that decides in place of this one about a pod, or about all pods of a job.
-/// Returns `None` if this one decides about some of them, or if several others decide.
-fn other_scheduler<'s>(session: &'s Session<'_>, subject: Subject) -> Option<&'s OtherScheduler> {
-    let cluster = session.view().cluster;
-    if let Some(pod) = subject.pod {
-        return cluster.other_scheduler(pod);
-    }
-    let pods = &cluster.jobs[subject.job?].tasks;
-    let mut schedulers = pods.iter().map(|&pod| cluster.other_scheduler(pod));
-    let first = schedulers.next()??;
-    schedulers.all(|other| other == Some(first)).then_some(first)
-}
-
-/// Returns the text of a verdict about what another scheduler decides about.
-fn not_ours_text(other: &OtherScheduler) -> String {
-    let name: &str = match other {
-        // An API server writes this name if there is none.
-        OtherScheduler::ByName(name) if name.is_empty() => "default-scheduler",
-        OtherScheduler::ByName(name) => name,
-        OtherScheduler::ByDivision(name) => {
-            let by = "by the division of work of MULTI_SCHEDULER_ENABLE";
-            return format!("scheduler {name} decides about it, {by}");
-        }
-        OtherScheduler::Unnamed => return "another scheduler decides about it".to_owned(),
-    };
-    format!("scheduler {name} decides about it")
-}
-
-/// Returns code and text of a pod that has a node, or has ended.
-fn pod_verdict(session: &Session<'_>, pod: TaskId) -> Option<(WaitCode, String)> {
-    let row = &session.tasks[pod];
-    let node = &session.nodes[row.node?].name;
-    Some(match row.status {
-        TaskStatus::Binding => {
-            let text = format!("bind of {} to {node} is being written", row.key);
-            (WaitCode::Binding, text)
-        }
-        _ => (WaitCode::Placed, format!("pod {} has node {node}", row.key)),
-    })
-}
-
 /// Returns what jobs that had their turn before this one hold.
 fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> HeldByOrder {
     let cluster = session.view().cluster;
@@ -543,8 +484,8 @@ fn held_before(session: &Session<'_>, record: &CycleRecord<'_>, job: JobId) -> H
     }
 }
 
-/// Returns the place of a job in its queue, with how many of the jobs ahead could not start now either,
-/// unless there are too many.
+/// Returns the place of a job in its queue, with how many of the first jobs ahead could not start now either. A quick
+/// explanation, also one with the start, has that only if all of them are tried, and a list does not have it.
 fn place_of(
     asked_session: &mut AskedSession<'_, '_>,
     record: &CycleRecord<'_>,
@@ -554,11 +495,32 @@ fn place_of(
     let session = &*asked_session.session;
     let turn = record.recorded.turns.get(&session.jobs[job].key).copied();
     let mut place = record.lines.place_of(session, job, turn)?;
-    let ahead = record.lines.ahead_of(asked_session.session, job);
-    if scope != Scope::List && ahead.len() <= MOST_TRIED_AHEAD {
-        let is_blocked =
-            |&&job: &&JobId| !asked_session.trials(record, job).run(&AtomSet::new()).succeeds();
-        place.ahead.blocked = Some(ahead.iter().filter(is_blocked).count());
+    let is_tried = match scope {
+        Scope::List => false,
+        Scope::Alone(Depth::Quick | Depth::Sets) => place.ahead.jobs <= MOST_TRIED_AHEAD,
+        Scope::Alone(_) => true,
+    };
+    if is_tried {
+        let ahead = &mut place.ahead;
+        try_ahead(asked_session, record, (job, ahead), &mut BTreeMap::new());
     }
     Some(place)
+}
+
+/// Tries the first jobs before a job, and counts those that could not start now. `known` has the jobs that were tried
+/// already, with true for those that could not.
+fn try_ahead(
+    asked_session: &mut AskedSession<'_, '_>,
+    record: &CycleRecord<'_>,
+    (job, ahead): (JobId, &mut JobsAhead),
+    known: &mut BTreeMap<JobId, bool>,
+) {
+    let jobs = record.lines.ahead_of(asked_session.session, job);
+    let first = &jobs[..jobs.len().min(MOST_TRIED_AHEAD)];
+    let mut is_blocked = |job: JobId| {
+        let anew = || !asked_session.trials(record, job).run(&AtomSet::new()).succeeds();
+        *known.entry(job).or_insert_with(anew)
+    };
+    ahead.tried = Some(first.len());
+    ahead.blocked = Some(first.iter().filter(|&&job| is_blocked(job)).count());
 }

@@ -215,7 +215,7 @@ pub struct LinePlace {
     pub of_queue: usize,
     /// Number of its turn in the last cycle, from 1. `None` if it had none.
     pub turn: Option<usize>,
-    /// Rank of the queue at the start of allocate, from 1.
+    /// Rank of the queue by QueueOrder if a cycle began now, among the queues in which jobs wait, from 1.
     pub queue_turn: usize,
     /// The job just before it. `None` for the first.
     pub before: Option<LineNeighbour>,
@@ -267,7 +267,10 @@ pub struct JobsAhead {
     pub pods: usize,
     /// What these pods ask for, in report order.
     pub amounts: Vec<(String, String)>,
-    /// Jobs among them that could not start now either. `None` if there are too many to try.
+    /// Number of them that were tried, the first ones. `None` in a list, and in a quick explanation if there are too
+    /// many to try all of them.
+    pub tried: Option<usize>,
+    /// Jobs among those that could not start now either. `None` where `tried` is.
     pub blocked: Option<usize>,
 }
 
@@ -340,15 +343,16 @@ impl BlockingSets {
         self.left_out.iter().all(|it| matches!(it, LeftOut::Remedy(_)))
     }
 
-    /// True if the job may start without anybody changing anything: a set has only what running
-    /// pods and jobs before it hold, on nodes or of a limit. Also true if that is not known.
+    /// True if the job may start without anybody changing anything: empty nodes would do, or a set has
+    /// only what running pods and jobs before it hold, on nodes or of a limit. Also true if that is not known.
     pub fn helps_waiting(&self) -> bool {
         let is_held = |it: &BlockingAtom| {
             let is_of = |prefix: &str| it.atom.starts_with(prefix);
             it.atom == "order" || ["room/", "share/", "admission/"].into_iter().any(is_of)
         };
         let by_time = |set: &BlockingSet| set.atoms.iter().all(is_held);
-        self.even_empty != Some(false) || self.sets.is_empty() || self.sets.iter().any(by_time)
+        let is_known = self.even_empty == Some(false) && self.are_sets_complete();
+        !is_known || self.sets.iter().any(by_time)
     }
 }
 
@@ -391,6 +395,8 @@ pub enum RemedyKind {
     LowerMinimum,
     /// The job may evict others.
     RaisePriority,
+    /// The queue of the job is created.
+    CreateQueue,
     /// A queue may hold more.
     RaiseQuota,
     /// The cluster has more nodes.
@@ -412,6 +418,7 @@ impl RemedyKind {
             Self::AskLess => "askLess",
             Self::LowerMinimum => "lowerMinimum",
             Self::RaisePriority => "raisePriority",
+            Self::CreateQueue => "createQueue",
             Self::RaiseQuota => "raiseQuota",
             Self::AddNodes => "addNodes",
             Self::Together => "together",
@@ -450,6 +457,8 @@ pub struct Explanation {
     pub last_condition: Option<LastCondition>,
     /// Its members. `None` if they are not known.
     pub gang: Option<GangNumbers>,
+    /// True if it waits and has no pods yet: controllers may create them once it is admitted.
+    pub has_unknown_pods: bool,
     /// The nodes. `None` if no pod was tried on them.
     pub nodes: Option<Arc<NodeNumbers>>,
     /// The resources that it asks for, in report order.

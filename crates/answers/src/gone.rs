@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use vc_model::{Cluster, GroupController, ObjectKey, TaskId};
 
+use crate::job_spans::JobSpan;
 use crate::pod_spans::PodSpan;
 use crate::subject::{
     MOST_NAMES, NameFit, NameSource, Subject, SubjectError, SubjectQuery, find_fitting, unknown,
 };
-use crate::timeline::{EvictionEntry, JobSpan, Timeline};
+use crate::timeline::{EvictionEntry, Timeline};
 
 /// What became of a job or pod that is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,10 @@
 //!
 //! Exact because:
 //! - an answer is a function of the state and the question (ANS-1), and the cache belongs to one state;
-//! - of a start the question is also what was expected of ends and the explanation that it was added to: both
-//!   are compared;
+//! - of a start the question is also what was expected of ends, and what it reads of the explanation of the job:
+//!   both are compared;
+//! - of an explanation with the start the question is also the one without: both are compared, too;
+//! - the remedies that whole cycles verify read the blocking sets of the explanation beside the state;
 //! - `ans_29_what_is_kept_changes_no_answer` compares with the plain evaluator, with which nothing is kept.
 
 use std::sync::Arc;
@@ -13,11 +15,13 @@ use vc_model::ByteLruCache;
 
 use crate::ends::ExpectedEnds;
 use crate::explain::Depth;
-use crate::explanation::{Explanation, Remedy};
+use crate::explanation::{BlockingSets, Explanation, Remedy};
 use crate::remedy_change::RemedyChange;
 use crate::subject::Subject;
+use crate::when::{StartAnswer, StartBasis};
 
-/// Budget of the explanations, and of the starts. An explanation takes some KiB.
+/// Budget of the explanations, of the starts, of explanations with starts, and of the remedies that whole cycles
+/// verify. An explanation takes some KiB.
 const MOST_BYTES: usize = 4 << 20;
 /// Bytes of one row of an explanation with its texts, generously.
 const BYTES_OF_ROW: usize = 512;
@@ -27,15 +31,30 @@ const BYTES_OF_ROW: usize = 512;
 pub(crate) struct KnownAnswers {
     explanations: ByteLruCache<(Subject, Depth), Explanation>,
     starts: ByteLruCache<Subject, KnownStart>,
+    with_starts: ByteLruCache<Subject, ExplainedStart>,
+    cycle_remedies: ByteLruCache<Subject, KnownCycleRemedies>,
     /// All jobs that wait.
     pub(crate) waiting: Option<Arc<Vec<Explanation>>>,
 }
 
-/// An explanation before and after the start of the job was added.
+/// A start with what it was found by.
 struct KnownStart {
+    ends: ExpectedEnds,
+    basis: StartBasis,
+    start: StartAnswer,
+}
+
+/// An explanation before and after the start of the job and the remedies that belong to it were added.
+struct ExplainedStart {
     ends: ExpectedEnds,
     before: Explanation,
     after: Explanation,
+}
+
+/// The remedies of a job that whole cycles verify, with the sets by which they were found.
+struct KnownCycleRemedies {
+    blocking: BlockingSets,
+    remedies: Vec<Remedy>,
 }
 
 impl KnownAnswers {
@@ -50,29 +69,81 @@ impl KnownAnswers {
         make_room(&mut self.explanations);
     }
 
+    /// Returns the start of a job. Returns `None` if it was not found by the same, or is forgotten.
+    pub(crate) fn start(
+        &mut self,
+        subject: Subject,
+        ends: &ExpectedEnds,
+        basis: &StartBasis,
+    ) -> Option<StartAnswer> {
+        let known = self.starts.get_mut(&subject)?;
+        let is_same = known.ends == *ends && known.basis == *basis;
+        is_same.then(|| known.start.clone())
+    }
+
+    /// Keeps a start.
+    pub(crate) fn keep_start(
+        &mut self,
+        subject: Subject,
+        ends: &ExpectedEnds,
+        (basis, start): (StartBasis, &StartAnswer),
+    ) {
+        let n_bytes = size_of::<KnownStart>() + n_bytes_of_start(start);
+        let known = KnownStart { ends: ends.clone(), basis, start: start.clone() };
+        self.starts.put(subject, known, n_bytes);
+        make_room(&mut self.starts);
+    }
+
     /// Returns this explanation with the start of the job. Returns `None` if the same was not asked for, or is
     /// forgotten.
-    pub(crate) fn start(
+    pub(crate) fn with_start(
         &mut self,
         subject: Subject,
         ends: &ExpectedEnds,
         explanation: &Explanation,
     ) -> Option<Explanation> {
-        let known = self.starts.get_mut(&subject)?;
+        let known = self.with_starts.get_mut(&subject)?;
         let is_same = known.ends == *ends && known.before == *explanation;
         is_same.then(|| known.after.clone())
     }
 
     /// Keeps an explanation to which a start was added.
-    pub(crate) fn keep_start(
+    pub(crate) fn keep_with_start(
         &mut self,
         subject: Subject,
         ends: &ExpectedEnds,
         (before, after): (Explanation, Explanation),
     ) {
         let n_bytes = n_bytes(&before) + n_bytes(&after);
-        self.starts.put(subject, KnownStart { ends: ends.clone(), before, after }, n_bytes);
-        make_room(&mut self.starts);
+        let known = ExplainedStart { ends: ends.clone(), before, after };
+        self.with_starts.put(subject, known, n_bytes);
+        make_room(&mut self.with_starts);
+    }
+
+    /// Returns the remedies of a job that whole cycles verify. Returns `None` if they were not found by the same sets,
+    /// or are forgotten.
+    pub(crate) fn cycle_remedies(
+        &mut self,
+        subject: Subject,
+        blocking: &BlockingSets,
+    ) -> Option<Vec<Remedy>> {
+        let known = self.cycle_remedies.get_mut(&subject)?;
+        (known.blocking == *blocking).then(|| known.remedies.clone())
+    }
+
+    /// Keeps the remedies of a job that whole cycles verify.
+    pub(crate) fn keep_cycle_remedies(
+        &mut self,
+        subject: Subject,
+        blocking: &BlockingSets,
+        remedies: &[Remedy],
+    ) {
+        let n_names: usize = remedies.iter().map(n_names).sum();
+        let n_rows = 1 + n_rows_of_sets(blocking) + remedies.len();
+        let n_bytes = BYTES_OF_ROW * n_rows + n_names * size_of::<Arc<str>>();
+        let known = KnownCycleRemedies { blocking: blocking.clone(), remedies: remedies.to_vec() };
+        self.cycle_remedies.put(subject, known, n_bytes);
+        make_room(&mut self.cycle_remedies);
     }
 }
 
@@ -89,20 +160,26 @@ fn n_bytes(it: &Explanation) -> usize {
         .as_ref()
         .map_or(0, |gang| gang.roles.len() + gang.sub_groups.len() + gang.pods.len());
     let nodes = it.nodes.as_ref().map_or(0, |nodes| nodes.groups.len() + nodes.nearest.len());
-    let blocking = it.blocking.as_ref().map_or(0, |blocking| {
-        let in_sets: usize = blocking.sets.iter().map(|set| set.atoms.len()).sum();
-        blocking.atoms.len() + in_sets
-    });
+    let blocking = it.blocking.as_deref().map_or(0, n_rows_of_sets);
     let evict = it.evict.as_ref().map_or(0, |evict| evict.actions.len() + evict.compared.len() + 1);
-    let awaited = it.start.as_ref().map_or(0, |start| start.waits_for.len());
     let limits = it.short.len() + it.classes.len() + it.quota.len();
-    let rows = gang + nodes + limits + blocking + evict + awaited;
-    let awaited_nodes = it.start.iter().flat_map(|start| &start.waits_for);
-    let awaited_nodes: usize = awaited_nodes.map(|job| job.nodes.len()).sum();
-    let names: usize = it.unblock.iter().map(n_names).sum::<usize>() + awaited_nodes;
+    let rows = gang + nodes + limits + blocking + evict;
+    let names: usize = it.unblock.iter().map(n_names).sum();
     size_of::<Explanation>()
         + BYTES_OF_ROW * (1 + rows + it.unblock.len())
         + names * size_of::<Arc<str>>()
+        + it.start.as_deref().map_or(0, n_bytes_of_start)
+}
+
+fn n_rows_of_sets(blocking: &BlockingSets) -> usize {
+    let in_sets: usize = blocking.sets.iter().map(|set| set.atoms.len()).sum();
+    blocking.atoms.len() + in_sets
+}
+
+/// Returns roughly the size of the rows of a start in memory.
+fn n_bytes_of_start(start: &StartAnswer) -> usize {
+    let n_nodes: usize = start.waits_for.iter().map(|job| job.nodes.len()).sum();
+    BYTES_OF_ROW * (1 + start.waits_for.len()) + n_nodes * size_of::<Arc<str>>()
 }
 
 /// Returns the number of names in a remedy, of which there may be many.

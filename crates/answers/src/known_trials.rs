@@ -13,6 +13,7 @@
 //!
 //! Measured: 10,000 groups of 16 shapes that wait for 5,000 nodes take 100 s without it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -78,7 +79,7 @@ struct JudgementKey {
 /// Changes of the cluster that are worth a trial.
 #[derive(Clone, Default)]
 pub(crate) struct ChangesToTry {
-    /// Shapes of nodes that would take the job's pods if they were empty.
+    /// Shapes of nodes that take the job's pods but for room, or might do so if they were empty.
     pub(crate) shapes: Vec<NodeShape>,
     /// Running jobs whose end would suffice by their amounts.
     pub(crate) ending: Vec<JobId>,
@@ -153,6 +154,19 @@ impl KnownTrials {
         self.make_room();
         self.changed.insert(key, found);
         found
+    }
+
+    /// Keeps which empty nodes admit the task that finds no node, if the changes that are worth a trial are kept.
+    pub(crate) fn keep_admitting(
+        &mut self,
+        (shape, namespace): (Option<ShapeNumber>, Arc<str>),
+        admit: &BTreeMap<NodeId, bool>,
+    ) {
+        let key = shape.map(|shape| (shape, namespace));
+        let Some(known) = key.and_then(|key| self.worth_trying.get_mut(&key)) else { return };
+        for shape in known.shapes.iter_mut().filter(|shape| shape.admits.is_none()) {
+            shape.admits = admit.get(&shape.first).copied();
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use vc_model::{Cluster, ClusterEvent, PodPhase, PodRecord, RunTemplate, TaskId};
+use vc_model::{Cluster, ClusterEvent, PodPhase, PodRecord, RunTemplate, Task, TaskId};
 use vc_resource::{Dim, Resource};
 
 /// Runs that are kept of each kind: few and recent ones tell more than many old ones.
@@ -103,17 +103,15 @@ impl LearnedRuns {
         }
     }
 
-    /// Returns how long a pod runs, by those of its kind. Returns `None` if too few of them have ended.
-    pub fn run_of(
+    /// Returns how long a pod runs, by earlier pods of its kind. `of_group` is the template of its PodGroup. Returns
+    /// `None` if too few pods of the kind have ended.
+    pub(crate) fn run_of_pod(
         &self,
         cluster: &Cluster,
-        task: TaskId,
+        (pod, of_group): (&Task, Option<&RunTemplate>),
         quantile: RunQuantile,
     ) -> Option<LearnedRun> {
-        if self.kinds.is_empty() {
-            return None;
-        }
-        let known = self.kinds.get(&kind_of(cluster, task)?)?;
+        let known = self.kinds.get(&kind_of_pod(cluster, pod, of_group)?)?;
         let runs = known.micros.len();
         if runs < FEWEST_RUNS {
             return None;
@@ -121,6 +119,16 @@ impl LearnedRuns {
         let mut micros: Vec<i64> = known.micros.iter().copied().collect();
         micros.sort_unstable();
         Some(LearnedRun { micros: micros[place(quantile, runs) - 1], runs })
+    }
+
+    /// Returns how many runs were learned, with those that are forgotten.
+    pub(crate) fn n_learned(&self) -> u64 {
+        self.n_learned
+    }
+
+    /// True if nothing was learned.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
     }
 }
 
@@ -144,13 +152,17 @@ fn place(quantile: RunQuantile, n: usize) -> usize {
 }
 
 fn kind_of(cluster: &Cluster, task: TaskId) -> Option<RunKind> {
-    let row = &cluster.tasks[task];
     let of_group = cluster.job_of(task).and_then(|job| job.pod_group.as_ref()?.run_template());
-    let template = RunTemplate::chosen(of_group.as_ref(), row.run_template.as_deref())?;
+    kind_of_pod(cluster, &cluster.tasks[task], of_group.as_ref())
+}
+
+/// Returns the kind of a pod whose PodGroup has this template. Returns `None` if neither has one.
+fn kind_of_pod(cluster: &Cluster, pod: &Task, of_group: Option<&RunTemplate>) -> Option<RunKind> {
+    let template = RunTemplate::chosen(of_group, pod.run_template.as_deref())?;
     Some(RunKind {
-        namespace: row.key.namespace.clone(),
+        namespace: pod.key.namespace.clone(),
         template: template.name.clone(),
-        request: amounts(cluster.request(task)),
+        request: amounts(&cluster.classes[pod.class].request),
     })
 }
 

@@ -12,6 +12,7 @@ mod closed;
 mod code;
 mod comparisons;
 mod controllers;
+mod cycle_remedies;
 mod end_queue;
 mod ended_jobs;
 mod ends;
@@ -21,6 +22,7 @@ mod explanation;
 mod gang_numbers;
 mod gone;
 mod history;
+mod job_spans;
 mod known_answers;
 mod known_failures;
 mod known_trials;
@@ -28,9 +30,11 @@ mod last_condition;
 mod learned_runs;
 mod limit_places;
 mod line;
+mod missing_queue;
 mod new_nodes;
 mod nodes;
 mod obstacles;
+mod outside;
 mod pod_classes;
 mod pod_spans;
 mod predictions;
@@ -41,11 +45,13 @@ mod remedy_change;
 mod running_jobs;
 mod shared_names;
 mod shortage;
+mod stage_rows;
 mod state_tables;
 mod stop;
 mod subject;
 mod supposed_remedies;
 mod timeline;
+mod tree_quota;
 mod trial_counts;
 mod trials;
 mod unblock;
@@ -55,10 +61,11 @@ mod when;
 
 pub use closed::{ClosedFigures, OutsideStory, WaitTimes, closed_run};
 pub use code::WaitCode;
+pub use cycle_remedies::add_cycle_remedies;
 pub use ends::{EndSource, ExpectedEnd, ExpectedEnds};
 pub use evict::EvictionAnswer;
 pub use explain::{
-    AnswerState, Depth, explain, explain_jobs, explain_not_ours, explain_waiting, place_in_line,
+    AnswerState, Depth, explain, explain_line, explain_not_ours, explain_waiting, place_in_line,
     try_lifted, waiting_line,
 };
 pub use explanation::{
@@ -69,6 +76,7 @@ pub use explanation::{
 };
 pub use gone::{FoundSubject, GoneSubject};
 pub use history::JobHistory;
+pub use job_spans::{BindsByJob, CycleBinds, JobSpan};
 pub use learned_runs::{LearnedRun, LearnedRuns, RunQuantile};
 pub use pod_spans::PodSpan;
 pub use predictions::PredictionOutcome;
@@ -78,12 +86,13 @@ pub use shared_names::SharedNames;
 pub use stop::{QuestionStopped, StopCondition};
 pub use subject::{Subject, SubjectError, SubjectKind, SubjectQuery, close_texts, find_subject};
 pub use timeline::{
-    CycleEntry, EvictionEntry, JobSpan, Timeline, TimelineFilter, TimelineSample, TimelineStep,
+    CycleEntry, EvictionEntry, Timeline, TimelineFilter, TimelineSample, TimelineStep,
 };
 pub use what_if::{
-    Change, CycleLimit, DecidedCycle, EvictedPod, LiveObject, MOST_CHANGES, MOST_CYCLES,
-    MOST_NEW_NODES, MOST_NEW_PODS, MovedPod, NewNodes, NodePatch, NodeSelection, PlacedPod,
-    PodChange, PodGroupChange, QueueChange, QueueDifference, SupposedKubelet, WaitingJob, WhatIf,
-    WhatIfError, WhatIfResult, compare_cycles, what_if,
+    Change, CycleLimit, DecidedCycle, EvictedPod, KnownBaselines, LiveObject, MOST_CHANGES,
+    MOST_CYCLES, MOST_NEW_NODES, MOST_NEW_PODS, MovedPod, NewNodes, NodePatch, NodeSelection,
+    PlacedPod, PodChange, PodGroupChange, QueueChange, QueueDifference, SupposedKubelet,
+    WaitingJob, WhatIf, WhatIfBound, WhatIfError, WhatIfResult, WhatIfState, compare_cycles,
+    what_if,
 };
-pub use when::{AwaitedJob, EndlessPods, StartAnswer, StartUnknown, add_start};
+pub use when::{AwaitedJob, EndlessPods, StartAnswer, StartUnknown, add_start, add_start_alone};

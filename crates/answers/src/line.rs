@@ -24,7 +24,7 @@ pub(crate) fn waits(session: &Session<'_>, job: JobId) -> bool {
 /// The waiting jobs of all queues in their order, sorted once per session.
 pub(crate) struct WaitingLines {
     by_queue: BTreeMap<QueueId, QueueLine>,
-    /// The queues in which jobs wait, in queue order.
+    /// The queues in which jobs wait, in queue order at the beginning of the next cycle.
     queues: Vec<QueueId>,
     /// Place in its line of each waiting job.
     places: Column<JobId, usize>,
@@ -129,6 +129,7 @@ impl WaitingLines {
                 jobs: at,
                 pods: before.n_pods,
                 amounts: positive(&before.amounts, &session.dims),
+                tried: None,
                 blocked: None,
             },
         })

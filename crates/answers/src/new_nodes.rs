@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vc_framework::Session;
+use vc_framework::{Atom, Session};
 use vc_model::{Id, NodeId, Taint, TaskId};
 use vc_resource::{Dim, Resource};
 
@@ -24,6 +24,8 @@ use crate::unblock::ClusterQuestion;
 
 /// Shapes of nodes that are tried.
 const MOST_SHAPES: usize = 8;
+/// Shapes of which filters refuse all nodes, and of which an empty node is asked whether it admits the task.
+const MOST_ASKED: usize = 64;
 /// A label with the name of its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
@@ -31,9 +33,12 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 #[derive(Clone)]
 pub(crate) struct NodeShape {
     /// The first node in name order.
-    first: NodeId,
+    pub(crate) first: NodeId,
     /// Pods like the one that finds no node for which an empty node has room.
     n_pods: usize,
+    /// True if a node of the shape is known to admit the task but for room. `None` if filters refuse all of them,
+    /// perhaps for the pods that are there, and no empty node was asked yet.
+    pub(crate) admits: Option<bool>,
     /// The place of an earlier shape of which as many nodes are needed. `None` if there is none.
     same_count_as: Option<usize>,
 }
@@ -49,41 +54,63 @@ pub(crate) fn mark_same_counts(session: &Session<'_>, tasks: &[TaskId], shapes: 
     };
     for at in 1..shapes.len() {
         let (earlier, shape) = (&shapes[..at], &shapes[at]);
-        let is_it =
-            |it: &NodeShape| it.same_count_as.is_none() && has_same_count(it.first, shape.first);
-        let same = earlier.iter().position(is_it).filter(|_| session.hyper_nodes.is_empty());
+        let is_first = |it: &NodeShape| it.admits == Some(true) && it.same_count_as.is_none();
+        let is_it = |it: &NodeShape| is_first(it) && has_same_count(it.first, shape.first);
+        let may_be_same = shape.admits == Some(true) && session.hyper_nodes.is_empty();
+        let same = may_be_same.then(|| earlier.iter().position(is_it)).flatten();
         shapes[at].same_count_as = same;
     }
 }
 
-/// Returns the shapes of the nodes whose rules other than room let the refused task in, and which are large
-/// enough; the most frequent ones first.
+/// Nodes of one shape.
+struct NodesOfShape {
+    count: usize,
+    /// The first one in name order.
+    first: NodeId,
+    is_eligible: bool,
+}
+
+/// Returns the shapes of the nodes that are refused for room or by filters alone and are large enough, the most
+/// frequent ones first. Filters may refuse a node for the pods that are there.
 pub(crate) fn shapes(
     session: &Session<'_>,
     (refusals, runs): (&NodeRefusals, &[NodeRun]),
     contents: &NodeContents,
 ) -> Vec<NodeShape> {
     let request = session.request(refusals.task);
-    let mut by_content: BTreeMap<u32, (usize, NodeId)> = BTreeMap::new();
+    let mut by_content: BTreeMap<u32, NodesOfShape> = BTreeMap::new();
     let is_large =
         |run: &&NodeRun| request.fits(&session.nodes[refusals.first_of(run)].allocatable);
-    let eligible = refusals.eligible(runs).filter(is_large);
-    for &node in eligible.flat_map(|run| refusals.nodes_of(run)) {
-        if !session.nodes[node].unschedulable {
-            let content = contents.by_node[node.index()];
-            by_content.entry(content).or_insert((0, node)).0 += 1;
+    let may_admit = |atom: &Atom| atom.is_room() || matches!(atom, Atom::Filter(_));
+    let runs = runs.iter().filter(|run| refusals.atoms_of(run).iter().all(may_admit));
+    for run in runs.filter(is_large) {
+        let is_eligible = refusals.atoms_of(run).iter().all(Atom::is_room);
+        let nodes = refusals.nodes_of(run).iter().copied();
+        for first in nodes.filter(|&node| !session.nodes[node].unschedulable) {
+            let none = NodesOfShape { count: 0, first, is_eligible: false };
+            let found = by_content.entry(contents.by_node[first.index()]).or_insert(none);
+            found.count += 1;
+            found.is_eligible |= is_eligible;
         }
     }
-    let mut found: Vec<(usize, NodeId)> = by_content.into_values().collect();
-    found.sort_by(|(l, l_node), (r, r_node)| {
+    let mut found: Vec<NodesOfShape> = by_content.into_values().collect();
+    found.sort_by(|l, r| {
         let name = |node: NodeId| &session.nodes[node].name;
-        r.cmp(l).then_with(|| name(*l_node).cmp(name(*r_node)))
+        r.count.cmp(&l.count).then_with(|| name(l.first).cmp(name(r.first)))
     });
-    let shape = |(_, first): (usize, NodeId)| {
+    let (mut n_eligible, mut n_asked) = (0, 0);
+    found.retain(|it| {
+        // Behind so many that are eligible none is tried.
+        let is_kept = n_eligible < MOST_SHAPES && (it.is_eligible || n_asked < MOST_ASKED);
+        n_eligible += usize::from(it.is_eligible);
+        n_asked += usize::from(!it.is_eligible);
+        is_kept
+    });
+    let shape = |NodesOfShape { first, is_eligible, .. }: NodesOfShape| {
         let n_pods = whole_pods(request, &session.nodes[first].allocatable);
-        NodeShape { first, n_pods, same_count_as: None }
+        NodeShape { first, n_pods, admits: is_eligible.then_some(true), same_count_as: None }
     };
-    found.into_iter().take(MOST_SHAPES).map(shape).collect()
+    found.into_iter().map(shape).collect()
 }
 
 /// Returns for how many pods with this request an empty node has room, at least 1.
@@ -139,21 +166,51 @@ pub(crate) fn add_nodes(
     question: &ClusterQuestion,
     known: &mut KnownTrials,
 ) -> Vec<Remedy> {
+    let shapes = &question.changes.shapes;
+    let admit = empty_nodes_admit(copy, question, known);
+    let mut n_tried = 0;
     let mut counts: Vec<Option<usize>> = Vec::new();
-    for shape in &question.changes.shapes {
-        let count = shape.same_count_as.map(|other| counts[other]).unwrap_or_else(|| {
-            // Mostly as many nodes suffice as of an earlier shape.
-            let before = counts.iter().flatten().next_back().copied();
-            let guess = before.unwrap_or(question.n_missing.div_ceil(shape.n_pods));
-            let count = least(copy, (question, known), (shape.first, guess));
-            copy.restore();
-            count
-        });
+    for (shape, admits) in shapes.iter().zip(admit) {
+        let is_tried = admits && n_tried < MOST_SHAPES;
+        n_tried += usize::from(is_tried);
+        let count = match shape.same_count_as {
+            _ if !is_tried => None,
+            Some(other) => counts[other],
+            None => {
+                // Mostly as many nodes suffice as of an earlier shape.
+                let before = counts.iter().flatten().next_back().copied();
+                let guess = before.unwrap_or(question.n_missing.div_ceil(shape.n_pods));
+                let count = least(copy, (question, known), (shape.first, guess));
+                copy.restore();
+                count
+            }
+        };
         counts.push(count);
     }
-    let shapes = question.changes.shapes.iter().zip(counts);
     let name = |shape: &NodeShape| copy.cluster().nodes[shape.first].name.clone();
-    shapes.filter_map(|(shape, count)| Some(remedy(&name(shape), count?))).collect()
+    let counts = shapes.iter().zip(counts);
+    counts.filter_map(|(shape, count)| Some(remedy(&name(shape), count?))).collect()
+}
+
+/// Returns of each shape whether an empty node admits the task that finds no node. What is found out is kept for jobs
+/// of the same shape.
+fn empty_nodes_admit(
+    copy: &mut ChangedCopy,
+    question: &ClusterQuestion,
+    known: &mut KnownTrials,
+) -> Vec<bool> {
+    let shapes = &question.changes.shapes;
+    let unknown = shapes.iter().filter(|shape| shape.admits.is_none()).map(|shape| shape.first);
+    let unknown: Vec<NodeId> = unknown.collect();
+    let mut found = BTreeMap::new();
+    if let Some(task) = question.refused.filter(|_| !unknown.is_empty()) {
+        let admit = copy.empty_nodes_admit(&unknown, task, question);
+        found.extend(unknown.into_iter().zip(admit));
+        let namespace = copy.cluster().jobs[question.job].key.namespace.clone();
+        known.keep_admitting((question.shape, namespace), &found);
+    }
+    let admits = |shape: &NodeShape| shape.admits.or_else(|| found.get(&shape.first).copied());
+    shapes.iter().map(|shape| admits(shape) == Some(true)).collect()
 }
 
 /// Returns the smallest number of nodes like this one with which the job is placed: what is guessed, or else by

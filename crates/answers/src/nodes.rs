@@ -46,11 +46,15 @@ pub(crate) struct NodeRun {
 impl NodeRefusals {
     /// Asks all rules about all nodes.
     pub(crate) fn find(session: &SessionState<'_>, task: TaskId) -> Self {
+        Self::on(session, task, session.info().nodes.clone())
+    }
+
+    /// Asks all rules about these nodes.
+    pub(crate) fn on(session: &SessionState<'_>, task: TaskId, nodes: Arc<[NodeId]>) -> Self {
         let filter = match session.tasks[task].best_effort {
             true => Filter::BestEffort,
             false => Filter::Allocate,
         };
-        let nodes = session.info().nodes.clone();
         let atoms = Arc::new(session.refusing_atoms(task, &nodes, filter));
         Self { task, nodes, atoms }
     }
@@ -128,6 +132,12 @@ impl NodeRefusals {
         let mut counts = vec![0; self.atoms.sets.len()];
         self.atoms.set_of.iter().for_each(|&set| counts[set as usize] += 1);
         self.atoms.sets.iter().zip(counts)
+    }
+
+    /// Returns of each node, in order, whether nothing refuses it.
+    pub(crate) fn admitting(&self) -> Vec<bool> {
+        let admits = |&set: &u32| self.atoms.sets[set as usize].is_empty();
+        self.atoms.set_of.iter().map(admits).collect()
     }
 
     /// Returns the runs of nodes that only lack room, or lack nothing.

@@ -1,6 +1,6 @@
-//! The remedy `raiseQuota`: a queue may hold more, by its capability, its weight or its guarantee. Each change is
-//! tried as a what-if makes it, at most 20 of them: each opens a session in which the cluster is divided anew.
-//! Specification: answers.md 5 (cases 32, 33).
+//! The remedy `raiseQuota`: a queue may hold more, by its capability, its weight or its guarantee, or by the quota that
+//! a tree gives it (`tree_quota.rs`). Each change is tried as a what-if makes it, at most 20 of them: each opens a
+//! session in which the cluster is divided anew. Specification: answers.md 5 (cases 32, 33).
 
 use vc_framework::{LimitOwner, QueueLimit};
 use vc_model::{Cluster, Queue, QueueId, QueueRecord};
@@ -11,6 +11,7 @@ use crate::changed_copy::ChangedCopy;
 use crate::explanation::{Remedy, RemedyKind, Responsible};
 use crate::known_trials::{KnownTrials, SupposedChange};
 use crate::remedy_change::{RaisedQuota, RemedyChange};
+use crate::tree_quota::{LackingTreeQuota, raise_tree_quota};
 use crate::trials::BudgetSpent;
 use crate::unblock::ClusterQuestion;
 use crate::what_if::changes::changed_queue;
@@ -23,7 +24,24 @@ pub(crate) const CAPABILITY: &str = "spec.capability";
 pub(crate) const DESERVED: &str = "deserved";
 
 /// What a queue lacks so that the job has room in it.
-pub(crate) struct LackingQuota {
+pub(crate) enum LackingQuota {
+    /// Amounts of its capability and of its share by weight.
+    Share(LackingShare),
+    /// Amounts of its quota in a tree.
+    Tree(LackingTreeQuota),
+}
+
+impl LackingQuota {
+    /// Returns what would have to be raised. `own` is the queue of the job, and `limits` are those that the job
+    /// exceeds, in the order in which it meets them. Returns `None` if the first one is no field of a queue.
+    pub(crate) fn of(cluster: &Cluster, own: QueueId, limits: &[QueueLimit]) -> Option<Self> {
+        let in_tree = || LackingTreeQuota::of(cluster, own, limits).map(Self::Tree);
+        LackingShare::of(cluster, limits).map(Self::Share).or_else(in_tree)
+    }
+}
+
+/// What a queue lacks of its capability and of its share by weight.
+pub(crate) struct LackingShare {
     queue: QueueId,
     /// Capabilities that are too low, with the amounts that would do.
     capability: Vec<(Dim, i64)>,
@@ -33,10 +51,10 @@ pub(crate) struct LackingQuota {
     present: Vec<i64>,
 }
 
-impl LackingQuota {
+impl LackingShare {
     /// Returns what would have to be raised. `limits` are those that the job exceeds, in the order in which it meets
     /// them. Returns `None` if the queue of the first one has another limit than its capability and its share.
-    pub(crate) fn of(cluster: &Cluster, limits: &[QueueLimit]) -> Option<Self> {
+    fn of(cluster: &Cluster, limits: &[QueueLimit]) -> Option<Self> {
         let owner = &limits.first()?.owner;
         let LimitOwner::Queue(name) = owner else { return None };
         let queue = cluster.queue(name)?;
@@ -104,7 +122,8 @@ pub(crate) fn is_capped(row: &Queue, (dim, amount): (Dim, i64)) -> bool {
     is_given && given < amount
 }
 
-fn texts(amounts: &[(Dim, i64)], dims: &Dims) -> Vec<(String, String)> {
+/// Returns names and quantities of these amounts.
+pub(crate) fn texts(amounts: &[(Dim, i64)], dims: &Dims) -> Vec<(String, String)> {
     let text = |&(dim, amount): &(Dim, i64)| {
         (dims.name(dim).to_owned(), quantity_of(amount.into(), dim, dims))
     };
@@ -134,7 +153,23 @@ pub(crate) fn raise_quota(
     question: &ClusterQuestion,
     known: &mut KnownTrials,
 ) -> Result<Option<Remedy>, BudgetSpent> {
-    let Some(lacking) = &question.lacking else { return Ok(None) };
+    let (queue, raised) = match &question.lacking {
+        None => return Ok(None),
+        Some(LackingQuota::Share(it)) => (it.queue, raise_limits(copy, (question, it), known)?),
+        Some(LackingQuota::Tree(it)) => {
+            (it.queue(), raise_tree_quota(copy, (question, it), known)?)
+        }
+    };
+    let record = copy.cluster().queue_record(queue);
+    Ok(raised.map(|raised| remedy(&record, raised)))
+}
+
+/// Returns the smallest change with which the capability of the queue and its share suffice.
+fn raise_limits(
+    copy: &mut ChangedCopy,
+    (question, lacking): (&ClusterQuestion, &LackingShare),
+    known: &mut KnownTrials,
+) -> Result<Option<RaisedQuota>, BudgetSpent> {
     let cluster = copy.cluster();
     let record = cluster.queue_record(lacking.queue);
     let guess = lacking.guess_weight(cluster, record.weight);
@@ -150,14 +185,13 @@ pub(crate) fn raise_quota(
         }))
     };
     let capability = RaisedQuota { capability, ..RaisedQuota::default() };
-    let raised = match lacking.deserved.is_empty() {
-        true => suffices(&capability)?.then_some(capability),
+    match lacking.deserved.is_empty() {
+        true => Ok(suffices(&capability)?.then_some(capability)),
         false => {
             let share = PresentShare { weight: record.weight, guess, guarantee };
-            raise_share(capability, share, &mut suffices)?
+            raise_share(capability, share, &mut suffices)
         }
-    };
-    Ok(raised.map(|raised| remedy(&record, raised)))
+    }
 }
 
 /// What is known of a queue whose share by weight is to be raised.
@@ -239,6 +273,7 @@ fn remedy(record: &QueueRecord, raised: RaisedQuota) -> Remedy {
     let fields = [
         ("spec.capability", to(&raised.capability)),
         ("spec.weight", weight),
+        ("spec.deserved", to(&raised.deserved)),
         ("spec.guarantee.resource", to(&raised.guarantee)),
     ];
     let changed = fields.into_iter().filter_map(|(field, change)| Some((field, change?)));

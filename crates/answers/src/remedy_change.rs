@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use vc_framework::{UNSCHEDULABLE_TAINT, effect_text};
 use vc_model::{
-    Cluster, JobId, Labels, Node, NodeSelectorTerm, ObjectKey, ResourceList, Taint, TaintEffect,
-    TaskId, Toleration, TolerationOperator,
+    Cluster, ClusterEvent, JobId, Labels, Node, NodeSelectorTerm, ObjectKey, QueueRecord,
+    ResourceList, Taint, TaintEffect, TaskId, Toleration, TolerationOperator,
 };
 use vc_resource::Quantity;
 
@@ -20,6 +20,8 @@ pub struct RaisedQuota {
     pub capability: Vec<(String, String)>,
     /// `weight`. `None`: it stays.
     pub weight: Option<i32>,
+    /// `deserved`: resource names and amounts. Empty: it stays.
+    pub deserved: Vec<(String, String)>,
     /// `guarantee.resource`: resource names and amounts. Empty: it stays.
     pub guarantee: Vec<(String, String)>,
 }
@@ -31,6 +33,7 @@ impl RaisedQuota {
         QueueChange {
             capability: given(&self.capability),
             weight: self.weight,
+            deserved: given(&self.deserved),
             guarantee: given(&self.guarantee),
             ..QueueChange::default()
         }
@@ -76,6 +79,11 @@ pub enum RemedyChange {
         job: ObjectKey,
         /// Name of the PriorityClass.
         class: Arc<str>,
+    },
+    /// A queue is created, with the defaults of the API.
+    CreateQueue {
+        /// Its name.
+        queue: Arc<str>,
     },
     /// A queue may hold more.
     Quota {
@@ -141,6 +149,9 @@ impl RemedyChange {
                 let change = PodGroupChange { priority_class_name, ..PodGroupChange::default() };
                 Change::SetJob(job.clone(), change)
             }
+            Self::CreateQueue { queue } => {
+                Change::Apply(vec![ClusterEvent::QueueApplied(Box::new(new_queue(queue)))])
+            }
             Self::Quota { queue, raised } => {
                 Change::SetQueue(queue.clone(), Box::new(raised.as_change()))
             }
@@ -181,6 +192,11 @@ pub(crate) fn selector_without(cluster: &Cluster, job: JobId, keys: &[&str]) -> 
     let mut selectors = waiting_tasks(cluster, job).map(without);
     let first = selectors.next()??;
     selectors.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}
+
+/// Returns a queue with the defaults of the API.
+pub(crate) fn new_queue(name: &Arc<str>) -> QueueRecord {
+    QueueRecord { name: name.clone(), weight: 1, reclaimable: true, ..QueueRecord::default() }
 }
 
 /// True if the node takes no new pods, by its field or by the taint that Kubernetes adds for it.

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use vc_model::{Cluster, JobId, ObjectKey, Task, TaskId};
+use vc_model::{Cluster, JobId, ObjectKey, Task};
 
-use crate::ends::{ExpectedEnd, ExpectedEnds};
+use crate::ends::{EndLookup, ExpectedEnd};
 use crate::pod_spans::holds_node;
-use crate::timeline::Timeline;
+use crate::timeline::{Timeline, holds_nodes};
 use crate::what_if::run::group_of;
 
 /// A job that holds nodes.
@@ -51,9 +51,28 @@ pub fn running_jobs(
     now_micros: i64,
 ) -> Vec<RunningJob> {
     let ends = timeline.ends();
-    let running = |job| running_job((cluster, timeline), job, &ends, now_micros);
-    let jobs = cluster.jobs_by_key().filter_map(running);
-    let mut found: Vec<RunningJob> = jobs.filter(|job| filter.admits(job)).collect();
+    let mut lookup = EndLookup::new(cluster, &ends, now_micros);
+    // Jobs and spans are in the order of the same keys.
+    let mut spans = timeline.running_since().peekable();
+    let mut since = |job: &ObjectKey| {
+        while spans.next_if(|(known, _)| *known < job).is_some() {}
+        spans.next_if(|(known, _)| *known == job)?.1
+    };
+    let mut found = Vec::new();
+    for job in cluster.jobs_by_key() {
+        let Some(pods) = PodsOnNodes::of(cluster, job, &mut lookup) else { continue };
+        let row = &cluster.jobs[job];
+        let job = RunningJob {
+            key: group_of(cluster, job).unwrap_or_else(|| pods.first.key.clone()),
+            queue: cluster.queues[row.queue].name.clone(),
+            pods: pods.n_pods,
+            start_micros: pods.start_micros.into_iter().chain(since(&row.key)).min(),
+            end: pods.last_end.filter(|_| !pods.is_endless),
+        };
+        if filter.admits(&job) {
+            found.push(job);
+        }
+    }
     found.sort_by(|a, b| {
         let end = |it: &RunningJob| (it.end.is_none(), it.end.map(|end| end.at_micros));
         (end(a), &a.key).cmp(&(end(b), &b.key))
@@ -61,46 +80,58 @@ pub fn running_jobs(
     found
 }
 
-/// Returns a job that holds nodes. Returns `None` if it holds none.
-fn running_job(
-    (cluster, timeline): (&Cluster, &Timeline),
-    job: JobId,
-    ends: &ExpectedEnds,
-    now_micros: i64,
-) -> Option<RunningJob> {
-    let row = &cluster.jobs[job];
-    let holds = |task: &TaskId| {
-        let task = &cluster.tasks[*task];
-        task.node.is_some() && holds_node(task.status)
-    };
-    let pods: Vec<TaskId> = row.tasks.iter().copied().filter(holds).collect();
-    let first = &cluster.tasks[*pods.first()?];
-    let starts = pods.iter().filter_map(|&pod| bind_time(&cluster.tasks[pod]));
-    Some(RunningJob {
-        key: group_of(cluster, job).unwrap_or_else(|| first.key.clone()),
-        queue: cluster.queues[row.queue].name.clone(),
-        pods: pods.len(),
-        start_micros: starts.chain(timeline.running_since(&row.key)).min(),
-        end: last_end((cluster, ends), &pods, now_micros),
-    })
+/// What the pods of a job that hold nodes say together.
+struct PodsOnNodes<'a> {
+    first: &'a Task,
+    n_pods: usize,
+    /// The first time at which one of them got its node. `None` if none says it.
+    start_micros: Option<i64>,
+    /// The last of the ends that are expected.
+    last_end: Option<ExpectedEnd>,
+    /// True if one of them has no expected end.
+    is_endless: bool,
+}
+
+impl<'a> PodsOnNodes<'a> {
+    /// Reads each pod of the job once. Returns `None` if none holds a node.
+    fn of(cluster: &'a Cluster, job: JobId, lookup: &mut EndLookup<'a>) -> Option<Self> {
+        let row = &cluster.jobs[job];
+        if !holds_nodes(row) {
+            return None;
+        }
+        let mut found: Option<Self> = None;
+        for &pod in &row.tasks {
+            let pod = &cluster.tasks[pod];
+            if pod.node.is_some() && holds_node(pod.status) {
+                found.get_or_insert_with(|| Self::before(pod)).add(pod, lookup);
+            }
+        }
+        found
+    }
+
+    /// Returns what is known before the first pod is added.
+    fn before(first: &'a Task) -> Self {
+        Self { first, n_pods: 0, start_micros: None, last_end: None, is_endless: false }
+    }
+
+    fn add(&mut self, pod: &'a Task, lookup: &mut EndLookup<'a>) {
+        self.n_pods += 1;
+        self.start_micros = self.start_micros.into_iter().chain(bind_time(pod)).min();
+        if self.is_endless {
+            return;
+        }
+        match lookup.end_of(pod) {
+            Some(end) => {
+                let order = |end: &ExpectedEnd| (end.at_micros, end.source);
+                let later = self.last_end.filter(|known| order(&end) <= order(known));
+                self.last_end = later.or(Some(end));
+            }
+            None => self.is_endless = true,
+        }
+    }
 }
 
 /// Returns when a pod got its node, as it says itself, else when it started. Returns `None` if it says neither.
 pub(crate) fn bind_time(pod: &Task) -> Option<i64> {
     pod.scheduled_micros.or(pod.started_micros)
-}
-
-/// Returns the last of the expected ends of pods. Returns `None` if one of them has none.
-fn last_end(
-    (cluster, ends): (&Cluster, &ExpectedEnds),
-    pods: &[TaskId],
-    now_micros: i64,
-) -> Option<ExpectedEnd> {
-    let order = |end: &ExpectedEnd| (end.at_micros, end.source);
-    let mut last: Option<ExpectedEnd> = None;
-    for &pod in pods {
-        let end = ends.end_of(cluster, pod, now_micros)?;
-        last = last.filter(|known| order(&end) <= order(known)).or(Some(end));
-    }
-    last
 }

@@ -1,8 +1,8 @@
 //! The end of a question that is stopped before it is answered, because changes of the state wait for its thread.
 //! Specification: answers.md 10 (ANS-61).
 //!
-//! No answer depends on it: a question that is stopped has none. The signal is read between trials and between supposed
-//! cycles, where nothing is lifted. A copy may still have nodes added or jobs ended: it is dropped with the state.
+//! No answer depends on it: a question that is stopped has none. The signal is read between trials, supposed changes
+//! and supposed cycles, where nothing is lifted. A copy may still be changed: it is dropped with the question or the state.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -22,6 +22,11 @@ pub(crate) struct StopSignal(Option<StopCondition>);
 impl StopSignal {
     pub(crate) fn new(is_due: StopCondition) -> Self {
         Self(Some(is_due))
+    }
+
+    /// Returns the condition. Returns `None` if no question is stopped.
+    pub(crate) fn condition(&self) -> Option<StopCondition> {
+        self.0.clone()
     }
 
     /// Ends the question with [`QuestionStopped`] if it is to be stopped.

@@ -1,5 +1,5 @@
-//! Remedies that need whole cycles: a higher priority, for which others are evicted, and changes after
-//! which an end lets the job start. Specification: answers.md 5.
+//! Remedies that need whole cycles: a higher priority, for which others are evicted, and several changes as one, with
+//! which the job starts at once or after an end. Specification: answers.md 5.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,9 +93,9 @@ fn evicted_for(
 
 /// True if whole cycles start the job after this change. A job before it may take the room.
 pub(crate) fn starts_after(of: (&Engine, &StopSignal), change: &RemedyChange, job: JobId) -> bool {
-    let waiting: BTreeSet<TaskId> = waiting_tasks(of.0.cluster(), job).collect();
     let run = changed_run(of, ExpectedEnds::default(), &change.as_changes());
     run.is_some_and(|mut run| {
+        let waiting: BTreeSet<TaskId> = waiting_tasks(run.cluster(), job).collect();
         run.settle(CYCLES);
         waiting.iter().any(|task| has_node(run.cluster(), *task))
     })
@@ -121,34 +121,47 @@ fn changed_run(
     Some(run)
 }
 
-/// The first blocking set with several atoms of which all that time does not give can be changed: these changes as one,
-/// and the ends that then let the job start.
+/// Returns the remedy `together`: changes as one that lift the first set which changes can lift, but for atoms that
+/// ends may lift, and the ends that then let the job start.
 pub(crate) fn together(
-    engine: &Engine,
-    (state, ends): (&AnswerState, &ExpectedEnds),
+    (engine, state): (&Engine, &AnswerState),
+    ends: &ExpectedEnds,
     (job, key): (JobId, &ObjectKey),
     explanation: &Explanation,
 ) -> Option<Remedy> {
-    let sets = explanation.blocking.iter().flat_map(|blocking| &blocking.sets);
-    let mut sets = sets.filter(|set| 1 < set.atoms.len());
-    let combined = sets.find_map(|set| CombinedChange::of(state.cluster(), (job, key), set))?;
+    let (_, combined) = first_combined(state.cluster(), (job, key), explanation)?;
     let run = changed_run((engine, state.stop()), ends.clone(), &combined.change.as_changes())?;
     let waiting: BTreeSet<TaskId> = waiting_tasks(run.cluster(), job).collect();
     let plan = plan(run, job, &waiting).ok()?;
-    let mut text = combined.text;
     let awaited = awaited((state, ends), job, &plan.ended);
-    if !awaited.is_empty() {
-        let ends: Vec<String> = awaited.iter().map(AwaitedJob::text).collect();
-        text.push_str(&format!("; it starts when {} ends", ends.join(" and ")));
+    let at_micros = (!plan.ended.is_empty()).then_some(plan.at_micros);
+    Some(combined.into_remedy(&awaited, at_micros))
+}
+
+/// Returns the remedy `together` if no end is waited for: its changes lift all atoms of the set, and the job starts
+/// with them at once.
+pub(crate) fn together_at_once(
+    (engine, state): (&Engine, &AnswerState),
+    (job, key): (JobId, &ObjectKey),
+    explanation: &Explanation,
+) -> Option<Remedy> {
+    let (set, combined) = first_combined(state.cluster(), (job, key), explanation)?;
+    if set.atoms.iter().any(is_given_by_time) {
+        return None;
     }
-    Some(Remedy {
-        kind: RemedyKind::Together,
-        who: combined.who,
-        text,
-        nodes: Vec::new(),
-        at_micros: (!plan.ended.is_empty()).then_some(plan.at_micros),
-        change: Some(combined.change),
-    })
+    let starts = starts_after((engine, state.stop()), &combined.change, job);
+    starts.then(|| combined.into_remedy(&[], None))
+}
+
+/// Returns the first set with several atoms that a change lifts but for those that time gives, with this change.
+fn first_combined<'e>(
+    cluster: &Cluster,
+    (job, key): (JobId, &ObjectKey),
+    explanation: &'e Explanation,
+) -> Option<(&'e BlockingSet, CombinedChange)> {
+    let sets = explanation.blocking.iter().flat_map(|blocking| &blocking.sets);
+    let mut sets = sets.filter(|set| 1 < set.atoms.len());
+    sets.find_map(|set| Some((set, CombinedChange::of(cluster, (job, key), set)?)))
 }
 
 /// Changes of the waiting pods and of nodes that lift several atoms as one.
@@ -159,6 +172,23 @@ struct CombinedChange {
 }
 
 impl CombinedChange {
+    /// Returns the remedy. `awaited` are the jobs whose ends then let the job start, at this time.
+    fn into_remedy(self, awaited: &[AwaitedJob], at_micros: Option<i64>) -> Remedy {
+        let mut text = self.text;
+        if !awaited.is_empty() {
+            let ends: Vec<String> = awaited.iter().map(AwaitedJob::text).collect();
+            text.push_str(&format!("; it starts when {} ends", ends.join(" and ")));
+        }
+        Remedy {
+            kind: RemedyKind::Together,
+            who: self.who,
+            text,
+            nodes: Vec::new(),
+            at_micros,
+            change: Some(self.change),
+        }
+    }
+
     /// Returns the change that lifts all atoms of the set but those that time gives. Returns `None` if one of them is lifted
     /// by no change, or nothing is to be changed.
     fn of(cluster: &Cluster, (job, key): (JobId, &ObjectKey), set: &BlockingSet) -> Option<Self> {

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use vc_engine::{Certificate, Effect, Report, Unit};
-use vc_model::{
-    Cluster, ClusterEvent, GroupController, Job, JobId, ObjectKey, PodGroup, TaskStatus,
-};
+use vc_model::{Cluster, ClusterEvent, Job, JobId, ObjectKey, Revision, TaskStatus};
 use vc_resource::Resource;
 
 use crate::admissions::Admissions;
 use crate::ends::ExpectedEnds;
+use crate::job_spans::{BindsByJob, CycleBinds, JobBinds, JobSpan};
 use crate::learned_runs::{LearnedRuns, RunQuantile};
-use crate::pod_spans::{HOLDING, PodSpan, PodSpans, holds_node};
+use crate::pod_spans::{HOLDING, PodSpan, PodSpans};
 use crate::predictions::{PredictionOutcome, Predictions};
 use crate::queue_minutes::{LastQueueAmounts, QueueMinute};
-use crate::what_if::run::{certified, group_of};
+use crate::what_if::run::certified;
 use crate::when::StartAnswer;
 
-/// Entries that are kept of each kind: some 8 MiB in all.
+/// Entries that are kept of each kind: some 11 MiB in all.
 const MOST_CYCLES: usize = 30_000;
 const MOST_JOBS: usize = 30_000;
+const MOST_BINDS: usize = 30_000;
 const MOST_EVICTIONS: usize = 15_000;
 const MOST_QUEUE_MINUTES: usize = 8_000;
 const MINUTE_MICROS: i64 = 60_000_000;
@@ -63,41 +63,6 @@ pub struct CycleEntry {
     pub evictions: u32,
     /// Jobs that waited at its end.
     pub waiting: u32,
-}
-
-/// A job with the time in which it held nodes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobSpan {
-    /// Its PodGroup, or the pod if it has none.
-    pub key: ObjectKey,
-    /// True if it is a pod without a PodGroup.
-    pub is_bare: bool,
-    /// Uid of the controller of the PodGroup. `None` if it has none.
-    pub controller_uid: Option<Arc<str>>,
-    /// Kind and name of that controller. `None` if the name of the PodGroup tells them, or if they
-    /// are not known.
-    pub controller_name: Option<Box<(Arc<str>, Arc<str>)>>,
-    /// Name of its queue.
-    pub queue: Arc<str>,
-    /// Most pods that held a node at once.
-    pub pods: u32,
-    /// Microseconds since 1970.
-    pub start_micros: i64,
-    /// False if it held nodes before the timeline began, or began in a gap, and its pods do not say since when.
-    /// `start_micros` is then the time at which it was seen first.
-    pub is_start_known: bool,
-    /// Microseconds since 1970, within a second. `None` if it still holds nodes.
-    pub end_micros: Option<i64>,
-    /// True if its last pods were deleted, false if one of them has ended by itself.
-    pub is_deleted: bool,
-}
-
-impl JobSpan {
-    /// Returns the controller of the PodGroup. Returns `None` if it has none.
-    pub fn controller(&self) -> Option<GroupController<'_>> {
-        let stated = self.controller_name.as_deref().map(|(kind, name)| (&**kind, &**name));
-        Some(GroupController::new(&self.key, self.controller_uid.as_deref()?, stated.unzip()))
-    }
 }
 
 /// A pod that was evicted.
@@ -178,6 +143,11 @@ pub struct Timeline {
     /// Jobs that hold nodes.
     open: BTreeMap<ObjectKey, JobSpan>,
     ended: VecDeque<JobSpan>,
+    /// Pods that got nodes, by call and job.
+    binds: VecDeque<JobBinds>,
+    /// Time before which some of `binds` are missing. They are more than other entries, and go earlier. `None`: none
+    /// has gone yet.
+    binds_since_micros: Option<i64>,
     evictions: VecDeque<EvictionEntry>,
     minutes: VecDeque<QueueMinute>,
     last_amounts: LastQueueAmounts,
@@ -189,6 +159,8 @@ pub struct Timeline {
     has_read_jobs: bool,
     /// How long pods have run that ended.
     runs: Arc<LearnedRuns>,
+    /// Advances when a job begins or ceases to hold nodes, and when a run is learned.
+    jobs_revision: Revision,
     pod_spans: PodSpans,
     predictions: Predictions,
     admissions: Admissions,
@@ -215,7 +187,12 @@ impl Timeline {
     /// The cluster must not have seen the events yet.
     pub fn learn(&mut self, cluster: &Cluster, events: &[ClusterEvent], now_micros: i64) {
         if LearnedRuns::tell(events) {
-            Arc::make_mut(&mut self.runs).learn(cluster, events, now_micros);
+            let runs = Arc::make_mut(&mut self.runs);
+            let n_learned = runs.n_learned();
+            runs.learn(cluster, events, now_micros);
+            if runs.n_learned() != n_learned {
+                self.jobs_revision.advance();
+            }
         }
         self.pod_spans.note(cluster, events, now_micros);
     }
@@ -262,7 +239,10 @@ impl Timeline {
             self.follow_jobs(step);
         }
         self.note_effects(step);
-        self.admissions.note(step.cluster, step.effects, step.now_micros);
+        for group in self.admissions.note(step.cluster, step.effects, step.now_micros) {
+            let span = self.open.get_mut(&group);
+            span.into_iter().for_each(|span| span.admitted_micros = Some(step.now_micros));
+        }
         self.note_cycle(step);
         let minute = step.now_micros.div_euclid(MINUTE_MICROS);
         if let Some(report) = step.report.filter(|_| minute != self.minute) {
@@ -308,18 +288,29 @@ impl Timeline {
     fn note_effects(&mut self, step: &TimelineStep<'_>) {
         let none = Vec::new();
         let certificates = step.report.map_or(&none, |report| &report.certificates);
+        let mut bound: BTreeMap<JobId, u32> = BTreeMap::new();
         for effect in step.effects {
             match effect {
                 Effect::Bind { uid, .. } => {
                     let task = step.cluster.task(uid);
                     if let Some(job) = task.and_then(|task| step.cluster.tasks[task].job) {
-                        self.open_span(step, job);
+                        *bound.entry(job).or_default() += 1;
                     }
                 }
                 Effect::Evict { .. } => self.note_eviction(step, effect, certificates),
                 _ => {}
             }
         }
+        bound.into_iter().for_each(|(job, pods)| self.note_binds(step, job, pods));
+    }
+
+    /// Takes note of pods of a job that got nodes.
+    fn note_binds(&mut self, step: &TimelineStep<'_>, job: JobId, pods: u32) {
+        let span = self.open_span(step, job);
+        let (job, is_bare) = (span.key.clone(), span.is_bare);
+        let binds = CycleBinds { cycle: step.cycle, at_micros: step.now_micros, pods };
+        let entry = (JobBinds { job, is_bare, binds }, MOST_BINDS);
+        push(&mut self.binds, entry, |it| it.binds.at_micros, &mut self.binds_since_micros);
     }
 
     fn note_eviction(
@@ -352,33 +343,21 @@ impl Timeline {
     }
 
     /// Begins the span of a job that holds nodes, or counts its pods anew.
-    fn open_span(&mut self, step: &TimelineStep<'_>, job: JobId) {
-        let (cluster, has_read_jobs) = (step.cluster, self.has_read_jobs);
-        let row = &cluster.jobs[job];
+    fn open_span(&mut self, step: &TimelineStep<'_>, job: JobId) -> &JobSpan {
+        let row = &step.cluster.jobs[job];
         if !self.open.contains_key(&row.key) {
             self.predictions.started(&row.key, step.now_micros);
+            self.jobs_revision.advance();
         }
+        let (admissions, has_read_jobs) = (&self.admissions, self.has_read_jobs);
         let span = self.open.entry(row.key.clone()).or_insert_with(|| {
-            let starts = row.tasks.iter().filter_map(|&task| {
-                let task = &cluster.tasks[task];
-                task.started_micros.filter(|_| holds_node(task.status))
-            });
-            let started_micros = starts.min();
-            let group = row.pod_group.as_ref();
-            JobSpan {
-                key: group_of(cluster, job).unwrap_or_else(|| pod_of(row)),
-                is_bare: row.bare,
-                controller_uid: group.and_then(|group| group.controller_uid.clone()),
-                controller_name: group.and_then(|group| stated_controller(&row.key, group)),
-                queue: queue_name(cluster, job),
-                pods: 0,
-                start_micros: started_micros.map_or(step.now_micros, |at| at.min(step.now_micros)),
-                is_start_known: has_read_jobs || started_micros.is_some() || is_being_bound(row),
-                end_micros: None,
-                is_deleted: false,
-            }
+            let span = JobSpan::begin((step.cluster, job), step.now_micros, has_read_jobs);
+            let created_micros = span.created_micros.filter(|_| !span.is_bare);
+            let admitted_micros = created_micros.and_then(|at| admissions.of(&span.key, at));
+            JobSpan { admitted_micros, ..span }
         });
         span.pods = span.pods.max(row.counts.allocated());
+        span
     }
 
     /// Begins and ends spans as the rows say.
@@ -394,6 +373,9 @@ impl Timeline {
         }
         self.has_read_jobs = true;
         let ended = self.pod_spans.take_ended_jobs();
+        if !before.is_empty() {
+            self.jobs_revision.advance();
+        }
         for (key, span) in before {
             let is_deleted = !ended.contains(&key) && !has_ended_pod(cluster, &key);
             let span = JobSpan { end_micros: Some(step.now_micros), is_deleted, ..span };
@@ -408,9 +390,20 @@ impl Timeline {
         self.since_micros
     }
 
+    /// Returns the time before which counts of [`Timeline::binds`] may be missing though the timeline reaches further
+    /// back, in microseconds since 1970. Returns `None` if all are there.
+    pub fn binds_since_micros(&self) -> Option<i64> {
+        self.binds_since_micros
+    }
+
     /// Returns the time of the last call, in microseconds since 1970.
     pub fn last_micros(&self) -> i64 {
         self.last_micros
+    }
+
+    /// Returns a stamp that advances whenever [`crate::running_jobs()`] may say something else of one state.
+    pub fn jobs_revision(&self) -> Revision {
+        self.jobs_revision
     }
 
     /// Returns the cycles, the last one first.
@@ -427,6 +420,16 @@ impl Timeline {
         let mut found: Vec<&JobSpan> = self.spans().filter(is_wanted).collect();
         found.sort_by(|a, b| (b.start_micros, &a.key).cmp(&(a.start_micros, &b.key)));
         found
+    }
+
+    /// Returns how many pods of each job got nodes in each cycle of this time. The queue of the filter is ignored.
+    pub fn binds(&self, filter: TimelineFilter<'_>) -> BindsByJob<'_> {
+        let is_wanted = |it: &&JobBinds| {
+            let (job, at_micros) = (&it.job, it.binds.at_micros);
+            filter.namespace.is_none_or(|namespace| namespace == &*job.namespace)
+                && filter.has_time(at_micros, at_micros)
+        };
+        BindsByJob::of(self.binds.iter().filter(is_wanted))
     }
 
     /// Returns all jobs that held nodes.
@@ -450,10 +453,11 @@ impl Timeline {
         self.pod_spans.all()
     }
 
-    /// Returns since when a job that holds nodes does, in microseconds since 1970. Returns `None` if that was
-    /// not recorded. The key is that of its row.
-    pub(crate) fn running_since(&self, job: &ObjectKey) -> Option<i64> {
-        self.open.get(job).filter(|span| span.is_start_known).map(|span| span.start_micros)
+    /// Returns the keys of the rows of jobs that hold nodes, in their order, with the time since when, in microseconds
+    /// since 1970. The time is `None` if it was not recorded.
+    pub(crate) fn running_since(&self) -> impl Iterator<Item = (&ObjectKey, Option<i64>)> {
+        let since = |span: &JobSpan| span.is_start_known.then_some(span.start_micros);
+        self.open.iter().map(move |(job, span)| (job, since(span)))
     }
 
     /// Returns when a PodGroup that was created then was admitted last, in microseconds since 1970. Returns
@@ -510,13 +514,9 @@ impl Timeline {
     }
 }
 
-fn holds_nodes(job: &Job) -> bool {
+/// True if a pod of the job holds a node.
+pub(crate) fn holds_nodes(job: &Job) -> bool {
     HOLDING.iter().any(|&status| 0 < job.counts.of(status))
-}
-
-/// True if no pod of a job had its node before the last cycles.
-fn is_being_bound(job: &Job) -> bool {
-    HOLDING.iter().all(|&status| status == TaskStatus::Binding || job.counts.of(status) == 0)
 }
 
 /// True if the cluster still knows a pod of the job that has ended by itself.
@@ -528,20 +528,13 @@ fn has_ended_pod(cluster: &Cluster, job: &ObjectKey) -> bool {
     })
 }
 
-/// Returns kind and name of the controller of a PodGroup, if the PodGroup states them and its own name
-/// does not tell them.
-fn stated_controller(key: &ObjectKey, group: &PodGroup) -> Option<Box<(Arc<str>, Arc<str>)>> {
-    let told = GroupController::new(key, group.controller_uid.as_deref()?, (None, None));
-    let stated = group.controller_kind.clone().zip(group.owner_name.clone())?;
-    (group.controller(key) != Some(told)).then(|| Box::new(stated))
-}
-
 /// Returns the pod of a job that has no PodGroup of its own.
 pub(crate) fn pod_of(job: &Job) -> ObjectKey {
     let name = job.key.name.strip_prefix("pod:").unwrap_or(&job.key.name);
     ObjectKey::new(&job.key.namespace, name)
 }
 
-fn queue_name(cluster: &Cluster, job: JobId) -> Arc<str> {
+/// Returns the name of the queue of a job.
+pub(crate) fn queue_name(cluster: &Cluster, job: JobId) -> Arc<str> {
     cluster.queues[cluster.jobs[job].queue].name.clone()
 }

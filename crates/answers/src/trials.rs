@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use vc_actions::{JobTrial, JobTrialOutcome, first_tasks, try_best_effort, try_job};
 use vc_framework::{Atom, JobChange, Room, Session};
-use vc_model::{Gates, Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
+use vc_model::{Job, JobId, NodeId, ObjectKey, TaskId, TaskStatus};
 
 use crate::known_trials::{KnownOfShape, KnownTrials, ShapeNumber};
 use crate::nodes::NodeRefusals;
+use crate::stage_rows::has_own_gates_only;
 use crate::stop::StopSignal;
 use crate::trial_counts::{TrialCounter, TrialShortcut};
 use crate::verdict::Judgement;
@@ -427,17 +428,7 @@ impl<'s, 'c> JobTrials<'s, 'c> {
 
     /// True if all gates of the waiting members are the one that this scheduler removes itself.
     pub(crate) fn has_own_gates_only(&self) -> bool {
-        let session = &*self.session;
-        let is_ours = session.view().cluster.settings.queue_gate_admission;
-        let gated = session.jobs[self.job].tasks.iter().map(|&task| &session.tasks[task]);
-        let mut gated = gated.filter(|task| task.gates != Gates::None).peekable();
-        gated.peek().is_some()
-            && gated.all(|task| {
-                task.ungating
-                    || is_ours
-                        && task.gates == Gates::QueueAllocationOnly
-                        && task.manages_queue_gate
-            })
+        has_own_gates_only(self.session, &self.row().tasks)
     }
 }
 

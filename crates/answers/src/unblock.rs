@@ -41,6 +41,8 @@ pub(crate) struct ClusterQuestion {
     pub(crate) n_needed: usize,
     /// What its queue lacks. `None` if nothing of a queue would have to be raised, or that would not do.
     pub(crate) lacking: Option<LackingQuota>,
+    /// The first member that finds no node. `None` if nobody waits.
+    pub(crate) refused: Option<TaskId>,
     /// Members that find no place as it is.
     pub(crate) n_missing: usize,
     /// Nodes to add and jobs to end.
@@ -77,11 +79,7 @@ pub(crate) fn change_job(
     let (job, held) = (trials.job(), trials.held().clone());
     let first_waiting = || waiting_members(trials.session(), job).first().copied();
     let task = base.failed.or_else(first_waiting);
-    let (needed, limits) = trials.with_lifted(&AtomSet::new(), |session| {
-        let needed = needed(session, job);
-        let limits = limits_of(session, job, (&base, &needed));
-        (needed, limits)
-    });
+    let (needed, limits) = needed_and_limits(trials, &base);
     let shape = trials.shape_of_copies(&base);
     let n_needed = needed.len().max(1);
     let changes = match task {
@@ -100,6 +98,7 @@ pub(crate) fn change_job(
         shape,
         n_needed,
         lacking,
+        refused: task,
         n_missing,
         changes,
         budget,
@@ -116,9 +115,8 @@ fn lacking_quota(
     present: &AtomSet,
     limits: &[QueueLimit],
 ) -> Result<Option<LackingQuota>, BudgetSpent> {
-    let Some(lacking) = LackingQuota::of(trials.session().view().cluster, limits) else {
-        return Ok(None);
-    };
+    let (cluster, own) = (trials.session().view().cluster, trials.row().queue);
+    let Some(lacking) = LackingQuota::of(cluster, own, limits) else { return Ok(None) };
     let is_limit = |atom: &&Atom| matches!(atom, Atom::Admission(_) | Atom::Share(_));
     let atoms: AtomSet = present.iter().filter(is_limit).cloned().collect();
     let is_placed = trials.try_succeeds(&atoms).ok_or(BudgetSpent)?;
@@ -249,7 +247,7 @@ fn job_name(trials: &JobTrials<'_, '_>) -> Option<ObjectKey> {
 }
 
 /// Returns the names of the nodes that the members get.
-fn nodes_of(trials: &JobTrials<'_, '_>, answer: &TrialAnswer) -> Vec<Arc<str>> {
+pub(crate) fn nodes_of(trials: &JobTrials<'_, '_>, answer: &TrialAnswer) -> Vec<Arc<str>> {
     let session = trials.session();
     let names = answer.placed.iter().map(|(_, node)| session.nodes[*node].name.clone());
     let names: BTreeSet<Arc<str>> = names.collect();
@@ -395,6 +393,20 @@ fn lower_minimum(trials: &mut JobTrials<'_, '_>) -> Result<Option<Remedy>, Budge
         at_micros: None,
         change: group_key(trials).map(|job| RemedyChange::Minimum { job, minimum }),
     }))
+}
+
+/// Returns the members that must find places, and the limits that keep the job from its places. `base` is the trial
+/// without lifted atoms.
+pub(crate) fn needed_and_limits(
+    trials: &mut JobTrials<'_, '_>,
+    base: &TrialAnswer,
+) -> (Vec<TaskId>, Vec<QueueLimit>) {
+    let job = trials.job();
+    trials.with_lifted(&AtomSet::new(), |session| {
+        let needed = needed(session, job);
+        let limits = limits_of(session, job, (base, &needed));
+        (needed, limits)
+    })
 }
 
 /// Returns the limits that keep the job from its places, with amounts, in the order in which it meets them: that of

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use vc_actions::{first_tasks, needed};
 use vc_framework::{Atom, Session, SessionState, ShareRefusal};
-use vc_model::{Gates, JobId, NodeId, Pause, TaskId, TaskStatus};
+use vc_model::{JobId, NodeId, TaskId, TaskStatus};
 
 use crate::amounts::count;
 use crate::code::WaitCode;
@@ -15,6 +15,7 @@ use crate::nodes::NodeRefusals;
 use crate::pod_classes::asked_amounts;
 use crate::quota;
 use crate::shortage::Shortages;
+use crate::stage_rows::{StageRow, bind_failed, gated, invalid, not_valid, verdict_of};
 use crate::trials::{AtomSet, JobTrials, TrialAnswer, TrialEnd, waiting_members};
 
 /// Plugins that are asked in turn; there are fewer.
@@ -39,7 +40,7 @@ pub(crate) struct Judgement {
 
 /// Obstacles in the order of the stages, each lifted before the next is looked for.
 struct Obstacles {
-    rows: Vec<(WaitCode, String)>,
+    rows: Vec<StageRow>,
     lifted: AtomSet,
     quota: Vec<QuotaRow>,
     nodes: Option<Arc<NodeNumbers>>,
@@ -67,19 +68,18 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
     };
     let base = trials.run(&AtomSet::new());
     find_object_obstacles(trials, &base, &mut found);
-    if found.rows.is_empty() {
-        find_gates(trials, &base, &mut found);
-        find_queue_obstacles(trials, &mut found);
-        find_admission_obstacles(trials, &mut found);
+    // No trial takes a pod whose bind was refused or that cannot be read, so that nothing is known of its nodes.
+    let is_tried = found.rows.is_empty();
+    find_gates(trials, &base, &mut found);
+    find_queue_obstacles(trials, &mut found);
+    find_admission_obstacles(trials, &mut found);
+    if is_tried {
         find_share_obstacles(trials, &mut found);
         find_order(trials, &mut found);
         find_nodes(trials, &mut found);
     }
-    let mut rows = found.rows.into_iter();
-    let (code, text) = rows.next().expect("the stage nodes always has a row");
-    let mut seen = BTreeSet::from([code, WaitCode::NextCycle, WaitCode::WaitsForRelease]);
-    let also = rows.map(|(code, _)| code).filter(|code| seen.insert(*code)).collect();
-    let lifted = match code {
+    let verdict = verdict_of(found.rows).expect("the stage nodes always has a row");
+    let lifted = match verdict.code {
         WaitCode::QueueFull => Some(AtomSet::new()),
         WaitCode::NodesRefuse
         | WaitCode::NeverFits
@@ -89,7 +89,7 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
         _ => None,
     };
     Judgement {
-        verdict: Verdict { code, text, also },
+        verdict,
         quota: found.quota.into(),
         nodes: found.nodes,
         short: found.short,
@@ -98,43 +98,21 @@ pub(crate) fn judge(trials: &mut JobTrials<'_, '_>) -> Judgement {
     }
 }
 
-/// Pods that cannot be read, or whose bind was refused, are tried by nobody.
+/// Adds pods whose bind was refused, and those that cannot be read if the others do not suffice.
 fn find_object_obstacles(trials: &JobTrials<'_, '_>, base: &TrialAnswer, found: &mut Obstacles) {
-    let session = trials.session();
-    let waiting = waiting_members(session, trials.job());
-    let members = &session.jobs[trials.job()].tasks;
-    let refused = members.iter().find_map(|&task| match &session.tasks[task].pause {
-        Some(Pause::Bind(text)) => Some(text.to_string()),
-        _ => None,
-    });
-    if let Some(text) = refused {
-        return found.rows.push((WaitCode::BindFailed, text));
-    }
-    let invalid = waiting.iter().find_map(|&task| {
-        let row = &session.tasks[task];
-        row.invalid.as_ref().map(|problem| format!("{}: {problem}", row.key))
-    });
-    if let Some(text) = invalid.filter(|_| !base.succeeds()) {
-        found.rows.push((WaitCode::Invalid, text));
-    }
+    let (session, members) = (trials.session(), &trials.row().tasks);
+    found.rows.extend(bind_failed(session, members));
+    found.rows.extend(invalid(session, members).filter(|_| !base.succeeds()));
 }
 
 fn find_gates(trials: &JobTrials<'_, '_>, base: &TrialAnswer, found: &mut Obstacles) {
-    if base.succeeds() || trials.has_own_gates_only() {
+    if base.succeeds() {
         return;
     }
-    let session = trials.session();
-    let waiting = waiting_members(session, trials.job());
-    let gated = waiting.iter().map(|&task| &session.tasks[task]);
-    let gated: Vec<_> = gated.filter(|task| task.gates != Gates::None).collect();
-    let Some(first) = gated.first() else { return };
-    let names = first.gate_names.as_deref().unwrap_or_default();
-    let of = trials.row().tasks.len();
-    let have = if gated.len() == 1 { "has" } else { "have" };
-    let pods = if of == 1 { "pod" } else { "pods" };
-    let text = format!("{} of {of} {pods} {have} scheduling gates: {names}", gated.len());
-    found.rows.push((WaitCode::Gated, text));
-    found.lifted.insert(Atom::Gates);
+    if let Some(row) = gated(trials.session(), &trials.row().tasks) {
+        found.rows.push(row);
+        found.lifted.insert(Atom::Gates);
+    }
 }
 
 fn find_queue_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
@@ -146,13 +124,7 @@ fn find_queue_obstacles(trials: &mut JobTrials<'_, '_>, found: &mut Obstacles) {
         found.lifted.insert(Atom::Queue);
     }
     if let TrialEnd::NotValid(message) = &trials.run(&found.lifted).end {
-        let row = trials.row();
-        let (valid, minimum) = (i64::from(row.counts.valid()), i64::from(row.min_available));
-        let text = match valid < minimum {
-            true => format!("{valid} of {minimum} needed pods exist"),
-            false => message.clone(),
-        };
-        found.rows.push((WaitCode::NotValid, text));
+        found.rows.push(not_valid(trials.row(), message));
         found.lifted.insert(Atom::Members);
     }
 }

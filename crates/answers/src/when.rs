@@ -1,6 +1,7 @@
 //! When a job starts: whole cycles in a copy of the engine whose clock goes from one expected end to
 //! the next. Ends are those that objects state, or that were learned. Specification: answers.md 7.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use vc_resource::Dim;
 
 use crate::amounts::{count, quantity_of};
 use crate::code::WaitCode;
-use crate::ends::{EndSource, ExpectedEnd, ExpectedEnds};
+use crate::cycle_remedies::cycle_remedies;
+use crate::ends::{EndLookup, EndSource, ExpectedEnd, ExpectedEnds};
 use crate::explain::AnswerState;
 use crate::explanation::{Explanation, Remedy, RemedyKind, Responsible};
 use crate::learned_runs::RunQuantile;
 use crate::subject::{Subject, name_of_job};
-use crate::supposed_remedies::{raise_priority, starts_after, together};
+use crate::supposed_remedies::{starts_after, together};
 use crate::trials::{AtomSet, HeldByOrder, JobTrials, TrialEnd};
 use crate::unblock::MOST_REMEDIES;
 use crate::what_if::SupposedKubelet;
@@ -126,34 +128,101 @@ pub struct StartAnswer {
     pub is_of_few: bool,
     /// Why `expected_micros` is not known.
     pub unknown: Option<StartUnknown>,
+    /// Why `earliest_micros` is not known. `None` if it is, or if `unknown` is the reason.
+    pub earliest_unknown: Option<StartUnknown>,
+    /// Why `latest_micros` is not known. `None` if it is, or if `unknown` is the reason.
+    pub latest_unknown: Option<StartUnknown>,
     /// What `expected_micros` assumes.
     pub assumes: Vec<&'static str>,
     /// The ends that are waited for, in order; none could stay.
     pub waits_for: Vec<AwaitedJob>,
 }
 
+/// What a start reads of the explanation of its job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StartBasis {
+    /// True if no end of a pod can let the job start.
+    is_not_by_time: bool,
+    /// Jobs before it.
+    n_ahead: usize,
+    /// Names of the atoms that are present.
+    atoms: Vec<String>,
+}
+
+impl StartBasis {
+    fn of(explanation: &Explanation) -> Self {
+        let blocking = explanation.blocking.as_deref();
+        Self {
+            is_not_by_time: is_not_by_time(explanation),
+            n_ahead: explanation.line.as_ref().map_or(0, |line| line.ahead.jobs),
+            atoms: blocking.map(|blocking| blocking.atoms.clone()).unwrap_or_default(),
+        }
+    }
+}
+
 /// Adds when a job starts to its explanation, which must be full and about the state after the last
-/// cycle of the engine. A start within the next hour is also a remedy.
+/// cycle of the engine. A start within the next hour is also a remedy. The remedies of
+/// [`crate::add_cycle_remedies`] are added, too.
 pub fn add_start(
     engine: &Engine,
     (state, ends): (&mut AnswerState, &ExpectedEnds),
     subject: Subject,
     explanation: &mut Explanation,
 ) {
-    let Some(job) = subject.job.filter(|_| explanation.waits()) else { return };
-    let code = explanation.verdict.code;
-    let goes_on = [WaitCode::NextCycle, WaitCode::BindFailed, WaitCode::Invalid];
-    let is_full = explanation.blocking.is_some() || awaits_release(code);
-    if goes_on.contains(&code) || !is_full {
-        return;
-    }
-    if let Some(known) = state.known_start(subject, ends, explanation) {
+    let Some(job) = job_that_starts(subject, explanation) else { return };
+    let known = state.kept_answers().and_then(|it| it.with_start(subject, ends, explanation));
+    if let Some(known) = known {
         *explanation = known;
         return;
     }
     let before = explanation.clone();
-    add_start_anew(engine, (state, ends), job, explanation);
-    state.keep_start(subject, ends, (before, explanation.clone()));
+    let start = known_or_found_start(engine, (state, ends), (subject, job), explanation);
+    let of_cycles = cycle_remedies(engine, state, subject, explanation);
+    explanation.unblock.extend(of_cycles);
+    add_remedies(engine, (state, ends), (job, &start), explanation);
+    explanation.start = Some(start.into());
+    if let Some(kept) = state.kept_answers() {
+        kept.keep_with_start(subject, ends, (before, explanation.clone()));
+    }
+}
+
+/// Adds when a job starts to its explanation as [`add_start`] does, but no remedies, most of which take cycles of
+/// their own. The explanation must have its blocking sets, as with [`crate::Depth::Sets`].
+pub fn add_start_alone(
+    engine: &Engine,
+    (state, ends): (&mut AnswerState, &ExpectedEnds),
+    subject: Subject,
+    explanation: &mut Explanation,
+) {
+    let Some(job) = job_that_starts(subject, explanation) else { return };
+    let start = known_or_found_start(engine, (state, ends), (subject, job), explanation);
+    explanation.start = Some(start.into());
+}
+
+/// Returns the job. Returns `None` if it does not wait or starts in the next cycle, and if its explanation does not
+/// tell what a start is found by.
+fn job_that_starts(subject: Subject, explanation: &Explanation) -> Option<JobId> {
+    let code = explanation.verdict.code;
+    let goes_on = [WaitCode::NextCycle, WaitCode::BindFailed, WaitCode::Invalid];
+    let has_sets = explanation.blocking.is_some() || awaits_release(code);
+    subject.job.filter(|_| explanation.waits() && !goes_on.contains(&code) && has_sets)
+}
+
+fn known_or_found_start(
+    engine: &Engine,
+    (state, ends): (&mut AnswerState, &ExpectedEnds),
+    (subject, job): (Subject, JobId),
+    explanation: &Explanation,
+) -> StartAnswer {
+    let basis = StartBasis::of(explanation);
+    let known = state.kept_answers().and_then(|it| it.start(subject, ends, &basis));
+    known.unwrap_or_else(|| {
+        let start = start(engine, (state, ends), job, &basis);
+        if let Some(kept) = state.kept_answers() {
+            kept.keep_start(subject, ends, (basis, &start));
+        }
+        start
+    })
 }
 
 /// True if the job has its places as soon as pods that terminate have left them. It has no blocking sets,
@@ -162,23 +231,20 @@ fn awaits_release(code: WaitCode) -> bool {
     matches!(code, WaitCode::AwaitsVictims | WaitCode::WaitsForRelease)
 }
 
-fn add_start_anew(
+/// Adds the remedies that need the start or an end to wait for, and leaves out those that do not let the job start.
+fn add_remedies(
     engine: &Engine,
     (state, ends): (&AnswerState, &ExpectedEnds),
-    job: JobId,
+    (job, start): (JobId, &StartAnswer),
     explanation: &mut Explanation,
 ) {
-    let start = start(engine, (state, ends), job, explanation);
-    let own = &state.cluster().jobs[job];
-    if !awaits_release(explanation.verdict.code) {
-        // The priority of a pod without a PodGroup of its own cannot be changed.
-        if !own.bare {
-            explanation.unblock.extend(raise_priority((engine, state.stop()), job, &own.key));
-        }
-        let is_not_by_time = start.unknown == Some(StartUnknown::NotByTime);
-        if is_not_by_time && let Some(key) = name_of_job(state.cluster(), job) {
-            explanation.unblock.extend(together(engine, (state, ends), (job, &key), explanation));
-        }
+    let is_together = |remedy: &Remedy| remedy.kind == RemedyKind::Together;
+    let has_together = explanation.unblock.iter().any(is_together);
+    if start.unknown == Some(StartUnknown::NotByTime)
+        && !has_together
+        && let Some(key) = name_of_job(state.cluster(), job)
+    {
+        explanation.unblock.extend(together((engine, state), ends, (job, &key), explanation));
     }
     let soon = explanation.as_of.time_micros.saturating_add(SOON_MICROS);
     if let Some(at_micros) = start.expected_micros.filter(|&at| at <= soon) {
@@ -201,7 +267,6 @@ fn add_start_anew(
     let rank = |remedy: &Remedy| (remedy.kind != RemedyKind::Wait, remedy.who, remedy.kind);
     explanation.unblock.sort_by_key(rank);
     explanation.unblock.truncate(MOST_REMEDIES);
-    explanation.start = Some(start.into());
 }
 
 impl AwaitedJob {
@@ -215,7 +280,7 @@ fn start(
     engine: &Engine,
     (state, ends): (&AnswerState, &ExpectedEnds),
     job: JobId,
-    explanation: &Explanation,
+    basis: &StartBasis,
 ) -> StartAnswer {
     let unknown = |reason| StartAnswer { unknown: Some(reason), ..StartAnswer::default() };
     let cluster = state.cluster();
@@ -223,7 +288,9 @@ fn start(
     if waiting.is_empty() {
         return unknown(StartUnknown::NoPods);
     }
-    if is_not_by_time(explanation) {
+    // No pod that ends creates the queue, also where the sets are not known for lack of budget.
+    let has_queue = cluster.queues[cluster.jobs[job].queue].present;
+    if basis.is_not_by_time || !has_queue {
         return unknown(StartUnknown::NotByTime);
     }
     let supposed = |quantile: RunQuantile| {
@@ -232,30 +299,36 @@ fn start(
     };
     let mut alone = supposed(RunQuantile::Short);
     remove_others(&mut alone, job);
-    let earliest = plan(alone, job, &waiting).ok().map(|plan| plan.at_micros);
-    let n_ahead = explanation.line.as_ref().map_or(0, |line| line.ahead.jobs);
-    let expected = match n_ahead <= MOST_AHEAD {
+    let earliest = plan(alone, job, &waiting).map(|plan| plan.at_micros);
+    let starts_alone = earliest.is_ok();
+    let endless = OnceCell::new();
+    let named = |reason: StartUnknown, starts_alone: bool| match reason {
+        StartUnknown::NoEnd(_) if starts_alone => StartUnknown::BlockedAhead,
+        StartUnknown::NoEnd(_) => {
+            let found = || endless_pods((state, ends), job, &basis.atoms);
+            StartUnknown::NoEnd(endless.get_or_init(found).clone())
+        }
+        reason => reason,
+    };
+    let (earliest, earliest_unknown) = split(earliest.map_err(|reason| named(reason, false)));
+    let expected = match basis.n_ahead <= MOST_AHEAD {
         true => plan(supposed(RunQuantile::Median), job, &waiting),
         false => Err(StartUnknown::TooFarBack),
     };
-    let expected = match expected {
+    let expected = match expected.map_err(|reason| named(reason, starts_alone)) {
         Ok(expected) => expected,
         Err(reason) => {
-            let reason = match reason {
-                StartUnknown::NoEnd(_) if earliest.is_some() => StartUnknown::BlockedAhead,
-                StartUnknown::NoEnd(_) => {
-                    StartUnknown::NoEnd(endless_pods((cluster, ends), job, explanation))
-                }
-                reason => reason,
-            };
-            return StartAnswer { earliest_micros: earliest, ..unknown(reason) };
+            let earliest_unknown = earliest_unknown.filter(|it| it.as_str() != reason.as_str());
+            let unknown = unknown(reason);
+            return StartAnswer { earliest_micros: earliest, earliest_unknown, ..unknown };
         }
     };
     // Ends that are stated are the same in all plans.
     let latest = match expected.has_learned {
-        true => plan(supposed(RunQuantile::Long), job, &waiting).ok().map(|plan| plan.at_micros),
-        false => Some(expected.at_micros),
+        true => plan(supposed(RunQuantile::Long), job, &waiting).map(|plan| plan.at_micros),
+        false => Ok(expected.at_micros),
     };
+    let (latest, latest_unknown) = split(latest.map_err(|reason| named(reason, starts_alone)));
     let waits_for = awaited((state, ends), job, &expected.ended);
     let is_of_few = |it: &AwaitedJob| it.end.source.is_of_few();
     StartAnswer {
@@ -265,8 +338,18 @@ fn start(
         latest_micros: latest.map(|at| at.max(expected.at_micros)),
         is_of_few: waits_for.iter().any(is_of_few),
         unknown: None,
+        earliest_unknown,
+        latest_unknown,
         assumes: vec!["noArrivals"],
         waits_for,
+    }
+}
+
+/// Returns a time that is known, or else why it is not.
+fn split(found: Result<i64, StartUnknown>) -> (Option<i64>, Option<StartUnknown>) {
+    match found {
+        Ok(at_micros) => (Some(at_micros), None),
+        Err(reason) => (None, Some(reason)),
     }
 }
 
@@ -276,11 +359,8 @@ pub(crate) fn waiting_tasks(cluster: &Cluster, job: JobId) -> impl Iterator<Item
 }
 
 /// True if no end of a pod can let the job start.
-fn is_not_by_time(explanation: &Explanation) -> bool {
-    explanation.blocking.as_ref().is_some_and(|blocking| {
-        let never = blocking.sets.is_empty() && blocking.even_empty == Some(false);
-        blocking.are_sets_complete() && (never || !blocking.helps_waiting())
-    })
+pub(crate) fn is_not_by_time(explanation: &Explanation) -> bool {
+    explanation.blocking.as_ref().is_some_and(|blocking| !blocking.helps_waiting())
 }
 
 /// Removes the waiting pods of all other jobs.
@@ -338,12 +418,12 @@ pub(crate) fn plan(
 
 /// Returns the pods without an expected end that hold what the job lacks.
 fn endless_pods(
-    (cluster, ends): (&Cluster, &ExpectedEnds),
+    (state, ends): (&AnswerState, &ExpectedEnds),
     job: JobId,
-    explanation: &Explanation,
+    atoms: &[String],
 ) -> EndlessPods {
-    let atoms = explanation.blocking.iter().flat_map(|blocking| &blocking.atoms);
-    let rooms = atoms.filter_map(|atom| atom.strip_prefix("room/"));
+    let cluster = state.cluster();
+    let rooms = atoms.iter().filter_map(|atom| atom.strip_prefix("room/"));
     let dims: Vec<Dim> = rooms.filter_map(|name| cluster.dims.get(name)).collect();
     let queue = cluster.jobs[job].queue;
     let holds = |&(task, row): &(TaskId, &vc_model::Task)| {
@@ -354,9 +434,9 @@ fn endless_pods(
         };
         row.node.is_some() && row.status.is_allocated() && is_held
     };
-    let now_micros = explanation.as_of.time_micros;
-    let is_endless = |&(task, _): &(TaskId, _)| ends.end_of(cluster, task, now_micros).is_none();
-    let endless = cluster.tasks.iter().filter(holds).filter(is_endless);
+    let mut lookup = EndLookup::new(cluster, ends, state.time_micros());
+    let holding = cluster.tasks.iter().filter(holds);
+    let endless = holding.filter(|&(_, row)| lookup.end_of(row).is_none());
     let endless: Vec<TaskId> = endless.map(|(task, _)| task).collect();
     let held = cluster.dims.in_report_order().iter().filter(|dim| dims.contains(dim)).map(|&dim| {
         let amounts = endless.iter().map(|&task| i128::from(cluster.request(task).get(dim)));

@@ -152,6 +152,7 @@ impl BundleWriter {
             format: FORMAT,
             version: String::new(),
             flags: Vec::new(),
+            engine_options: first.checkpoint.as_ref().map(EncodedCheckpoint::options),
             first_cycle: first.cycle,
             last_cycle: last.last_cycle,
             anonymized: false,
@@ -456,6 +457,7 @@ mod tests {
             format: FORMAT,
             version: String::new(),
             flags: Vec::new(),
+            engine_options: None,
             first_cycle: 0,
             last_cycle: 0,
             anonymized: false,
@@ -470,7 +472,10 @@ mod tests {
 
         let mut read = Bundle::read(&*written).unwrap();
         assert!(read.manifest().files.contains_key(OBJECTS) && read.file(OBJECTS).is_none());
+        // An earlier version writes no options.
+        assert_eq!(read.manifest().engine_options, None);
         let manifest = serde_json::to_vec(read.manifest()).unwrap();
+        assert!(!String::from_utf8_lossy(&manifest).contains("engineOptions"));
         read.add_objects(objects());
         let mut again = Vec::new();
         read.write(&mut again).unwrap();

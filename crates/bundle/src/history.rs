@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use vc_engine::{Checkpoint, EngineCommand};
+use vc_engine::{Checkpoint, DecidingOptions, EngineCommand};
 
 use crate::RecordedInput;
 
@@ -35,12 +35,19 @@ pub struct EncodedCheckpoint {
     pub(crate) bytes: Arc<Vec<u8>>,
     /// The configuration in force, as a file without secrets.
     conf: Arc<str>,
+    /// The options of the engine.
+    options: Arc<DecidingOptions>,
 }
 
 impl EncodedCheckpoint {
     /// Returns the bytes of the compressed state.
     pub fn size(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Returns the options by which the engine decides.
+    pub(crate) fn options(&self) -> DecidingOptions {
+        (*self.options).clone()
     }
 }
 
@@ -263,7 +270,8 @@ pub fn encode_checkpoint(checkpoint: &Checkpoint) -> Result<EncodedCheckpoint, S
     let mut bytes = encoder.finish().map_err(|error| error.to_string())?;
     // The bytes shrink in place. A copy of them would take as much memory again.
     bytes.shrink_to_fit();
-    Ok(EncodedCheckpoint { bytes: bytes.into(), conf: conf.into() })
+    let options = Arc::new(checkpoint.deciding_options());
+    Ok(EncodedCheckpoint { bytes: bytes.into(), conf: conf.into(), options })
 }
 
 fn compressed(bytes: &[u8]) -> Arc<[u8]> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use vc_engine::DecidingOptions;
 
 /// Number of the format. A reader refuses files of another number.
 pub const FORMAT: u32 = 4;
@@ -28,6 +29,9 @@ pub struct Manifest {
     pub version: String,
     /// The flags of the process.
     pub flags: Vec<String>,
+    /// The options of the engine by which it decides from the first state on. `None`: an earlier version wrote the bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_options: Option<DecidingOptions>,
     /// The last cycle before the first input.
     pub first_cycle: u64,
     /// The last cycle of the inputs; the same as `first_cycle` if there are none.

@@ -8,7 +8,9 @@ use std::io::Write;
 use ciborium::Value;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use vc_engine::{Checkpoint, Effect, Engine, Evaluator, Nomination, RepeatedBatch};
+use vc_engine::{
+    Checkpoint, DecidingOptions, Effect, Engine, Evaluator, Nomination, RepeatedBatch,
+};
 
 use crate::RecordedInput;
 use crate::archive::{Bundle, BundleError, inputs_name, state_name};
@@ -54,6 +56,10 @@ impl Bundle {
         let first = self.first_state_name();
         let mut state: Checkpoint = self.changed(&first, &self.checkpoint(None)?, change)?;
         state.rebuild_indexes();
+        let engine_options = self.manifest.engine_options.as_ref().map(|named| DecidingOptions {
+            evaluator: named.evaluator.clone(),
+            ..state.deciding_options()
+        });
         let confs = self.files.iter().filter(|(name, _)| name.starts_with("conf/"));
         let mut files: BTreeMap<String, Vec<u8>> =
             confs.map(|(name, contents)| (name.clone(), contents.clone())).collect();
@@ -78,6 +84,7 @@ impl Bundle {
         let manifest = Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             flags: Vec::new(),
+            engine_options,
             anonymized: true,
             files: BTreeMap::new(),
             ..self.manifest.clone()

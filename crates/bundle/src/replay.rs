@@ -4,8 +4,8 @@
 use std::vec::IntoIter;
 
 use vc_engine::{
-    BatchKind, CycleTime, Effect, Engine, EngineBatch, EngineCommand, Evaluator, RepeatedBatch,
-    Report,
+    BatchKind, CycleTime, Effect, EffectDigest, Engine, EngineBatch, EngineCommand, Evaluator,
+    RepeatedBatch, Report,
 };
 
 use crate::RecordedInput;
@@ -32,7 +32,7 @@ pub struct ReplayStep {
     pub effects: Vec<Effect>,
     /// The report of a whole cycle.
     pub report: Option<Report>,
-    /// True if the effects are those that were recorded.
+    /// True if the effects are those that were recorded, or if nobody has recorded any.
     pub is_same: bool,
 }
 
@@ -72,6 +72,31 @@ impl Replay {
             report,
             is_same: digest == expected,
         })
+    }
+
+    /// Returns the batch of the cycle after the last input, which nobody has recorded. It has no events, and the time of
+    /// the last cycle. If there was no cycle, its time is the creation of the newest pod.
+    pub fn unrecorded_batch(&self) -> EngineBatch {
+        let tasks = &self.engine.cluster().tasks;
+        let newest = || tasks.iter().map(|(_, task)| task.created_micros).max();
+        let last = Some(self.engine.last_micros()).filter(|_| 0 < self.engine.n_cycles());
+        let unix_micros = last.or_else(newest).unwrap_or_default();
+        EngineBatch {
+            kind: BatchKind::Cycle,
+            events: Vec::new(),
+            now: CycleTime { unix_micros },
+            digest: EffectDigest::default().value(),
+        }
+    }
+
+    /// Decides the cycle after the last input, which nobody has recorded: there is nothing to compare it with.
+    pub fn decide_unrecorded(&mut self) -> ReplayStep {
+        self.run_commands();
+        let batch = self.unrecorded_batch();
+        let (kind, now) = (batch.kind, batch.now);
+        let RepeatedBatch { effects, report, .. } = batch.repeat(&mut self.engine);
+        let cycle = self.engine.n_cycles();
+        ReplayStep { kind, cycle, now, recorded: Vec::new(), effects, report, is_same: true }
     }
 
     /// Runs the commands before the next batch.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ciborium::Value;
 use vc_bundle::{
     Bundle, BundleError, BundleWriter, EncodedCheckpoint, History, HistoryCopy, RecordedInput,
-    Replay, TextPlace, encode_checkpoint,
+    Replay, TextPlace, effect_line, encode_checkpoint,
 };
 use vc_engine::{
     BatchKind, Checkpoint, Config, CycleTime, EffectDigest, Engine, EngineBatch, EngineCommand,
@@ -113,6 +113,46 @@ fn ans_96_no_history() {
     let mut replay = Replay::new(&bundle, None).unwrap();
     assert!(replay.step().is_none());
     assert_eq!(replay.engine().cluster().nodes.len(), 1);
+}
+
+/// A pod comes after the last cycle. What the next cycle decides follows from the state alone.
+#[test]
+fn ans_101_the_cycle_after_a_state_is_decided() {
+    let text = "actions: \"enqueue, allocate\"\ntiers:\n- plugins:\n  - name: gang\n";
+    let config = vc_conf::parse("test.conf", text, &vc_engine::KNOWN).unwrap().config;
+    let mut engine = Engine::new(EngineOptions::default(), &config).0;
+    let now = CycleTime { unix_micros: fixture::START_MICROS + MINUTE };
+    drop(engine.cycle(fixture::events_of("node n cpu=4 pods=9\nqueue default"), now));
+    engine.apply(fixture::events_of("job j min=1 inqueue\n task a cpu=1"));
+    let stored = bundle(&HistoryCopy::of_now(1, checkpoint(&engine)), None).unwrap();
+    assert_eq!(range(&stored), (1, 1));
+    let mut replay = Replay::new(&stored, None).unwrap();
+    assert!(replay.step().is_none(), "nothing was recorded");
+    let next = replay.decide_unrecorded();
+    assert_eq!((next.cycle, next.now, next.is_same), (2, now, true));
+    assert!(next.recorded.is_empty() && next.report.is_some());
+    let lines: Vec<String> = next.effects.iter().map(effect_line).collect();
+    assert!(lines.contains(&"bind default/j-a to n".to_owned()), "{lines:?}");
+    // The engine that was stored decides the same.
+    assert_eq!(next.effects, engine.cycle(Vec::new(), now).0);
+}
+
+/// Before the first cycle the clock stands at the creation of the newest pod.
+#[test]
+fn ans_101_a_state_before_the_first_cycle_has_the_time_of_its_pods() {
+    let mut engine = engine();
+    let mut events = fixture::events_of("node n cpu=4\nqueue default\njob ml/j\n task a cpu=1");
+    let newest = fixture::START_MICROS + 7 * MINUTE;
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event {
+            pod.created_micros = newest;
+        }
+    }
+    engine.apply(events);
+    let stored = bundle(&HistoryCopy::of_now(0, checkpoint(&engine)), None).unwrap();
+    let mut replay = Replay::new(&stored, None).unwrap();
+    let next = replay.decide_unrecorded();
+    assert_eq!((next.cycle, next.now.unix_micros), (1, newest));
 }
 
 #[test]
@@ -291,6 +331,31 @@ fn ans_03_the_schedulers_of_pods_are_part_of_the_state() {
     let renamed = without_team(&stored).unwrap();
     let replay = Replay::new(&renamed, None).unwrap();
     assert_eq!(other_scheduler(replay.engine()), named("a-scheduler"));
+}
+
+#[test]
+fn ans_103_the_manifest_has_the_options_that_decide() {
+    let settings = Settings {
+        default_queue: "team".into(),
+        node_selector: vec![("pool".into(), "team".into())],
+        bare_pods: true,
+        queue_gate_admission: true,
+        ..Settings::default()
+    };
+    let evaluator = Evaluator::Plain;
+    let options = EngineOptions { seed: 7, evaluator, ..EngineOptions::from(settings) };
+    let engine = Engine::new(options, &Config::default()).0;
+    let named = bundle(&HistoryCopy::of_now(0, checkpoint(&engine)), None).unwrap();
+    let renamed = without_team(&named).unwrap();
+    for (bundle, name) in [(&named, "team"), (&renamed, "a")] {
+        let options = bundle.manifest().engine_options.clone().unwrap();
+        assert_eq!((options.seed, &*options.evaluator), (7, "plain"));
+        assert_eq!((&*options.default_queue, &*options.bare_pods), (name, "schedule"));
+        assert_eq!(options.node_selector, [format!("pool:{name}")]);
+        assert_eq!(options.scheduler_names, ["volcano"]);
+        let gate = |name: &str| options.feature_gates[name];
+        assert!(gate("SchedulingGatesQueueAdmission") && !gate("StorageCapacityScoring"));
+    }
 }
 
 /// Removes these fields of all objects.

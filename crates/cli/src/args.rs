@@ -261,7 +261,8 @@ impl OutputFlag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     Text,
-    /// As text; queues, nodes, HyperNodes and the list of jobs with all columns.
+    /// As text; queues, nodes, HyperNodes, the list of jobs and the timeline with all columns, a job with its
+    /// history.
     Wide,
     Json,
     Yaml,

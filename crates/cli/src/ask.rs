@@ -7,8 +7,8 @@ use vc_page::{
     CycleJson, ExplanationJson, ExplanationListJson, HyperNodeJson, ListJson, NodeJson, OneJson,
     QueueJson, RunJson, SummaryJson, TimelineJson, WaitingJobJson, WhatIfResultJson, cycles_text,
     hyper_nodes_text, hyper_nodes_wide_text, line_text, node_text, nodes_text, nodes_wide_text,
-    queues_text, queues_wide_text, runs_text, summary_text, timeline_text, what_if_text,
-    why_list_text, why_list_wide_text, why_text, why_wide_text,
+    queues_text, queues_wide_text, runs_text, summary_text, timeline_text, timeline_wide_text,
+    what_if_text, why_list_text, why_list_wide_text, why_text, why_wide_text,
 };
 
 use crate::Answer;
@@ -101,6 +101,7 @@ pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, S
     let of_nodes = if is_wide { nodes_wide_text } else { nodes_text };
     let of_job = if is_wide { why_wide_text } else { why_text };
     let of_hyper_nodes = if is_wide { hyper_nodes_wide_text } else { hyper_nodes_text };
+    let of_timeline = if is_wide { timeline_wide_text } else { timeline_text };
     match &arguments.verb {
         Verb::Why { name: Some(_), .. } => {
             show(output, text, of_job).map(|it: ExplanationJson| Answer::waits(it.waits()))
@@ -124,7 +125,7 @@ pub(crate) fn show_answer(arguments: &Arguments, text: &str) -> Result<Answer, S
         Verb::Nodes { name: Some(_) } => shown::<OneJson<NodeJson>>(output, text, node_text),
         Verb::Hypernodes => shown::<ListJson<HyperNodeJson>>(output, text, of_hyper_nodes),
         Verb::Top { .. } => shown::<OneJson<SummaryJson>>(output, text, summary_text),
-        Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, text, timeline_text),
+        Verb::Timeline { .. } => shown::<OneJson<TimelineJson>>(output, text, of_timeline),
         Verb::Cycles { .. } => shown::<ListJson<CycleJson>>(output, text, cycles_text),
         Verb::WhatIf(_) | Verb::Ui { .. } | Verb::Bundle { .. } => Ok(Answer::default()),
     }

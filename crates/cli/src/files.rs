@@ -130,6 +130,9 @@ fn from_bundle(arguments: &Arguments, file: &Path) -> Result<Answer, String> {
     if !replayed.is_same() {
         eprint!("{}", escape_lines(&replayed.text()));
     }
+    if let Some(note) = replayed.unrecorded_note() {
+        eprintln!("{note}");
+    }
     let Some(explanation) = replayed.explanation() else { return Ok(Answer::default()) };
     match arguments.form() {
         Output::Text => print(&why_text(explanation)),

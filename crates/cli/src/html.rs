@@ -65,6 +65,9 @@ pub(crate) fn save_of_bundle(bundle: &Path, file: &Path) -> Result<Answer, Strin
         let bundle = bundle.display();
         print_line(&format!("{bundle} is decided otherwise here: vcsim replay shows what differs"));
     }
+    if let Some(note) = made.unrecorded_note {
+        print_line(note);
+    }
     write(file, &made.html)?;
     Ok(Answer::default())
 }

@@ -1,9 +1,9 @@
 //! Questions about a cluster without a scheduler that answers: its objects are listed, and the same engine
-//! decides. Specification: answers.md 13 (ANS-91).
+//! decides. Specification: answers.md 13 (ANS-91, ANS-92).
 
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::NamedTempFile;
 use vc_kube::ListedObjects;
 use vc_text::escape_lines;
@@ -12,8 +12,9 @@ use crate::args::Arguments;
 use crate::{Answer, files};
 
 /// Printed before an answer of `--local`.
-const UNKNOWN: &str = "asked without the scheduler: what it has decided and not written yet, what it \
-    remembers and its flags are not known";
+const UNKNOWN: &str = "asked without the scheduler: not known are its flags, what it has decided and not written yet, \
+    and what it alone remembers: room that it holds after evictions, learned run times, the timeline, the usage of \
+    accounts, the load of nodes";
 
 /// Lists, answers, and prints the answer.
 ///
@@ -27,18 +28,23 @@ pub(crate) fn ask(mut arguments: Arguments) -> Result<Answer, String> {
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     let places = arguments.configmap.clone().map_or_else(usual_config_maps, |given| vec![given]);
     let access = arguments.access();
-    let read = ListedObjects::read(&access, &places);
-    let (listed, conf) = runtime.block_on(read).map_err(|error| error.to_string())?;
+    // The files are gone when the answer is there; nobody else can read them.
+    let mut objects = empty_file("objects", ".json")?;
+    let (listed, conf) = {
+        let mut out = BufWriter::new(objects.as_file_mut());
+        let namespace = arguments.namespace.as_deref();
+        let read = ListedObjects::read(&access, namespace, &places, &mut out);
+        let read = runtime.block_on(read).map_err(|error| error.to_string())?;
+        out.flush().map_err(unwritable)?;
+        read
+    };
     eprintln!("{UNKNOWN}");
-    for refused in &listed.refused {
-        eprintln!("{}", escape_lines(&format!("without {refused}")));
+    for gap in &listed.gaps {
+        eprintln!("{}", escape_lines(gap));
     }
     if arguments.namespace.is_none() && !arguments.all_namespaces {
         arguments.namespace = Some(listed.namespace);
     }
-    // The files are gone when the answer is there; nobody else can read them.
-    let objects = json!({"apiVersion": "v1", "kind": "List", "items": listed.objects});
-    let objects = file("objects", ".json", &objects.to_string())?;
     arguments.from = vec![objects.path().to_owned()];
     let conf = match arguments.scheduler_conf.is_some() {
         true => None,
@@ -79,11 +85,19 @@ fn configuration(
     Ok(None)
 }
 
+/// Returns a temporary file with a text.
 fn file(name: &str, suffix: &str, text: &str) -> Result<NamedTempFile, String> {
-    let made = tempfile::Builder::new().prefix(name).suffix(suffix).tempfile();
-    let written = made.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.flush().map(|()| file)
-    });
-    written.map_err(|error| format!("temporary file: {error}"))
+    let mut file = empty_file(name, suffix)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(unwritable)?;
+    Ok(file)
+}
+
+/// Returns a temporary file.
+fn empty_file(name: &str, suffix: &str) -> Result<NamedTempFile, String> {
+    tempfile::Builder::new().prefix(name).suffix(suffix).tempfile().map_err(unwritable)
+}
+
+/// Says that a temporary file cannot be written.
+fn unwritable(error: io::Error) -> String {
+    format!("temporary file: {error}")
 }

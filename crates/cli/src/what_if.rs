@@ -1,5 +1,5 @@
 //! Changes to suppose as one document for the scheduler that runs. Specification: answers.md 9
-//! (ANS-51, ANS-53), 13.
+//! (ANS-53), 13 (ANS-117).
 
 use std::collections::BTreeSet;
 

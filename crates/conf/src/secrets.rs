@@ -1,5 +1,5 @@
 //! A configuration without its secrets, for files that leave the process and for the log. Specification:
-//! answers.md 12 (ANS-84), 15 (ANS-102).
+//! answers.md 15 (ANS-102).
 
 use serde_json::Value;
 

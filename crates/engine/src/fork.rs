@@ -8,6 +8,7 @@ use vc_framework::{
 };
 use vc_model::{Cluster, ClusterEvent};
 
+use crate::changeable_rows::ChangeableRows;
 use crate::engine::CycleTime;
 use crate::verify::opening_of_copy;
 
@@ -154,9 +155,10 @@ impl Fork {
 
     /// Asks a question in a session as [`Fork::session`] opens it. The question must undo what it does there. The
     /// next question goes on with the session, unless something was changed in between. With the plain
-    /// evaluator each question has a session of its own.
+    /// evaluator each question has a session of its own. Debug builds check that rows are as before.
     pub fn with_session<T>(&mut self, question: impl FnOnce(&mut Session<'_>) -> T) -> T {
         let keeps_session = self.keeps_answers();
+        let before = ChangeableRows::of_small(&self.cluster);
         let mut session = match self.paused.take() {
             Some(paused) => {
                 let settings = &self.configuration.settings;
@@ -166,6 +168,9 @@ impl Fork {
         };
         let answer = question(&mut session);
         self.paused = Some(Box::new(session.pause()));
+        let changed =
+            |rows: ChangeableRows| rows.differing_table(&ChangeableRows::of(&self.cluster));
+        debug_assert_eq!(before.and_then(changed), None, "a question has changed this table");
         if !keeps_session {
             self.end_session();
         }

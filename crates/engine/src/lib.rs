@@ -1,6 +1,8 @@
 //! The scheduler as a function: events and time in, effects and a report out. No clock, no I/O, no
 //! async.
 
+mod changeable_rows;
+mod deciding_options;
 mod effect_digest;
 mod engine;
 mod fork;
@@ -28,6 +30,7 @@ mod topology_problems;
 mod verify;
 mod wait_cause;
 
+pub use deciding_options::DecidingOptions;
 pub use effect_digest::EffectDigest;
 pub use engine::{Checkpoint, CheckpointError, CycleTime, EarlyEffects, Engine, EngineOptions};
 pub use fork::Fork;

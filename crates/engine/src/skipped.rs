@@ -47,7 +47,7 @@ fn skipped_job(
     let pod_group = session.jobs[job].key.clone();
     let of_action = |(action, tally): &(&'static str, Tally)| SkippedAction {
         action,
-        causes: tally.iter().map(|(cause, &count)| skipped_cause(session, cause, count)).collect(),
+        causes: skipped_causes(session, action, tally).collect(),
     };
     SkippedCycle {
         pod_group,
@@ -57,13 +57,20 @@ fn skipped_job(
     }
 }
 
-fn skipped_cause(session: &Session<'_>, cause: &Cause, count: u32) -> SkippedCause {
-    let plugin = match cause {
-        Cause::Refused(plugin) => *plugin,
-        Cause::NotAdmitted(plugin) => Some(*plugin),
-        _ => None,
-    };
-    SkippedCause { count, text: cause.text(session), plugin }
+fn skipped_causes(
+    session: &Session<'_>,
+    action: &str,
+    tally: &Tally,
+) -> impl Iterator<Item = SkippedCause> {
+    tally.iter().map(move |(cause, &count)| {
+        let plugin = match cause {
+            Cause::Refused(plugin) => *plugin,
+            Cause::NotAdmitted(plugin) => Some(*plugin),
+            _ => None,
+        };
+        let counted_in = cause.counted_in(action);
+        SkippedCause { count, counted_in, text: cause.text(session), plugin }
+    })
 }
 
 fn starving(session: &Session<'_>) -> Vec<(JobId, SkippedCycle)> {

@@ -85,6 +85,14 @@ impl ActiveJobs {
         self.queues.share();
     }
 
+    /// Takes what is known of the jobs for its own: what a copy has, too, is copied.
+    pub fn unshare(&mut self) {
+        self.rows.unshare();
+        self.open.unshare();
+        self.outside.unshare();
+        self.queues.unshare();
+    }
+
     /// Returns a copy for a copy of the cluster, whose plugins keep nothing of the last session: the next one tells
     /// them that all jobs may have changed.
     #[must_use]

@@ -41,6 +41,32 @@ pub enum Cause {
     Quota(Arc<str>),
 }
 
+/// What the count of a cause counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountedIn {
+    /// Nodes: the most of them over the pods of the job. A pod that is refused before any node is looked at counts as
+    /// one node.
+    Nodes,
+    /// Pods of the job.
+    Pods,
+    /// Tries: for one pod, or for one pod on one node.
+    Tries,
+    /// Nothing: the cause is one of the job as a whole, and its count is 1.
+    Job,
+}
+
+impl CountedIn {
+    /// Returns the word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Pods => "pods",
+            Self::Tries => "tries",
+            Self::Job => "job",
+        }
+    }
+}
+
 impl Cause {
     /// Returns the text of the table in actions.md 10.6.
     pub fn text(&self, cluster: &Cluster) -> String {
@@ -70,6 +96,20 @@ impl Cause {
             Self::Topology(why) => format!("network topology: {why}"),
             Self::NotAdmitted(plugin) => format!("not admitted to the queue: {plugin}"),
             Self::Quota(text) => text.to_string(),
+        }
+    }
+
+    /// Returns what the count of the cause counts, if this action has noted it. Only preempt and reclaim look for room
+    /// for one pod after the other.
+    pub fn counted_in(&self, action: &str) -> CountedIn {
+        if !matches!(action, "preempt" | "reclaim") {
+            return CountedIn::Job;
+        }
+        match self {
+            _ if self.is_of_node() => CountedIn::Nodes,
+            Self::PolicyNever | Self::AwaitsVictims(_) => CountedIn::Pods,
+            Self::QueueFull(_) => CountedIn::Tries,
+            _ => CountedIn::Job,
         }
     }
 
@@ -209,6 +249,25 @@ mod tests {
     use vc_model::{Id, Settings};
 
     use super::*;
+
+    #[test]
+    fn ans_43_a_cause_says_what_its_count_counts() {
+        let causes = [
+            (Cause::Refused(None), "nodes"),
+            (Cause::NoCandidate, "nodes"),
+            (Cause::PolicyNever, "pods"),
+            (Cause::QueueFull(QueueId::new(0)), "tries"),
+            (Cause::BelowMinimum { have: 1, min: 2 }, "job"),
+        ];
+        for (cause, counted_in) in causes {
+            for action in ["preempt", "reclaim"] {
+                assert_eq!(cause.counted_in(action).as_str(), counted_in, "{action}: {cause:?}");
+            }
+            for action in ["gangpreempt", "gangreclaim", "enqueue"] {
+                assert_eq!(cause.counted_in(action), CountedIn::Job, "{action}: {cause:?}");
+            }
+        }
+    }
 
     #[test]
     fn causes_of_nodes_count_once_per_node_those_of_pods_per_pod() {

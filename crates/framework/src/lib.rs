@@ -53,7 +53,7 @@ mod wait_cause;
 pub use action::Action;
 pub use active_jobs::ActiveJobs;
 pub use atom::{Atom, effect_text};
-pub use cause::{Cause, Causes, Tally, histogram};
+pub use cause::{Cause, Causes, CountedIn, Tally, histogram};
 pub use certificate::{
     Certificate, CertificateTerms, CertifiedVictim, Placement, Relation, Unit, Witness,
 };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use vc_model::ObjectKey;
 
+use crate::cause::CountedIn;
 use crate::certificate::{Certificate, Witness};
 use crate::sample::Sample;
 use crate::wait_cause::WaitCause;
@@ -38,8 +39,10 @@ pub struct WaitingTask {
 /// Why one action evicted nothing for a job, in counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedCause {
-    /// Number of nodes or pods.
+    /// How often it was found.
     pub count: u32,
+    /// What `count` counts.
+    pub counted_in: CountedIn,
     /// The cause, in the words of the event `PreemptionSkipped`.
     pub text: String,
     /// The plugin that refused. `None` if no plugin did.

@@ -81,6 +81,9 @@ pub enum AnswersError {
     /// A flag names an entry that the kubeconfig does not have.
     #[error("kubeconfig: it has no {kind} {name:?}\nhint: kubectl config get-{kind}s lists them")]
     NoEntry { kind: &'static str, name: String },
+    /// What is listed cannot be kept.
+    #[error("temporary file: {0}")]
+    TemporaryFile(std::io::Error),
     /// Whoever is at the end of this way knows the user by the token alone.
     #[error(
         "{place} is not asked: it would answer the user of the token, not {user}, who is impersonated\n\

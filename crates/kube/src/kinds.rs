@@ -44,6 +44,18 @@ pub enum KindSet {
     Budgets,
 }
 
+/// The objects of a kind at the API server.
+#[derive(Debug)]
+pub(crate) struct KindCollection {
+    pub(crate) set: KindSet,
+    /// Name of the kind.
+    pub(crate) name: &'static str,
+    /// Path of all objects.
+    pub(crate) path: String,
+    /// What a scheduler without objects of the kind does otherwise. `None`: it needs them.
+    pub(crate) without: Option<&'static str>,
+}
+
 /// Generates `Slim` for each row, and `Feeds::follow`. A row holds the set, the slim type and the kind;
 /// the name, group, version and plural in the API; and the conversion of a record to an event. The
 /// consequence of a missing kind stands before the conversion; `None` there: the kind is required. A
@@ -78,9 +90,14 @@ macro_rules! kinds {
             }
         })+
 
-        /// Returns the set, the name and the path of every kind.
-        pub(crate) fn collections() -> Vec<(KindSet, &'static str, String)> {
-            vec![$((KindSet::$set, $name, slim::collection::<$slim>()),)+]
+        /// Returns where the objects of every kind are.
+        pub(crate) fn collections() -> Vec<KindCollection> {
+            vec![$(KindCollection {
+                set: KindSet::$set,
+                name: $name,
+                path: slim::collection::<$slim>(),
+                without: $without,
+            },)+]
         }
 
         impl Feeds {

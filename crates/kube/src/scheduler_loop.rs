@@ -85,7 +85,7 @@ impl SchedulerLoop {
             return;
         }
         if let Some(twin) = &mut self.twin {
-            twin.start(&engine);
+            twin.start(&mut engine);
         }
         let (mut next, mut said, mut n_cycles) = (Some(EventBatch::default()), Vec::new(), 0_u64);
         while let Some(mut batch) = next {

@@ -21,7 +21,8 @@ const NEXT_TWIN: Duration = Duration::from_secs(60);
 
 /// What the twin is given, in the order of the engine.
 pub enum TwinInput {
-    /// An engine with the state of this moment. It replaces an earlier one.
+    /// An engine with the state of this moment. It replaces an earlier one. It shares its rows with the engine that
+    /// decides until it takes rows of its own ([`Engine::unshare`]).
     Start(Box<Engine>),
     /// The engine was given these events.
     Batch(EngineBatch),
@@ -159,9 +160,13 @@ impl TwinFeed {
         }
     }
 
-    /// Makes a twin of the engine, which is between two cycles.
-    pub fn start(&mut self, engine: &Engine) {
+    /// Makes a twin of the engine, which is between two cycles. The twin shares the rows with the engine, and its
+    /// thread takes rows of its own.
+    pub fn start(&mut self, engine: &mut Engine) {
         self.started = Some(Instant::now());
+        if engine.is_repeatable() {
+            engine.share();
+        }
         match engine.twin() {
             Some(twin) => {
                 // Before it is sent: a twin that is given up meanwhile must not begin with it.
@@ -173,7 +178,7 @@ impl TwinFeed {
     }
 
     /// Nothing happens now: a twin that was given up is made anew, unless that was lately.
-    pub(crate) fn lull(&mut self, engine: &Engine) {
+    pub(crate) fn lull(&mut self, engine: &mut Engine) {
         let is_due = self.started.is_none_or(|started| NEXT_TWIN <= started.elapsed());
         if is_due && !self.progress.is_following() {
             self.start(engine);
@@ -274,7 +279,7 @@ mod tests {
         let (mut feed, progress, receiver) = feed(10);
         assert!(!send(&feed, 1), "nothing is copied before the start");
         feed.command(&EngineCommand::ServeDevices);
-        feed.start(&engine());
+        feed.start(&mut engine());
         assert!(send(&feed, 2));
         feed.command(&EngineCommand::ServeDevices);
         assert!(send(&feed, 0));
@@ -291,7 +296,7 @@ mod tests {
         let of_two = rough_bytes(&[one(), one()]);
         assert!(2 * size_of::<NodeRecord>() < of_two);
         feed.most_bytes = of_two;
-        feed.start(&engine());
+        feed.start(&mut engine());
         let send = |n_events: usize| {
             let events: Vec<ClusterEvent> = (0..n_events).map(|_| one()).collect();
             let copy = feed.copy(BatchKind::Cycle, &mut events.into());
@@ -340,19 +345,49 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn ans_60_a_twin_that_is_given_up_is_made_anew_in_a_later_lull() {
         let (mut feed, progress, receiver) = feed(3);
-        let engine = engine();
-        feed.start(&engine);
+        let mut engine = engine();
+        feed.start(&mut engine);
         assert!(send(&feed, 3) && send(&feed, 1) && !send(&feed, 1));
         assert_eq!(words(&receiver), ["start", "Cycle 3", "Cycle 1", "stop Backlog"]);
-        feed.lull(&engine);
+        feed.lull(&mut engine);
         assert_eq!(words(&receiver), [""; 0], "not at once");
         tokio::time::advance(NEXT_TWIN).await;
         progress.took(4);
-        feed.lull(&engine);
-        feed.lull(&engine);
+        feed.lull(&mut engine);
+        feed.lull(&mut engine);
         assert_eq!(words(&receiver), ["start"]);
         progress.give_up();
         assert!(!send(&feed, 1));
+    }
+
+    /// Making a twin copies no row on the engine's thread: both have the same rows in memory. Once the twin has taken
+    /// rows of its own, the engine writes to its rows without copying them.
+    #[tokio::test(start_paused = true)]
+    async fn ans_60_a_twin_that_is_made_in_a_lull_shares_the_rows_of_the_engine() {
+        let (mut feed, _progress, receiver) = feed(10);
+        let mut engine = engine();
+        let node = |unschedulable: bool| {
+            let record = NodeRecord { name: "n".into(), unschedulable, ..NodeRecord::default() };
+            vec![ClusterEvent::NodeApplied(Box::new(record))]
+        };
+        engine.apply(node(false));
+        let row = |engine: &Engine| {
+            let cluster = engine.cluster();
+            std::ptr::from_ref(&cluster.nodes[cluster.node("n").expect("it was applied")])
+        };
+        let before = row(&engine);
+        feed.lull(&mut engine);
+        let Ok(TwinInput::Start(mut twin)) = receiver.try_recv() else { panic!("no twin") };
+        assert_eq!((row(&engine), row(&twin)), (before, before));
+        twin.unshare();
+        engine.apply(node(true));
+        assert_eq!(row(&engine), before);
+        assert_ne!(row(&twin), before);
+        let is_cordoned = |engine: &Engine| {
+            let cluster = engine.cluster();
+            cluster.node("n").map(|node| cluster.nodes[node].unschedulable)
+        };
+        assert_eq!((is_cordoned(&engine), is_cordoned(&twin)), (Some(true), Some(false)));
     }
 
     /// What the engine had before is in the twin, what comes meanwhile is in the batch after it.
@@ -371,11 +406,11 @@ mod tests {
         };
         run(&feed, &mut engine, "before");
         // These are sent while the twin is made, so that the engine gets them afterwards.
-        feed.start(&engine);
+        feed.start(&mut engine);
         run(&feed, &mut engine, "meanwhile");
         progress.give_up();
         run(&feed, &mut engine, "between");
-        feed.start(&engine);
+        feed.start(&mut engine);
         run(&feed, &mut engine, "after");
         let mut twin = None;
         for input in receiver.try_iter() {

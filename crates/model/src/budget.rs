@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::reads::{self, Read};
 use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels};
@@ -73,24 +74,29 @@ impl Budget {
     }
 }
 
+/// The budgets of a namespace, by name.
+type BudgetsByName = BTreeMap<Arc<str>, Budget>;
+
 /// All PodDisruptionBudgets, by namespace and name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Budgets {
-    by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Budget>>,
+    by_namespace: CopyOnWrite<BTreeMap<Arc<str>, BudgetsByName>>,
     coverage: u64,
 }
+
+copy_on_write_members! { Budgets: shared by_namespace; copied coverage; }
 
 impl Budgets {
     /// Returns the budgets of a namespace, by name.
     pub fn of(&self, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Budget)> {
         reads::note(Read::Budgets);
-        self.by_namespace.get(namespace).into_iter().flatten()
+        self.by_namespace.get().get(namespace).into_iter().flatten()
     }
 
     /// Returns the budget with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<&Budget> {
         reads::note(Read::Budgets);
-        self.by_namespace.get(&key.namespace)?.get(&key.name)
+        self.by_namespace.get().get(&key.namespace)?.get(&key.name)
     }
 
     /// Returns a counter that increases whenever the result of [`Budget::counts`] may have changed
@@ -101,7 +107,8 @@ impl Budgets {
 
     pub(crate) fn apply(&mut self, record: BudgetRecord) {
         let ObjectKey { namespace, name } = record.key;
-        let row = self.by_namespace.entry(namespace).or_default().entry(name).or_default();
+        let by_name = self.by_namespace.get_mut().entry(namespace).or_default();
+        let row = by_name.entry(name).or_default();
         let is_same = row.covers == record.covers && row.disrupted == record.disrupted;
         self.coverage += u64::from(!is_same);
         let fall = row.healthy.saturating_sub(record.healthy).max(0);
@@ -115,10 +122,11 @@ impl Budgets {
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        let Some(of_namespace) = self.by_namespace.get_mut(&key.namespace) else { return };
+        let by_namespace = self.by_namespace.get_mut();
+        let Some(of_namespace) = by_namespace.get_mut(&key.namespace) else { return };
         self.coverage += u64::from(of_namespace.remove(&key.name).is_some());
         if of_namespace.is_empty() {
-            self.by_namespace.remove(&key.namespace);
+            by_namespace.remove(&key.namespace);
         }
     }
 }

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 
-use crate::copy_on_write::CopyOnWrite;
+use crate::copy_on_write::{CopyOnWrite, CopyOnWriteMember};
 use crate::ids::Id;
 
 /// A stamp of a state. Equal revisions of one owner mean that nothing changed in between.
@@ -96,11 +96,6 @@ impl<I: Id> ChangeLog<I> {
         entries[index].changed_at = self.revision;
     }
 
-    /// Lets copies made from now on share the links, until either side records a change.
-    pub(crate) fn share(&mut self) {
-        self.entries.share();
-    }
-
     /// Records that any row may have changed. At its next read, every reader must visit all rows.
     pub fn forget(&mut self) {
         self.revision.advance();
@@ -179,6 +174,21 @@ impl<I: Id> Iterator for ChangedRows<'_, I> {
         let is_new = self.read_until < entry.changed_at;
         let row = std::mem::replace(&mut self.next, if is_new { entry.older } else { NO_ROW });
         is_new.then(|| I::new(row))
+    }
+}
+
+impl<I: Id> CopyOnWriteMember for ChangeLog<I> {
+    fn share(&mut self) {
+        self.entries.share();
+    }
+
+    fn unshare(&mut self) {
+        self.entries.unshare();
+    }
+
+    #[cfg(test)]
+    fn addresses(&mut self) -> Vec<usize> {
+        self.entries.addresses()
     }
 }
 

@@ -9,6 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde::{Deserialize, Serialize};
 use vc_resource::{Amount, Resource};
 
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::default_spread::Controller;
 use crate::device::PodResourceClaim;
 use crate::device_share::DeviceDemand;
@@ -149,9 +150,11 @@ pub struct Classes {
     by_content: Index<ClassId>,
     /// The class of the task that was added last.
     last: Option<ClassId>,
-    shapes: FxHashMap<Arc<Shape>, ShapeUse>,
+    shapes: CopyOnWrite<FxHashMap<Arc<Shape>, ShapeUse>>,
     n_made: u64,
 }
+
+copy_on_write_members! { Classes: shared by_content, shapes, rows; copied last, n_made; }
 
 /// The id of a shape, and the number of classes that have it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -168,15 +171,10 @@ struct ClassRow {
 }
 
 impl Classes {
-    /// Lets copies made from now on share the rows, until either side writes to them.
-    pub(crate) fn share(&mut self) {
-        self.rows.share();
-    }
-
     /// Returns the class with this content, and true if the class is new. Its number of tasks
     /// increases by one.
     pub(crate) fn acquire(&mut self, mut class: Class) -> (ClassId, bool) {
-        let known = self.shapes.get_key_value(&class.shape);
+        let known = self.shapes.get().get_key_value(&class.shape);
         let ShapeUse { shape_id, .. } = match known {
             Some((shape, &sharers)) => {
                 class.shape = shape.clone();
@@ -197,7 +195,7 @@ impl Classes {
             return (id, false);
         }
         self.n_made = self.n_made.max(shape_id);
-        let sharers = self.shapes.entry(class.shape.clone());
+        let sharers = self.shapes.get_mut().entry(class.shape.clone());
         sharers.or_insert(ShapeUse { shape_id, n_classes: 0 }).n_classes += 1;
         let id = self.rows.insert(ClassRow { class: Arc::new(class), n_tasks: 1, shape_id });
         self.by_content.insert(&hash, id);
@@ -219,10 +217,10 @@ impl Classes {
         }
         let row = self.rows.remove(id)?;
         self.by_content.remove(&hash(&row.class, row.shape_id), id);
-        if let Some(sharers) = self.shapes.get_mut(&row.class.shape) {
+        if let Some(sharers) = self.shapes.get_mut().get_mut(&row.class.shape) {
             sharers.n_classes -= 1;
             if sharers.n_classes == 0 {
-                self.shapes.remove(&row.class.shape);
+                self.shapes.get_mut().remove(&row.class.shape);
             }
         }
         Some(row.class)
@@ -247,7 +245,7 @@ impl Classes {
     pub fn largest_request(&self) -> Resource {
         let mut largest = Resource::default();
         // The order of the shapes has no effect on a maximum.
-        for request in self.shapes.keys().map(|shape| &shape.request) {
+        for request in self.shapes.get().keys().map(|shape| &shape.request) {
             for dim in request.dims() {
                 largest.set(dim, largest.get(dim).max(request.get(dim)));
             }

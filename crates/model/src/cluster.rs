@@ -15,6 +15,7 @@ mod pods;
 mod queues;
 mod shape_of;
 mod shards;
+mod share;
 mod suppose;
 mod task_of;
 mod volumes;
@@ -29,6 +30,7 @@ use vc_resource::{Dim, Dims, Fractional, Resource};
 use crate::budget::Budgets;
 use crate::change_log::{ChangeLog, Revision};
 use crate::class::{Class, Classes};
+use crate::copy_on_write::CopyOnWrite;
 use crate::default_spread::ServiceSelectors;
 use crate::device::Devices;
 use crate::division::Division;
@@ -150,9 +152,9 @@ pub struct Cluster {
     /// Devices, and the ResourceClaims for them.
     pub devices: Devices,
     /// Numatopologies by node, including those of nodes that do not exist.
-    numa_topologies: BTreeMap<Arc<str>, Arc<NumaTopology>>,
+    numa_topologies: CopyOnWrite<BTreeMap<Arc<str>, Arc<NumaTopology>>>,
     /// What device plugins report, by node.
-    device_reports: BTreeMap<Arc<str>, Arc<Labels>>,
+    device_reports: CopyOnWrite<BTreeMap<Arc<str>, Arc<Labels>>>,
     node_order: Vec<NodeId>,
     /// Shared by copies, as [`Cluster::share`] says.
     node_by_name: Arc<FxHashMap<Arc<str>, NodeId>>,
@@ -160,18 +162,18 @@ pub struct Cluster {
     /// Jobs in the order of their keys. A search in it costs ten times a search in `job_by_key`,
     /// and each pod needs one search. Shared by copies.
     job_order: Arc<BTreeMap<ObjectKey, JobId>>,
-    queue_by_name: BTreeMap<Arc<str>, QueueId>,
+    queue_by_name: CopyOnWrite<BTreeMap<Arc<str>, QueueId>>,
     /// Queues that may be unused. Every queue that neither exists nor is named by a job is in the
     /// list; others may be in it.
     unused_queues: Vec<QueueId>,
     task_by_uid: Index<TaskId>,
     task_by_key: Index<TaskId>,
     /// Protected tasks, by the end of their cooldown in microseconds since 1970.
-    cooling: BTreeSet<(i64, TaskId)>,
+    cooling: CopyOnWrite<BTreeSet<(i64, TaskId)>>,
     /// Pods of ours that wait and belong to no job.
-    ungrouped: BTreeSet<TaskId>,
+    ungrouped: CopyOnWrite<BTreeSet<TaskId>>,
     priority_classes: BTreeMap<Arc<str>, PriorityClassRecord>,
-    pub(crate) namespaces: BTreeMap<Arc<str>, Labels>,
+    pub(crate) namespaces: CopyOnWrite<BTreeMap<Arc<str>, Labels>>,
     pub(crate) selectors: ServiceSelectors,
     shards: Shards,
     /// Schedulers whose pods have nodes here. States of earlier versions do not have them.
@@ -219,31 +221,17 @@ impl Cluster {
         Self { settings, ..Self::default() }
     }
 
-    /// Lets copies made from now on share the rows of all large tables, and what is kept beside them, until either
-    /// side writes to them. A copy then costs little; the first write to a part of a table copies this part.
-    pub fn share(&mut self) {
-        self.nodes.share();
-        self.tasks.share();
-        self.jobs.share();
-        self.queues.share();
-        self.classes.share();
-        self.domains.share();
-        self.node_changes.share();
-        self.object_changes.share();
-        self.job_changes.share();
-    }
-
     /// Returns the end of the cooldown that ends first after `now_micros`. Times are in
     /// microseconds since 1970. Returns `None` if no pod is protected then (plugins-jobs-queues.md
     /// 12: cooldown protection).
     pub fn cooling_until_micros(&self, now_micros: i64) -> Option<i64> {
         let later = now_micros.checked_add(1)?;
-        self.cooling.range((later, TaskId::new(0))..).map(|&(until, _)| until).next()
+        self.cooling.get().range((later, TaskId::new(0))..).map(|&(until, _)| until).next()
     }
 
     /// Returns the pods of ours that wait and belong to no job, in no particular order.
     pub fn ungrouped(&self) -> impl Iterator<Item = TaskId> + '_ {
-        self.ungrouped.iter().copied()
+        self.ungrouped.get().iter().copied()
     }
 
     /// Returns a counter that increases with every event that may have changed something.
@@ -286,12 +274,12 @@ impl Cluster {
 
     /// Returns the queues by name, including queues that only PodGroups name.
     pub fn queues_by_name(&self) -> impl Iterator<Item = QueueId> + '_ {
-        self.queue_by_name.values().copied()
+        self.queue_by_name.get().values().copied()
     }
 
     /// Returns the queue with this name, even if only PodGroups name it.
     pub fn queue(&self, name: &str) -> Option<QueueId> {
-        self.queue_by_name.get(name).copied()
+        self.queue_by_name.get().get(name).copied()
     }
 
     /// Returns the task with this pod uid.
@@ -345,12 +333,12 @@ impl Cluster {
 
     /// Returns the names of the namespaces, in order.
     pub fn namespaces(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.namespaces.keys()
+        self.namespaces.get().keys()
     }
 
     /// Returns the labels of a namespace. Returns `None` if the namespace is not known.
     pub fn namespace_labels(&self, name: &str) -> Option<&Labels> {
-        self.namespaces.get(name)
+        self.namespaces.get().get(name)
     }
 
     /// Returns Σ allocatable of all known nodes, whether they are ready or cordoned or not.
@@ -390,7 +378,7 @@ impl Cluster {
 
     fn domains_and_world(&mut self) -> (&mut Domains, CounterSources<'_>) {
         let Self { domains, nodes, classes, namespaces, selectors, .. } = self;
-        (domains, CounterSources { nodes, classes, namespaces, selectors })
+        (domains, CounterSources { nodes, classes, namespaces: namespaces.get(), selectors })
     }
 
     /// Returns the value of the PriorityClass with this name. Without such a class it is the

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::pod_affinity::{SpreadConstraint, Unsatisfiable};
 use crate::record::ObjectKey;
 use crate::selector::{LabelSelector, Labels, Operator, Requirement};
@@ -46,12 +47,14 @@ const CONSTRAINTS: [(&str, i32); 2] =
 /// The pod selectors of the Services and controllers of the cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServiceSelectors {
-    services: BTreeMap<ObjectKey, Service>,
+    services: CopyOnWrite<BTreeMap<ObjectKey, Service>>,
     /// Services by namespace, label and value. Each is listed under one label that its pods must
     /// have.
-    by_label: FxHashMap<[Arc<str>; 3], Vec<ObjectKey>>,
-    controllers: BTreeMap<(SelectorKind, ObjectKey), LabelSelector>,
+    by_label: CopyOnWrite<FxHashMap<[Arc<str>; 3], Vec<ObjectKey>>>,
+    controllers: CopyOnWrite<BTreeMap<(SelectorKind, ObjectKey), LabelSelector>>,
 }
+
+copy_on_write_members! { ServiceSelectors: shared by_label, services, controllers; }
 
 /// A Service that selects by labels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -64,18 +67,18 @@ struct Service {
 impl ServiceSelectors {
     /// True if no Service and no workload selects pods.
     pub(crate) fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.controllers.is_empty()
+        self.services.get().is_empty() && self.controllers.get().is_empty()
     }
 
     /// Returns the selector of an object. Returns `None` if the object adds nothing to any
     /// constraint.
     pub(crate) fn get(&self, kind: SelectorKind, key: &ObjectKey) -> Option<LabelSelector> {
         match kind {
-            SelectorKind::Service => self.services.get(key).map(|service| LabelSelector {
+            SelectorKind::Service => self.services.get().get(key).map(|service| LabelSelector {
                 match_labels: service.labels.clone(),
                 ..LabelSelector::default()
             }),
-            _ => self.controllers.get(&(kind, key.clone())).cloned(),
+            _ => self.controllers.get().get(&(kind, key.clone())).cloned(),
         }
     }
 
@@ -97,7 +100,7 @@ impl ServiceSelectors {
                     self.insert_service(key, selector.match_labels);
                 }
             }
-            (_, Some(selector)) => drop(self.controllers.insert((kind, key), selector)),
+            (_, Some(selector)) => drop(self.controllers.get_mut().insert((kind, key), selector)),
             (_, None) => drop(self.controllers.remove(&(kind, key))),
         }
     }
@@ -106,18 +109,18 @@ impl ServiceSelectors {
         let place = |(name, value): (&Arc<str>, &Arc<str>)| {
             [key.namespace.clone(), name.clone(), value.clone()]
         };
-        let n_there = |place: &[Arc<str>; 3]| self.by_label.get(place).map_or(0, Vec::len);
+        let n_there = |place: &[Arc<str>; 3]| self.by_label.get().get(place).map_or(0, Vec::len);
         let Some(place) = labels.iter().map(place).min_by_key(n_there) else { return };
-        self.by_label.entry(place.clone()).or_default().push(key.clone());
-        self.services.insert(key, Service { labels, place });
+        self.by_label.get_mut().entry(place.clone()).or_default().push(key.clone());
+        self.services.get_mut().insert(key, Service { labels, place });
     }
 
     fn remove_service(&mut self, key: &ObjectKey) {
         let Some(service) = self.services.remove(key) else { return };
-        if let Some(there) = self.by_label.get_mut(&service.place) {
+        if let Some(there) = self.by_label.get_mut().get_mut(&service.place) {
             there.retain(|other| other != key);
             if there.is_empty() {
-                self.by_label.remove(&service.place);
+                self.by_label.get_mut().remove(&service.place);
             }
         }
     }
@@ -150,7 +153,7 @@ impl ServiceSelectors {
         }
         let Some((kind, name)) = &class.controller else { return sum };
         let key = ObjectKey { namespace: class.namespace.clone(), name: name.clone() };
-        let Some(own) = self.controllers.get(&(*kind, key)) else { return sum };
+        let Some(own) = self.controllers.get().get(&(*kind, key)) else { return sum };
         for (key, value) in &own.match_labels {
             match sum.match_labels.get(key) {
                 None => drop(sum.match_labels.insert(key.clone(), value.clone())),
@@ -170,9 +173,9 @@ impl ServiceSelectors {
 
     fn services_of(&self, class: &Class) -> impl Iterator<Item = &Service> {
         let places = class.labels.iter().filter_map(|(key, value)| {
-            self.by_label.get(&[class.namespace.clone(), key.clone(), value.clone()])
+            self.by_label.get().get(&[class.namespace.clone(), key.clone(), value.clone()])
         });
-        let services = places.flatten().filter_map(|key| self.services.get(key));
+        let services = places.flatten().filter_map(|key| self.services.get().get(key));
         services.filter(|service| {
             service.labels.iter().all(|(key, value)| class.labels.get(key) == Some(value))
         })

@@ -1,7 +1,7 @@
 //! Division of work between several schedulers. A consistent-hash ring assigns each pod, PodGroup
 //! and node to one scheduler. Specification: core.md 4.4.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,16 @@ impl Division {
     /// True if our name is on the ring. If it is not, no object is ours.
     pub fn is_member(&self) -> bool {
         self.ring.values().any(|name| *name == self.ours)
+    }
+
+    /// Returns our own name.
+    pub fn own_name(&self) -> &str {
+        &self.ours
+    }
+
+    /// Returns the number of schedulers on the ring.
+    pub fn n_schedulers(&self) -> usize {
+        self.ring.values().collect::<BTreeSet<_>>().len()
     }
 
     /// True if the object with this key is ours.

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::class::{Class, Classes};
+use crate::copy_on_write::copy_on_write_members;
 use crate::default_spread::{SelectorKind, ServiceSelectors};
 use crate::ids::{ClassId, KeyId, MatcherId, NodeId, SpreadId, Table, TermId, ValueId};
 use crate::node::Node;
@@ -46,6 +47,8 @@ pub struct Domains {
     classes: ClassIndex,
     counters: Counters,
 }
+
+copy_on_write_members! { Domains: shared classes, counters; }
 
 /// The tables from which new counters are filled.
 #[derive(Clone, Copy)]
@@ -290,12 +293,6 @@ impl Domains {
             let old = Wants { soft, ..Wants::default() };
             self.counters.release(&old, &mut self.classes);
         }
-    }
-
-    /// Lets copies made from now on share the rows and indexes, until either side writes to them.
-    pub(crate) fn share(&mut self) {
-        self.classes.share();
-        self.counters.share();
     }
 
     /// Makes freed rows reusable.

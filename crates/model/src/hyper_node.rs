@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::change_log::Revision;
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::ids::NodeId;
 use crate::selector::LabelSelector;
 
@@ -106,7 +107,7 @@ impl Eq for NodePattern {}
 /// The HyperNodes of the cluster. Their last tree is kept until they or the nodes change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct HyperNodes {
-    records: BTreeMap<Arc<str>, Arc<HyperNodeRecord>>,
+    records: CopyOnWrite<BTreeMap<Arc<str>, Arc<HyperNodeRecord>>>,
     is_listed: bool,
     /// True once all of them were known.
     #[serde(default)]
@@ -115,6 +116,11 @@ pub struct HyperNodes {
     /// The last tree, with the key of the state that it was built of.
     #[serde(skip)]
     tree: Option<(TreeKey, Arc<HyperNodeTree>)>,
+}
+
+copy_on_write_members! { HyperNodes:
+    shared records;
+    copied is_listed, was_listed, revision, tree;
 }
 
 /// The key of a tree: it is built again when one of these revisions differs.
@@ -140,17 +146,17 @@ impl HyperNodes {
 
     /// True if no HyperNode is known.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.records.get().is_empty()
     }
 
     /// The HyperNodes by name.
     pub fn records(&self) -> impl Iterator<Item = &HyperNodeRecord> {
-        self.records.values().map(|record| &**record)
+        self.records.get().values().map(|record| &**record)
     }
 
     /// The HyperNode with this name.
     pub fn record(&self, name: &str) -> Option<&HyperNodeRecord> {
-        self.records.get(name).map(|record| &**record)
+        self.records.get().get(name).map(|record| &**record)
     }
 
     /// Changes with each change of the HyperNodes, and when they become known or unknown.
@@ -169,10 +175,10 @@ impl HyperNodes {
     /// Adds or replaces a HyperNode. Returns true if something changed.
     #[inline(never)]
     pub(crate) fn apply(&mut self, record: Box<HyperNodeRecord>) -> bool {
-        if self.records.get(&record.name).is_some_and(|known| **known == *record) {
+        if self.records.get().get(&record.name).is_some_and(|known| **known == *record) {
             return false;
         }
-        self.records.insert(record.name.clone(), Arc::from(record));
+        self.records.get_mut().insert(record.name.clone(), Arc::from(record));
         self.revision.advance();
         true
     }

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use serde::{Deserialize, Serialize};
 
-use crate::copy_on_write::CopyOnWrite;
+use crate::copy_on_write::{CopyOnWrite, CopyOnWriteMember};
 use crate::reads::{self, Read};
 
 /// A row number of one kind of table.
@@ -144,11 +144,6 @@ impl<I: Id, T: Clone> Table<I, T> {
 }
 
 impl<I: Id, T> Table<I, T> {
-    /// Lets copies made from now on share the rows, until either side writes to their part.
-    pub fn share(&mut self) {
-        self.parts.iter_mut().for_each(Part::share);
-    }
-
     /// Makes freed rows reusable. It is called between cycles.
     pub fn recycle(&mut self) {
         self.free.append(&mut self.limbo);
@@ -265,6 +260,11 @@ impl<I: Id, T: Clone> Column<I, T> {
         rows.get().get(place)?.as_ref()?;
         rows.get_mut().get_mut(place)?.take()
     }
+
+    /// Takes values of its own: those that another column has, too, are copied.
+    pub fn unshare(&mut self) {
+        self.parts.iter_mut().for_each(Part::unshare);
+    }
 }
 
 /// Returns the part of a row, and its index within the part.
@@ -287,6 +287,36 @@ impl<I: Id, T> Index<I> for Table<I, T> {
 impl<I: Id, T: Clone> IndexMut<I> for Table<I, T> {
     fn index_mut(&mut self, id: I) -> &mut T {
         self.get_mut(id).expect("ids are handed out by this table and outlive the cycle")
+    }
+}
+
+impl<I: Id, T: Clone> CopyOnWriteMember for Table<I, T> {
+    fn share(&mut self) {
+        self.parts.iter_mut().for_each(Part::share);
+    }
+
+    fn unshare(&mut self) {
+        self.parts.iter_mut().for_each(Part::unshare);
+    }
+
+    #[cfg(test)]
+    fn addresses(&mut self) -> Vec<usize> {
+        self.parts.iter_mut().flat_map(Part::addresses).collect()
+    }
+}
+
+impl<I: Id, T: Clone> CopyOnWriteMember for Column<I, T> {
+    fn share(&mut self) {
+        Column::share(self);
+    }
+
+    fn unshare(&mut self) {
+        Column::unshare(self);
+    }
+
+    #[cfg(test)]
+    fn addresses(&mut self) -> Vec<usize> {
+        self.parts.iter_mut().flat_map(Part::addresses).collect()
     }
 }
 

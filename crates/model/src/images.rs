@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::ids::{ImageId, Table};
 use crate::reads::{self, Read};
 
@@ -13,10 +14,12 @@ use crate::reads::{self, Read};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Images {
     rows: Table<ImageId, Image>,
-    by_name: FxHashMap<Arc<str>, ImageId>,
+    by_name: CopyOnWrite<FxHashMap<Arc<str>, ImageId>>,
     /// Number of changes so far; the source of [`Image::version`].
     clock: u64,
 }
+
+copy_on_write_members! { Images: shared by_name, rows; copied clock; }
 
 /// An image by one of its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ impl Images {
     /// Returns the image with a normalised name. Returns `None` if no node has it.
     pub fn get(&self, name: &str) -> Option<ImageId> {
         reads::note(Read::OtherObjects);
-        self.by_name.get(name).copied()
+        self.by_name.get().get(name).copied()
     }
 
     /// Returns the ids of the images that a node lists, sorted. Each is counted for the node until
@@ -43,11 +46,11 @@ impl Images {
     pub(crate) fn acquire(&mut self, listed: &[(Arc<str>, i64)]) -> Vec<ImageId> {
         let mut ids = Vec::with_capacity(listed.len());
         for (name, size_bytes) in listed {
-            let id = self.by_name.get(name).copied().unwrap_or_else(|| {
+            let id = self.by_name.get().get(name).copied().unwrap_or_else(|| {
                 let row =
                     Image { name: name.clone(), size_bytes: *size_bytes, n_nodes: 0, version: 0 };
                 let id = self.rows.insert(row);
-                self.by_name.insert(name.clone(), id);
+                self.by_name.get_mut().insert(name.clone(), id);
                 id
             });
             if !ids.contains(&id) {
@@ -70,7 +73,7 @@ impl Images {
             if self.rows[id].n_nodes == 0
                 && let Some(image) = self.rows.remove(id)
             {
-                self.by_name.remove(&image.name);
+                self.by_name.get_mut().remove(&image.name);
             }
         }
     }

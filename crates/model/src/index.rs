@@ -11,6 +11,8 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::CopyOnWriteMember;
+
 /// Row numbers by the hash of their keys. No two rows may hold equal keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Vec<(u32, I)>", into = "Vec<(u32, I)>")]
@@ -85,6 +87,21 @@ fn short(key: &(impl Hash + ?Sized)) -> u32 {
 /// Spreads a short hash over 64 bits. The hash table uses the low bits and the highest seven.
 fn spread(short: u32) -> u64 {
     u64::from(short).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl<I: Clone> CopyOnWriteMember for Index<I> {
+    fn share(&mut self) {
+        self.0.share();
+    }
+
+    fn unshare(&mut self) {
+        self.0.unshare();
+    }
+
+    #[cfg(test)]
+    fn addresses(&mut self) -> Vec<usize> {
+        self.0.addresses()
+    }
 }
 
 #[cfg(test)]

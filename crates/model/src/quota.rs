@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use vc_resource::Quantity;
 
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::reads::{self, Read};
 use crate::record::{ObjectKey, ResourceList};
 
@@ -33,18 +34,23 @@ pub struct Quota {
     pub used: ResourceQuotaAmounts,
 }
 
+/// The quotas of a namespace, by name.
+type QuotasByName = BTreeMap<Arc<str>, Quota>;
+
 /// All ResourceQuotas, by namespace and name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Quotas {
-    by_namespace: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Quota>>,
+    by_namespace: CopyOnWrite<BTreeMap<Arc<str>, QuotasByName>>,
     n_changes: u64,
 }
+
+copy_on_write_members! { Quotas: shared by_namespace; copied n_changes; }
 
 impl Quotas {
     /// Returns the quotas of a namespace, by name.
     pub fn of(&self, namespace: &str) -> impl Iterator<Item = (&Arc<str>, &Quota)> {
         reads::note(Read::OtherObjects);
-        self.by_namespace.get(namespace).into_iter().flatten()
+        self.by_namespace.get().get(namespace).into_iter().flatten()
     }
 
     /// Returns the number of changes of any ResourceQuota so far.
@@ -57,15 +63,16 @@ impl Quotas {
         let ObjectKey { namespace, name } = record.key;
         let (hard, used) = (record.hard.into_iter(), record.used.into_iter());
         let quota = Quota { hard: hard.collect(), used: used.collect() };
-        self.by_namespace.entry(namespace).or_default().insert(name, quota);
+        self.by_namespace.get_mut().entry(namespace).or_default().insert(name, quota);
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
         self.n_changes += 1;
-        let Some(of_namespace) = self.by_namespace.get_mut(&key.namespace) else { return };
+        let by_namespace = self.by_namespace.get_mut();
+        let Some(of_namespace) = by_namespace.get_mut(&key.namespace) else { return };
         of_namespace.remove(&key.name);
         if of_namespace.is_empty() {
-            self.by_namespace.remove(&key.namespace);
+            by_namespace.remove(&key.namespace);
         }
     }
 }

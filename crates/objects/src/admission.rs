@@ -11,7 +11,7 @@ use crate::field::{object_mut, set_default, text, title_of};
 use crate::input::{Input, InputObject, Source, Unreadable};
 use crate::live::LiveObjects;
 use crate::scope::is_namespaced;
-use crate::workload::{self, WorkloadContext, is_workload, join_group};
+use crate::workload::{self, PodLimit, WorkloadContext, is_workload, join_group};
 
 /// The clock when no object has a time stamp: 2026-06-01T00:00:00Z.
 pub const NOON_MICROS: i64 = 1_780_272_000_000_000;
@@ -37,15 +37,66 @@ pub fn admit(input: Input) -> AdmittedObjects {
     admitted
 }
 
-/// Fills in what is missing and expands workloads, beside objects that exist already.
-pub fn admit_beside(objects: Vec<InputObject>, live: &dyn LiveObjects) -> AdmittedObjects {
+/// Fills in what is missing and expands workloads, beside objects that exist already. A workload that makes more pods
+/// than the limit is unreadable.
+pub fn admit_beside(
+    objects: Vec<InputObject>,
+    live: &dyn LiveObjects,
+    limit: PodLimit,
+) -> AdmittedObjects {
     let now_micros = live.now_micros();
     let mut admitted = AdmittedObjects { now_micros, ..AdmittedObjects::default() };
     admitted.take(objects);
     let mut context = live.context();
+    context.limit_pods(limit);
     admitted.objects.iter().for_each(|object| context.add(&object.value));
     admitted.finish(context, &live.priority_classes());
     admitted
+}
+
+/// What admission has to know of all objects of a cluster to complete them one by one. None of them is a
+/// workload: their pods and PodGroups are there.
+#[derive(Debug)]
+pub struct Admission {
+    /// The latest creation time, in microseconds since 1970. `None`: no object has one.
+    latest_micros: Option<i64>,
+    priorities: PriorityClasses,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self { latest_micros: None, priorities: PriorityClasses::of(&[]) }
+    }
+}
+
+impl Admission {
+    /// Takes note of an object.
+    pub fn note(&mut self, object: &Value) {
+        self.latest_micros = self.latest_micros.max(created_micros(object));
+        self.priorities.add(object);
+    }
+
+    /// Returns the latest time stamp among the objects, in microseconds since 1970.
+    pub fn now_micros(&self) -> i64 {
+        self.latest_micros.unwrap_or(NOON_MICROS)
+    }
+
+    /// Fills in what is missing in an object, and puts one of our pods into a PodGroup. Returns the PodGroup if the
+    /// context does not have it yet.
+    pub fn complete(
+        &self,
+        object: &mut InputObject,
+        context: &mut WorkloadContext,
+    ) -> Option<InputObject> {
+        identify(&mut object.value, 0, self.now_micros());
+        complete(&mut object.value, &self.priorities);
+        if !is_pod(&object.value) {
+            return None;
+        }
+        let group = join_group(&mut object.value, None, context)?;
+        context.add(&group);
+        Some(child(group, object, self.now_micros()))
+    }
 }
 
 impl AdmittedObjects {
@@ -63,7 +114,7 @@ impl AdmittedObjects {
                 }
                 Some(first) => {
                     let message = format!("{}: is given twice, first in {first}", identity.1);
-                    self.unreadable.push(Unreadable { source: object.source, message });
+                    self.unreadable.push(Unreadable::of_object(object.source, message));
                 }
             }
         }
@@ -92,7 +143,7 @@ impl AdmittedObjects {
                 Err(problem) => {
                     let message = format!("{}: {problem}", title_of(&workload.value));
                     let source = workload.source.clone();
-                    self.unreadable.push(Unreadable { source, message });
+                    self.unreadable.push(Unreadable::of_object(source, message));
                 }
             }
         }
@@ -212,7 +263,7 @@ fn host_ports(pod: &mut Value) {
 }
 
 /// The PriorityClasses of a cluster, as its admission uses them.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct PriorityClasses {
     values: BTreeMap<String, i64>,
     /// Name and value of the smallest class marked as global default (C-13).
@@ -268,7 +319,10 @@ impl PriorityClasses {
 
 /// The latest creation time of the objects.
 fn latest(objects: &[InputObject]) -> Option<i64> {
-    let time =
-        |object: &InputObject| parse_time(text(&object.value, "/metadata/creationTimestamp"));
-    objects.iter().filter_map(time).max()
+    objects.iter().filter_map(|object| created_micros(&object.value)).max()
+}
+
+/// Returns the creation time of an object, in microseconds since 1970. Returns `None` if it has none.
+fn created_micros(object: &Value) -> Option<i64> {
+    parse_time(text(object, "/metadata/creationTimestamp"))
 }

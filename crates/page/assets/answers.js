@@ -107,8 +107,7 @@ export class AnswerStore {
     let response;
     try {
       response = await fetch(API_ADDRESS + path, {
-        ...options, headers: { Accept: 'application/json', ...credentials, ...headers }, cache: 'no-store', redirect: 'error',
-        signal: AbortSignal.timeout(LONGEST_WAIT),
+        ...options, headers: { Accept: 'application/json', ...credentials, ...headers }, cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(LONGEST_WAIT),
       });
     } catch {
       this.lostSince ||= this.lastAnswer || Date.now();

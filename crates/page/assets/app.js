@@ -78,8 +78,7 @@ function draw() {
 }
 
 function pagePart(title, body) {
-  return html`
-    <button type="button" class="skip" @click=${() => document.getElementById('title').focus()}>Skip to content</button>
+  return html`<button type="button" class="skip" @click=${() => document.getElementById('title').focus()}>Skip to content</button>
     <header><div class="bar-top"><span class="product">vc-scheduler</span>${statusPart()}</div>
       <nav aria-label="Views"><ul>${Object.entries(views).map(navigationItem)}</ul></nav></header>
     <main id="content"><h1 id="title" tabindex="-1">${title}</h1>${body}</main>

@@ -37,14 +37,15 @@ function explanationPart(it, context) {
     ${sectionPart('History', it.history && historyPart(it.history, it.asOf.time))}`;
 }
 
-function headPart({ subject, gang, verdict }) {
+function headPart({ subject, gang, pods, verdict }) {
   const waits = !DONE_CODES.includes(verdict.code);
   const words = subject.kind === 'Pod' ? ['pod'] : [
     ...(subject.pod ? [`pod ${subject.pod}`] : []), ...(subject.jobKind ? [subject.jobKind, `PodGroup ${subject.name}`] : ['PodGroup']),
   ];
   const queue = subject.queue && html`, queue ${viewLink(['queues', subject.queue])}, priority ${subject.priority}`;
   const time = subject.waitingSeconds === undefined ? 'waits' : `waits for ${duration(subject.waitingSeconds)}`;
-  return html`<bdi>${jobName(subject)}</bdi> (<bdi>${words.join(', ')}</bdi>${queue}) ${waits ? time : 'does not wait'}${gang && waits ? `: ${gangText(gang)}` : ''}.`;
+  const members = gang ? gangText(gang) : pods && `pods ${pods}`;
+  return html`<bdi>${jobName(subject)}</bdi> (<bdi>${words.join(', ')}</bdi>${queue}) ${waits ? time : 'does not wait'}${members && waits ? `: ${members}` : ''}.`;
 }
 
 function gangText(gang) {
@@ -85,32 +86,34 @@ function nodeLink(name, query) {
 export const lackColumns = [['Refused by', (it) => it.atoms.map(atomText).join(', ')], ['Lacks', (it) => amountsText(it.lacks) || '–']];
 
 function nodesPart({ nodes, subject }) {
-  const groups = [
+  const query = { for: `${subject.namespace}/${subject.name}` };
+  return html`<p>${counted(nodes.total, 'node')}, ${number(nodes.eligible)} of them eligible: they lack room or nothing.</p>
+    ${tablePart('Nodes by what refuses them', [
     ['What refuses them', (it) => it.text ?? lackColumns[0][1](it)], ['Nodes', 'count', 'num'],
     ['Names', (it) => html`${it.names.map((name) => html`${nodeLink(name, query)} `)}${it.names.length < it.count ? '…' : ''}`, 'names'],
-  ];
-  const query = { for: `${subject.namespace}/${subject.name}` };
-  const nearest = [['Node', (it) => nodeLink(it.name, query)], ...lackColumns];
-  return html`<p>${counted(nodes.total, 'node')}, ${number(nodes.eligible)} of them eligible: they lack room or nothing.</p>
-    ${tablePart('Nodes by what refuses them', groups, nodes.groups)}
-    ${titledTable('Nodes that come closest', nearest, nodes.nearest)}`;
+  ], nodes.groups)}
+    ${titledTable('Nodes that come closest', [['Node', (it) => nodeLink(it.name, query)], ...lackColumns], nodes.nearest)}`;
 }
 
 function membersPart({ gang, classes: failing }) {
   const pods = [['Each asks for', (it) => amountsText(it.request) || 'nothing'], ['Pods', 'count', 'num']];
   const placed = ['Find a place', 'placed', 'num'];
   const rest = ['needed num', ['With a node', 'ready', 'num'], placed];
-  const reasons = [...pods, ['Code', (it) => codePart(it.code)], ['Why', 'text']];
   return html`<p>${gangText(gang)}.</p>${tablePart('Waiting pods by request', [...pods, placed], gang.pods)}${tablePart('Roles with a minimum', ['role', ...rest], gang.roles)}${tablePart('Sub-groups', ['name', ...rest], gang.subGroups)}
-    ${titledTable('Further pods that find no place', reasons, failing)}`;
+    ${titledTable('Further pods that find no place', [...pods, ['Code', (it) => codePart(it.code)], ['Why', 'text']], failing)}`;
+}
+
+function rank(place) {
+  return place + (['st', 'nd', 'rd'][((place + 90) % 100 - 10) % 10 - 1] ?? 'th');
 }
 
 function placePart({ line, subject }) {
   const { ahead } = line;
   const neighbour = (word, it) => it && html`<li>${word} ${jobLink(it.job)}, by ${it.text ?? it.decidedBy}</li>`;
-  const blocked = ahead.blocked ? `; ${number(ahead.blocked)} of the jobs cannot start now either` : '';
+  const ofFirst = ahead.tried < ahead.jobs ? ` of the first ${ahead.tried}` : '';
+  const blocked = ahead.blocked ? `, ${ahead.blocked}${ofFirst} cannot start now either` : '';
   return html`<p>Place ${number(line.inQueue)} of ${number(line.ofQueue)}${subject.queue && html` in queue ${viewLink(['queues', subject.queue])}`};
-      the queue had turn ${number(line.queueTurn)} in the last cycle.</p>
+      ${rank(line.queueTurn)} queue if a cycle began now.</p>
     <ul>
       ${neighbour('Behind', line.before)}${neighbour('Before', line.behind)}
       ${ahead.jobs ? html`<li>Ahead: ${aheadText(ahead)}${blocked}</li>` : ''}
@@ -119,26 +122,25 @@ function placePart({ line, subject }) {
 
 function startPart(start, now) {
   const time = (text, value, isNews = value !== start.expected) => (value && isNews ? html`<li>${text} ${timePart(value, now)} UTC.</li>` : '');
-  const columns = [
-    ['Job', (it) => jobLink(it.job)], 'pods num', ['Nodes', (it) => it.nodes.join(' ') || '–'],
-    ['Ends (UTC)', (it) => timePart(it.end, now), 'num'], ['Known from', 'source'], 'runs num',
-  ];
   return html`<ul>
       ${time('If nothing arrives, expected', start.expected, true)}
       ${time('Not before', start.earliest)}
       ${time('Not after', start.latest)}
       ${start.text && html`<li>${start.expected || start.earliest ? '' : 'Not known: '}${start.text}.</li>`}
+      ${[start.earliestUnknown, start.latestUnknown].map((it) => it && html`<li>${it.text}.</li>`)}
       ${start.held && html`<li>${heldText(start.held)}</li>`}
     </ul>
-    ${titledTable('It waits for the end of', columns, start.waitsFor)}`;
+    ${titledTable('It waits for the end of', [
+    ['Job', (it) => jobLink(it.job)], 'pods num', ['Nodes', (it) => it.nodes.join(' ') || '–'],
+    ['Ends (UTC)', (it) => timePart(it.end, now), 'num'], ['Known from', 'source'], 'runs num',
+  ], start.waitsFor)}`;
 }
 
 function evictPart(evict) {
   const rows = evict.actions.flatMap((it) => it.causes.map((cause) => ({ action: it.action, ...cause })));
-  const columns = ['action', ['Number', 'count', 'num'], ['Cause', 'text'], 'plugin'];
   return html`<p>Evicted: ${evict.text}.</p>
     ${evict.compared && html`<ul>${evict.compared.map((text) => html`<li>${text}</li>`)}</ul>`}
-    ${evict.remedy && html`<p><strong>What helps:</strong> ${evict.remedy}</p>`}${tablePart('Why nobody was evicted', columns, rows)}`;
+    ${evict.remedy && html`<p><strong>What helps:</strong> ${evict.remedy}</p>`}${tablePart('Why nobody was evicted', ['action', ['Number', 'count', 'num'], ['Of', 'countedIn'], ['Cause', 'text'], 'plugin'], rows)}`;
 }
 
 function historyPart(history, now) {

@@ -68,7 +68,7 @@ function runColumns(now) {
 
 // Returns when a job starts, or `…`, and notes that its row is in the document.
 function startCell({ namespace, name }, { starts, startPaths }, now) {
-  const path = explanationPath([namespace, name]);
+  const path = `${explanationPath([namespace, name])}&depth=quick`;
   startPaths.push(path);
   if (!starts.has(path)) return '…';
   const { expected, earliest, text } = starts.get(path).start ?? {};

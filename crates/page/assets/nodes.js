@@ -78,8 +78,7 @@ function nodeListPart(context) {
         ${chosenPart(context, 'nodeResource', 'Resource', ui.nodeResource, resources)}${chosenPart(context, 'nodeOrder', 'Order', ui.nodeOrder ?? 'name', NODE_ORDERS)}
         ${chosenPart(context, 'nodeLabel', 'Group by label', ui.nodeLabel ?? '', [['', 'none'], ...labels])}
         ${textPart('Name contains', ui.nodeName, (value) => { ui.nodeName = value; update(); })}
-      </div>
-      <p>${counted(total, 'node')}${ui.shownNodes.length === total ? '' : `, ${number(ui.shownNodes.length)} shown`}.</p>
+      </div><p>${counted(total, 'node')}${ui.shownNodes.length === total ? '' : `, ${number(ui.shownNodes.length)} shown`}.</p>
       <div class="columns beside">${mapPart(context)}${nodeTable(context)}</div>
       ${hyperNodes.length ? sectionPart('HyperNodes', hyperNodeTable(context, hyperNodes)) : ''}`;
   });

@@ -238,6 +238,5 @@ export function chosenPart({ ui, update }, key, label, value, options) {
 // Returns a field for a line of text. `change` gets it when it is complete.
 export function textPart(label, value, change, placeholder = '') {
   return html`<label class="field">${label}
-    <input type="text" autocomplete="off" placeholder=${placeholder} .value=${value ?? ''}
-      @change=${(event) => change(event.target.value.trim())}></label>`;
+    <input type="text" autocomplete="off" placeholder=${placeholder} .value=${value ?? ''} @change=${(event) => change(event.target.value.trim())}></label>`;
 }

@@ -21,8 +21,7 @@ function sumsPart(sums) {
     <div class="columns">
       ${sectionPart('Why jobs wait', countTable('Code', 'Jobs', sums.waiting, codeLink, 'No job waits.'))}
       ${sectionPart('Pods by status', countTable('Status', 'Pods', sums.pods, ([status]) => status, 'There are no pods.'))}
-    </div>
-    ${usedTable(sums)}`;
+    </div>${usedTable(sums)}`;
 }
 
 function codeLink([code]) {
@@ -39,11 +38,8 @@ function countTable(names, nouns, counts, name, empty) {
 
 function usedTable({ allocatable, used, usedPercent }) {
   return tableSection('What pods use', [
-    ['Resource', (name) => name],
-    ['Used', (name) => used[name] ?? '0', 'num'],
-    ['Allocatable', (name) => allocatable[name], 'num'],
-    ['Part', (name) => percent(usedPercent[name]), 'num'],
-    ['', (name) => barPart(used[name], [['scale', allocatable[name]]]), 'bar-cell'],
+    ['Resource', (name) => name], ['Used', (name) => used[name] ?? '0', 'num'], ['Allocatable', (name) => allocatable[name], 'num'],
+    ['Part', (name) => percent(usedPercent[name]), 'num'], ['', (name) => barPart(used[name], [['scale', allocatable[name]]]), 'bar-cell'],
   ], sortedResources(Object.keys(allocatable)), 'There are no nodes.');
 }
 

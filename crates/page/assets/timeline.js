@@ -10,7 +10,7 @@ const ROW = 10; // height of a row, of the name of a band, of the axis, in pixel
 const HEAD = 22;
 const AXIS = 24;
 const drawnCurves = new WeakMap();
-const SPANS = [['', 'last hour'], ['15m', 'last 15 minutes'], ['6h', 'last 6 hours'], ['24h', 'last 24 hours']];
+const SPANS = [['', 'hour'], ['15m', '15 minutes'], ['6h', '6 hours'], ['24h', '24 hours']];
 
 export const timelineView = {
   title: () => 'Timeline',
@@ -29,32 +29,31 @@ function timelinePath({ query: { from, queue, namespace } }) {
 function timelineFields({ route, go }) {
   const change = (key) => (value) => go(viewAddress(['timeline'], { ...route.query, [key]: value }));
   const { from = '', queue, namespace } = route.query;
-  return html`<div class="fields">${selectPart('Span', from, SPANS, change('from'))}
+  return html`<div class="fields">${selectPart('Last', from, SPANS, change('from'))}
     ${textPart('Queue', queue, change('queue'), 'all')}${textPart('Namespace', namespace, change('namespace'), 'all')}</div>`;
 }
 
 function timelinePart(timeline, context) {
-  const { jobs, evictions, samples, from, to, asOf: { time: now } } = timeline;
+  const { jobs, evictions, samples, from, bindsFrom, to, asOf: { time: now } } = timeline;
   return html`<p>From ${timePart(from, now)} to ${timePart(to, now)} UTC: ${counted(jobs.length, 'job')}, ${counted(evictions.length, 'eviction')}.
-      ${timeline.truncated ? 'There were more: the answer is cut off.' : ''}</p>
+      ${timeline.truncated ? 'There were more: the answer is cut off.' : ''} ${bindsFrom ? `Bound pods are counted since ${shortTime(bindsFrom, now)}.` : ''}</p>
     ${sectionPart('Jobs by queue', html`${ganttPart(timeline, context)}${rowsTable(context, 'Jobs that ran', ranColumns(now), jobs)}`)}
     ${sectionPart('Evictions', rowsTable(context, 'Evictions', evictionTimes(now), evictions))}
-    ${sectionPart('Waiting and running', curvePart(context, 'count-curve', samples, ['waiting', 'running'].map((name) => ({ name, amount: (it) => it[name] })), now))}
+    ${sectionPart('Waiting and running', curvePart(context, 'count-curve', samples, ['waiting', 'running'].map((name) => [name, (it) => it[name]]), now))}
     ${sectionPart('Allocated', allocatedCurve(context, samples, now))}`;
 }
 
+function timeColumn(name, now) {
+  return [`${name} (UTC)`, (it) => timePart(it[name.toLowerCase()], now), 'num'];
+}
+
 function ranColumns(now) {
-  return [
-    ['Job', (it) => jobLink(it.job)], 'queue', 'pods num', ['Start (UTC)', (it) => timePart(it.start, now), 'num'],
-    ['End (UTC)', (it) => (it.end ? timePart(it.end, now) : 'runs'), 'num'],
-  ];
+  const times = ['Created', 'Admitted', 'Start'].map((name) => timeColumn(name, now));
+  return [['Job', (it) => jobLink(it.job)], 'queue', 'pods num', 'bound num', ...times, ['End (UTC)', (it) => (it.end ? timePart(it.end, now) : 'runs'), 'num']];
 }
 
 function evictionTimes(now) {
-  return [
-    ['Pod', (it) => visibleName(it.pod, 'pod')], ['Time (UTC)', (it) => timePart(it.time, now), 'num'], ['PodGroup', (it) => jobLink(it.podGroup)], 'queue',
-    ...grantColumns,
-  ];
+  return [['Pod', (it) => visibleName(it.pod, 'pod')], timeColumn('Time', now), ['PodGroup', (it) => jobLink(it.podGroup)], 'queue', ...grantColumns];
 }
 
 // Returns jobs in rows without overlap. Those beyond the last row or bar are left out.
@@ -128,9 +127,8 @@ function evictionShape(x, y) {
 function axisPart(start, end, width, height, place, now) {
   const count = Math.max(2, Math.min(8, Math.floor(width / 110)));
   const times = Array.from({ length: count }, (_, at) => start + ((end - start) * at) / count);
-  const text = (time) => shortTime(new Date(time).toISOString(), now);
   return svg`${times.map((time) => svg`<line class="grid" x1=${place(time)} x2=${place(time)} y1="0" y2=${height}></line>
-    <text class="tick" x=${place(time) + 3} y="13">${text(time)}</text>`)}`;
+    <text class="tick" x=${place(time) + 3} y="13">${shortTime(new Date(time).toISOString(), now)}</text>`)}`;
 }
 
 function evictionMarks(evictions, top, place, now) {
@@ -144,7 +142,7 @@ function allocatedCurve(context, samples, now) {
   const resources = sortedResources(samples.flatMap((it) => Object.keys(it.allocated ?? {})));
   if (samples.length && !resources.length) return html`<p class="quiet">You may not see what this queue holds.</p>`;
   const resource = resources.includes(ui.curveResource) ? ui.curveResource : resources[0] ?? '';
-  const part = (key, name) => ({ name, amount: (it) => it[key]?.[resource] ?? '0' });
+  const part = (key, name) => [name, (it) => it[key]?.[resource] ?? '0'];
   const series = [part('allocated', resource)];
   if (samples.some((it) => it.deserved?.[resource])) series.push(part('deserved', 'deserved'));
   return html`<div class="fields">${chosenPart(context, 'curveResource', 'Resource of the curve', resource, resources)}</div>
@@ -155,19 +153,17 @@ function allocatedCurve(context, samples, now) {
 function curvePart(context, id, samples, series, now) {
   if (samples.length === 0) return html`<p class="quiet">There are no samples.</p>`;
   (context.ui.curves ??= {})[id] = { samples, series, width: context.width };
-  const caption = `${series.map((it) => it.name).join(' and ')} by time`;
-  const columns = [['Time (UTC)', (it) => timePart(it.time, now)], ...series.map((it) => [it.name, it.amount, 'num'])];
-  const sample = ({ name }, at) => [svg`<path class="curve-${at}" d="M0 9 H24"></path>`, name];
+  const caption = `${series.map(([name]) => name).join(' and ')} by time`;
   return html`<figure><div id=${id} class="curve" role="img" aria-label="Curve: ${caption}. The table has the same numbers."></div>
-      <figcaption>${legendPart(series.map(sample))}</figcaption></figure>
-    <details><summary>Table: ${caption}</summary>${rowsTable(context, caption, columns, samples)}</details>`;
+      <figcaption>${legendPart(series.map(([name], at) => [svg`<path class="curve-${at}" d="M0 9 H24"></path>`, name]))}</figcaption></figure>
+    <details><summary>Table: ${caption}</summary>${rowsTable(context, caption, [timeColumn('Time', now), ...series.map((it) => [...it, 'num'])], samples)}</details>`;
 }
 
 // Draws a curve into an element, or brings the one that is there up to date.
 function drawCurve(element, { samples, series, width }) {
   if (!element || typeof uPlot !== 'function') return;
   const colors = colorValues(['--link', '--second', '--text', '--grid']);
-  const key = [series.map((it) => it.name).join(), colors.join()].join(' ');
+  const key = [series.map(([name]) => name), colors].join();
   const drawn = drawnCurves.get(element);
   if (drawn?.key === key) {
     if (drawn.width !== width) drawn.plot.setSize({ width, height: CURVE_HEIGHT });
@@ -182,28 +178,19 @@ function drawCurve(element, { samples, series, width }) {
 
 function curveData(samples, series) {
   const times = samples.map((it) => Date.parse(it.time) / 1000);
-  return [times, ...series.map(({ amount }) => samples.map((it) => quantityNumber(String(amount(it) ?? '0'))))];
+  return [times, ...series.map(([, amount]) => samples.map((it) => quantityNumber(String(amount(it) ?? '0'))))];
 }
 
 function curveOptions(series, width, [first, second, text, grid]) {
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
-  const lines = series.map((it, at) => ({ label: it.name, stroke: at ? second : first, width: 2, dash: at ? [6, 4] : undefined, points: { show: false } }));
+  const lines = series.map((it, at) => ({ stroke: at ? second : first, width: 2, dash: at ? [6, 4] : undefined, points: { show: false } }));
   return {
-    width,
-    height: CURVE_HEIGHT,
-    legend: { show: false },
-    cursor: { drag: { x: false, y: false } },
+    width, height: CURVE_HEIGHT, padding: [8, 24, 0, 0], legend: { show: false }, cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (plot, least, most) => [0, most > 0 ? most * 1.05 : 1] } },
-    padding: [8, 24, 0, 0],
-    axes: [{ ...axis, values: (plot, times) => times.map(clockText) }, { ...axis, size: 64, values: (plot, values) => values.map(shortNumber) }],
+    axes: [
+      { ...axis, values: (plot, times) => times.map((it) => new Date(it * 1000).toISOString().slice(11, 19).replace(/:00$/, '')) },
+      { ...axis, size: 64, values: (plot, values) => values.map((it) => it?.toLocaleString('en', { notation: 'compact', maximumSignificantDigits: 3 })) },
+    ],
     series: [{}, ...lines],
   };
-}
-
-function clockText(seconds) {
-  return new Date(seconds * 1000).toISOString().slice(11, 19).replace(/:00$/, '');
-}
-
-function shortNumber(value) {
-  return new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 }).format(value);
 }

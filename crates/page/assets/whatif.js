@@ -39,7 +39,7 @@ export const whatIfView = {
     const { ui } = context;
     ui.whatIfText ??= whatIfText([]);
     const answer = ui.whatIfAnswer ? differencePart(ui.whatIfAnswer) : html`<p class="quiet">Nothing was asked yet.</p>`;
-    return html`<p>Changes are made in a copy of the cluster, and the scheduler decides about it with them and without. Nothing happens in the cluster.</p>
+    return html`<p>The scheduler decides about a copy of the cluster with the changes and without. Nothing happens in the cluster.</p>
       ${sectionPart('Add a change', changeForm(context))}${sectionPart('The document', documentForm(context))}${sectionPart('The difference', answer)}`;
   },
 };
@@ -131,7 +131,8 @@ export function differencePart(answer) {
   const { unplaced, warnings } = result;
   const rows = (name, sign, caption, columns) => differenceTable(result, name, caption, [
     ['Pod', (it) => html`<span class="quiet">${sign}</span> ${visibleName(it.pod, 'pod')}`], ['PodGroup', (it) => jobLink(it.podGroup)], ...columns]);
-  return html`<p><strong>${resultText(answer)}</strong>${result.complete === false ? ' Not complete: the search ended early.' : ''}</p>
+  const leftOut = (result.leftOut ?? []).map(({ what, most }) => `; ${what} after the first ${number(most)} were left out`);
+  return html`<p><strong>${resultText(answer)}</strong>${result.complete === false ? ` Not complete${leftOut.join('')}.` : ''}</p>
     ${rows('placed', '+ placed', 'Placed with the changes only', ['node'])}
     ${rows('notPlaced', '− placed', 'Placed without the changes only', ['node'])}
     ${rows('moved', '~ moved', 'On another node', [['Without', 'from'], ['With', 'to']])}

@@ -95,6 +95,7 @@ impl ExplanationJson {
                 message: it.message.to_string(),
             }),
             gang: gang(it),
+            pods: it.has_unknown_pods.then(|| "unknown".to_owned()),
             nodes: nodes(it),
             short: short(it),
             classes: classes(it),
@@ -324,6 +325,7 @@ pub(crate) fn jobs_ahead(ahead: &JobsAhead) -> AheadJson {
         jobs: ahead.jobs,
         pods: ahead.pods,
         amounts: map(&ahead.amounts),
+        tried: ahead.tried,
         blocked: ahead.blocked,
     }
 }

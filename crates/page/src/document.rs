@@ -60,7 +60,7 @@ pub struct AskedJob {
     pub controller_uid: Option<String>,
     /// True if blocking sets, remedies, and why nobody was evicted are not wanted.
     pub quick: bool,
-    /// True if it is also wanted when the job starts. That takes as long with `quick` as without.
+    /// True if it is also wanted when the job starts. With `quick` no remedies are looked for.
     pub when: bool,
 }
 

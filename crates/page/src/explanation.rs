@@ -52,6 +52,9 @@ pub struct ExplanationJson {
     /// Its members.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gang: Option<GangJson>,
+    /// `unknown` if it waits and has no pods yet: controllers may create them once it is admitted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pods: Option<String>,
     /// The nodes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nodes: Option<NodeNumbersJson>,
@@ -380,7 +383,8 @@ pub struct LineJson {
     /// Number of its turn in the last cycle, from 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub turn: Option<usize>,
-    /// Rank of the queue, from 1.
+    /// Rank of the queue if a cycle began now, among the queues in which jobs wait, from 1. Each placement of a cycle
+    /// may change it.
     pub queue_turn: usize,
     /// The job just before it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -420,7 +424,11 @@ pub struct AheadJson {
     pub pods: usize,
     /// What these pods ask for.
     pub amounts: AmountsJson,
-    /// Jobs among them that could not start now either.
+    /// Number of them that were tried, the first ones, at most 20. Absent in a list of explanations, and in a quick one
+    /// if there are more than 20 jobs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tried: Option<usize>,
+    /// Jobs among those that were tried that could not start now either. Absent where `tried` is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocked: Option<usize>,
 }
@@ -461,6 +469,7 @@ impl ExplanationJson {
             evictions: Vec::new(),
             last_condition: None,
             gang: None,
+            pods: None,
             nodes: None,
             short: Vec::new(),
             classes: Vec::new(),

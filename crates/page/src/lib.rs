@@ -62,19 +62,23 @@ pub use server::{
 };
 pub use start::{
     AwaitedJson, EvictJson, EvictedPodJson, EvictingActionJson, EvictionCauseJson, StartJson,
+    UnknownTimeJson,
 };
 pub use suppose::{difference_json, suppose};
 pub use timeline::{
-    AskedTime, AskedTimeline, CycleJson, EvictionGrant, JobSpanJson, TimedEvictionJson,
-    TimelineJson, TimelineSampleJson, how_evicted,
+    AskedTime, AskedTimeline, CycleBindsJson, CycleJson, EvictionGrant, JobSpanJson,
+    TimedEvictionJson, TimelineJson, TimelineSampleJson, how_evicted,
 };
-pub use timeline_text::{cycles_text, timeline_text};
+pub use timeline_text::{cycles_text, timeline_text, timeline_wide_text};
 pub use ui::{page_routes, report_html};
-pub use vc_answers::{ExpectedEnds, QuestionStopped, Timeline, TimelineStep, time_text};
+pub use vc_answers::{
+    ExpectedEnds, KnownBaselines, QuestionStopped, StopCondition, Timeline, TimelineStep,
+    WhatIfState, time_text,
+};
 pub use view::AnswerView;
 pub use what_if::{
     MovedPodJson, PlacedPodJson, QueueDifferenceJson, StillWaitingJson, SupposedEvictionJson,
-    WhatIfResultJson,
+    WhatIfBoundJson, WhatIfResultJson,
 };
 pub use what_if_text::what_if_text;
 pub use why_text::{why_list_text, why_text};

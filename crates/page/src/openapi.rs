@@ -12,7 +12,7 @@ use crate::cluster::{
 use crate::document::Document;
 use crate::explanation::ExplanationJson;
 use crate::problem::StatusJson;
-use crate::routes::{BASE, ROUTES, Route, RouteAnswer};
+use crate::routes::{ROUTES, Route, RouteAnswer};
 use crate::runs::RunJson;
 use crate::server::BUNDLE_TYPE;
 use crate::timeline::{CycleJson, TimelineJson};
@@ -25,7 +25,7 @@ pub fn document() -> Value {
     for route in ROUTES {
         let method = if route.takes_body() { "post" } else { "get" };
         let operation = json!({method: operation(route, &mut generator)});
-        paths.insert(format!("{BASE}{}", route.path), operation);
+        paths.extend(route.paths().map(|path| (path, operation.clone())));
     }
     let schemas = generator.take_definitions(true);
     json!({
@@ -83,8 +83,8 @@ fn parameter_about(name: &str) -> Option<&'static str> {
             "full, or quick: without blocking, unblock and evict, which take most of the time.",
         ),
         "when" => Some(
-            "true: with start. It is found by the blocking sets: with depth=quick as well the answer has start and \
-             no sets, and takes as long as with depth=full.",
+            "true: with start. With depth=quick as well the answer has start, but neither blocking nor \
+             unblock nor evict, and no remedies are looked for.",
         ),
         "labels" => Some("Key of the label that each node of the list has."),
         _ => None,

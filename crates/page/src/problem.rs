@@ -15,11 +15,13 @@ pub struct Problem {
     pub retry_after: Option<u32>,
     /// The field of the body that is wrong. `None`: the message is not about one.
     pub field: Option<String>,
+    /// The message for a reader who may not see other jobs of the namespace. `None`: the message names none.
+    pub nameless: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(code: u16, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), retry_after: None, field: None }
+        Self { code, message: message.into(), retry_after: None, field: None, nameless: None }
     }
 
     /// A value of the request cannot be used.
@@ -87,6 +89,12 @@ impl Problem {
         self.message.push_str("\nhint: ");
         self.message.push_str(hint.as_ref());
         self
+    }
+
+    /// Adds the same problem without names of other jobs.
+    #[must_use]
+    pub(crate) fn or_nameless(self, nameless: Self) -> Self {
+        Self { nameless: Some(nameless.message), ..self }
     }
 
     /// Returns the object.

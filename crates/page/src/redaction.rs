@@ -8,11 +8,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::access::Visible;
+use crate::cluster::WaitingJobJson;
 use crate::document::Document;
-use crate::explanation::{ExplanationJson, LineJson, NodeNumbersJson, QuotaJson, RemedyJson};
-use crate::start::EvictJson;
+use crate::explanation::{
+    ExplanationJson, LineJson, NeighbourJson, NodeNumbersJson, QuotaJson, RemedyJson,
+};
+use crate::start::{EvictJson, StartJson};
 use crate::timeline::TimelineJson;
 use crate::what_if::WhatIfResultJson;
+
+/// Plugins that order jobs by amounts that jobs or accounts of the queue hold or have held.
+const PLUGINS_OF_AMOUNTS: [&str; 2] = ["drf", "fairshare"];
 
 /// Names of the cluster, by which they are found in sentences.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +63,9 @@ impl Document {
             namespaces.insert(it.subject.namespace.clone());
             queues.extend(it.quota.iter().filter_map(|row| row.queue.clone()));
             queues.extend(it.unblock.iter().filter_map(raised_queue).map(str::to_owned));
+            if neighbours_of(it).any(|other| compares_amounts(&other.decided_by)) {
+                queues.extend(it.subject.queue.clone());
+            }
         });
         match self {
             Self::WhatIf(result) => {
@@ -82,6 +91,7 @@ impl Document {
         });
         self.visit_explanations(&mut |it| {
             hide_queue_numbers(it, visible);
+            hide_compared_amounts(it, visible);
             if !visible.shows(&it.subject.namespace) {
                 let subject = &mut it.subject;
                 subject.name = aliases.of(&format!("{}/{}", subject.namespace, subject.name));
@@ -93,7 +103,9 @@ impl Document {
             remedies.for_each(|remedy| hide_change_of_others(remedy, visible));
             if !visible.nodes {
                 it.nodes.iter_mut().for_each(hide_nodes);
-                it.unblock.iter_mut().for_each(hide_nodes_of_remedy);
+                visit_atoms(it, &mut |atom| hide_node_of_atom(atom, &names.nodes));
+                let remedies = it.unblock.iter_mut();
+                remedies.for_each(|remedy| hide_nodes_of_remedy(remedy, &names.nodes));
                 let awaited = it.start.iter_mut().flat_map(|start| &mut start.waits_for);
                 awaited.for_each(|awaited| awaited.nodes.clear());
             }
@@ -106,6 +118,7 @@ impl Document {
                 }
             }
             Self::Timeline(timeline) => hide_samples(&mut timeline.content, visible),
+            Self::Line(list) => hide_amounts_of_line(&mut list.items, visible),
             Self::Runs(list) => {
                 let hidden = list.items.iter_mut().filter(|row| row.hidden);
                 hidden.for_each(|row| row.namespace = None);
@@ -154,7 +167,7 @@ impl Document {
         self.visit_explanations(&mut |it| it.line.iter_mut().for_each(&mut neighbours));
         self.visit_explanations(&mut |it| {
             for awaited in it.start.iter_mut().flat_map(|start| &mut start.waits_for) {
-                visit(JobName { job: &mut awaited.job, hidden: None });
+                visit(JobName { job: &mut awaited.job, hidden: Some(&mut awaited.hidden) });
             }
             for row in &mut it.evictions {
                 let names = [&mut row.pod, &mut row.pod_group].into_iter().chain(&mut row.r#for);
@@ -217,12 +230,10 @@ impl Document {
             groups.for_each(|group| visit(&mut group.text));
             it.last_condition.iter_mut().for_each(|condition| visit(&mut condition.message));
             it.unblock.iter_mut().for_each(|remedy| visit(&mut remedy.text));
-            it.start.iter_mut().filter_map(|start| start.text.as_mut()).for_each(&mut *visit);
+            it.start.iter_mut().for_each(|start| visit_start(start, visit));
             it.evict.iter_mut().for_each(|evict| visit_eviction(evict, visit));
             it.evictions.iter_mut().for_each(|row| visit(&mut row.text));
-            let line = it.line.iter_mut();
-            let neighbours = line.flat_map(|line| line.before.iter_mut().chain(&mut line.behind));
-            for other in neighbours {
+            for other in neighbours_of(it) {
                 other.values.iter_mut().flatten().for_each(&mut *visit);
                 visit(&mut other.text);
             }
@@ -297,13 +308,46 @@ fn hide_change_of_others(remedy: &mut RemedyJson, visible: &Visible) {
     }
 }
 
-/// A change of nodes names some.
-fn hide_nodes_of_remedy(remedy: &mut RemedyJson) {
+/// Takes out the nodes of a remedy, and its changes if one of them names a node. With another name in its place the
+/// change would do something else.
+fn hide_nodes_of_remedy(remedy: &mut RemedyJson, nodes: &BTreeSet<Arc<str>>) {
     remedy.nodes.clear();
-    let names_nodes =
-        |change: &Value| ["addNodes", "uncordon"].iter().any(|it| change.get(it).is_some());
-    if remedy.change.iter().chain(&remedy.changes).any(names_nodes) {
+    let mut changes = remedy.change.iter().chain(&remedy.changes);
+    if changes.any(|change| has_name(change, nodes)) {
         drop_changes(remedy);
+    }
+}
+
+/// True if a text in this value is one of the names.
+fn has_name(value: &Value, names: &BTreeSet<Arc<str>>) -> bool {
+    match value {
+        Value::String(text) => names.contains(text.as_str()),
+        Value::Array(items) => items.iter().any(|item| has_name(item, names)),
+        Value::Object(fields) => fields.values().any(|field| has_name(field, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Visits the name of every atom.
+fn visit_atoms(it: &mut ExplanationJson, visit: &mut dyn FnMut(&mut String)) {
+    if let Some(nodes) = &mut it.nodes {
+        let groups = nodes.groups.iter_mut().flat_map(|group| &mut group.atoms);
+        let nearest = nodes.nearest.iter_mut().flat_map(|node| &mut node.atoms);
+        groups.chain(nearest).for_each(&mut *visit);
+    }
+    if let Some(blocking) = &mut it.blocking {
+        blocking.atoms.iter_mut().for_each(&mut *visit);
+        let sets = blocking.sets.iter_mut().flat_map(|set| &mut set.atoms);
+        sets.for_each(|row| visit(&mut row.atom));
+    }
+}
+
+/// Hides the name of a node in the name of an atom, as in sentences. Only the value of a taint can be one:
+/// `taint/owner=g1:NoSchedule`.
+fn hide_node_of_atom(atom: &mut String, nodes: &BTreeSet<Arc<str>>) {
+    let parts = atom.split_once('=').and_then(|(key, rest)| Some((key, rest.split_once(':')?)));
+    if let Some((key, (_, effect))) = parts.filter(|(_, (value, _))| nodes.contains(*value)) {
+        *atom = format!("{key}=hidden:{effect}");
     }
 }
 
@@ -342,6 +386,12 @@ fn hide_supposed_nodes(result: &mut WhatIfResultJson) {
     for row in &mut result.moved {
         (row.from, row.to) = (hidden(), hidden());
     }
+}
+
+fn visit_start(it: &mut StartJson, visit: &mut dyn FnMut(&mut String)) {
+    it.text.iter_mut().for_each(&mut *visit);
+    let unknown = [&mut it.earliest_unknown, &mut it.latest_unknown].into_iter().flatten();
+    unknown.for_each(|unknown| visit(&mut unknown.text));
 }
 
 fn visit_eviction(it: &mut EvictJson, visit: &mut dyn FnMut(&mut String)) {
@@ -393,6 +443,43 @@ fn hide_queue_numbers(it: &mut ExplanationJson, visible: &Visible) {
     for remedy in it.unblock.iter_mut().filter(tells_numbers) {
         remedy.text = "raise the limit of the queue".to_owned();
         remedy.change = None;
+    }
+}
+
+/// Returns the neighbours of the job in its line.
+fn neighbours_of(it: &mut ExplanationJson) -> impl Iterator<Item = &mut NeighbourJson> {
+    it.line.iter_mut().flat_map(|line| line.before.iter_mut().chain(&mut line.behind))
+}
+
+fn compares_amounts(decided_by: &str) -> bool {
+    PLUGINS_OF_AMOUNTS.contains(&decided_by)
+}
+
+/// Takes out the amounts by which a job and a neighbour are ordered, if one of the two or their queue is not visible.
+/// What decides stays.
+fn hide_compared_amounts(it: &mut ExplanationJson, visible: &Visible) {
+    let queue = it.subject.queue.as_ref();
+    let sees_queue = queue.is_some_and(|queue| visible.queues.contains(queue));
+    let sees_own = sees_queue && visible.shows(&it.subject.namespace);
+    let others = neighbours_of(it).filter(|other| other.hidden || !sees_own);
+    for other in others.filter(|other| compares_amounts(&other.decided_by)) {
+        other.values = None;
+        other.text.clone_from(&other.decided_by);
+    }
+}
+
+/// Takes out the amounts by which neighbours in a line are ordered, if one of the two is hidden. The queue is visible
+/// to whoever may ask for its line.
+fn hide_amounts_of_line(rows: &mut [WaitingJobJson], visible: &Visible) {
+    // The job before the first row is not in the answer.
+    let mut is_before_hidden = !visible.all_namespaces;
+    for row in rows {
+        let compares = row.decided_by.as_deref().is_some_and(compares_amounts);
+        if compares && (row.hidden || is_before_hidden) {
+            row.values = None;
+            row.text.clone_from(&row.decided_by);
+        }
+        is_before_hidden = row.hidden;
     }
 }
 

@@ -17,6 +17,8 @@ use crate::timeline::{AskedTime, AskedTimeline};
 
 /// Path of the version.
 pub const BASE: &str = "/apis/answers.volcano.sh/v1";
+/// Another path of the bundle, which is not below [`BASE`].
+const DEBUG_BUNDLE: &str = "/debug/bundle";
 
 /// What a route answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +198,12 @@ impl RouteValues {
 }
 
 impl Route {
+    /// Returns the paths of the route.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = String> {
+        let other = (self.answer == RouteAnswer::Bundle).then(|| DEBUG_BUNDLE.to_owned());
+        std::iter::once(format!("{BASE}{}", self.path)).chain(other)
+    }
+
     /// Returns the right that a reader needs.
     pub(crate) fn right(&self, values: &RouteValues) -> Right {
         Right {

@@ -23,7 +23,7 @@ use tower_http::compression::CompressionLayer;
 use vc_http::{PeerCertificates, is_local_host};
 use vc_objects::what_if::MOST_BYTES;
 
-use crate::access::{Access, AccessError, KeptAccess, User, UserSource};
+use crate::access::{Access, AccessError, KeptAccess, Right, User, UserSource};
 use crate::discovery;
 use crate::document::{BundleFile, Document, Question};
 use crate::limits::{QuestionCost, TOO_MANY_REVIEWS, UserLimits};
@@ -124,8 +124,9 @@ pub fn routes<A: Access, S: AnswerSource>(
             true => post(handle::<A, S>),
             false => get(handle::<A, S>),
         };
-        let answer = answer.with_state((shared.clone(), route));
-        router = router.route(&format!("{BASE}{}", route.path), answer);
+        for path in route.paths() {
+            router = router.route(&path, answer.clone().with_state((shared.clone(), route)));
+        }
     }
     let limit = DefaultBodyLimit::max(MOST_BYTES);
     if options.has_page {
@@ -298,7 +299,10 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
         }
         let waiting = self.waiting.try_acquire();
         let _waiting = waiting.map_err(|_| Problem::too_many("busy: 32 questions wait"))?;
-        let Answered { mut document, names } = self.source.ask(question).await?;
+        let Answered { mut document, names } = match self.source.ask(question).await {
+            Ok(answered) => answered,
+            Err(problem) => return Err(self.redacted(problem, &user, route.right(values)).await?),
+        };
         if document.is_incomplete() {
             self.observer.incomplete(route.path);
         }
@@ -313,6 +317,22 @@ impl<A: Access, S: AnswerSource> Shared<A, S> {
             response.headers_mut().insert(ETAG, tag);
         }
         Ok(response)
+    }
+
+    /// Returns a problem with names of jobs that the user may see alone. Whoever has the right of the route for some
+    /// names of a namespace only sees no other job of it.
+    async fn redacted(
+        &self,
+        problem: Problem,
+        user: &User,
+        right: Right,
+    ) -> Result<Problem, Problem> {
+        let Some(message) = problem.nameless.clone() else { return Ok(problem) };
+        let of_any_name = Right { name: None, ..right };
+        match self.access.may(user, &of_any_name).await.map_err(unreviewed)? {
+            true => Ok(problem),
+            false => Ok(Problem { message, nameless: None, ..problem }),
+        }
     }
 
     /// Returns who asks.

@@ -10,6 +10,7 @@ use vc_answers::{
 use vc_model::ObjectKey;
 
 use crate::convert::{OwnerOf, job_name};
+use crate::explanation::is_false;
 
 /// When a job starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +39,12 @@ pub struct StartJson {
     /// The same in words.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub text: Option<String>,
+    /// Why `earliest` is absent. Absent if it is there, or if `reason` says why.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub earliest_unknown: Option<UnknownTimeJson>,
+    /// Why `latest` is absent. Absent if it is there, or if `reason` says why.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub latest_unknown: Option<UnknownTimeJson>,
     /// What `expected` takes for granted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub assumes: Vec<String>,
@@ -46,21 +53,43 @@ pub struct StartJson {
     pub waits_for: Vec<AwaitedJson>,
 }
 
+/// Why a time is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnknownTimeJson {
+    /// The reason as a stable name.
+    pub reason: String,
+    /// The same in words: `no latest start is known: not within 24h`.
+    pub text: String,
+}
+
+impl UnknownTimeJson {
+    fn of(word: &str, reason: Option<&StartUnknown>) -> Option<Self> {
+        let reason = reason?;
+        let text = format!("no {word} start is known: {}", reason.text());
+        Some(Self { reason: reason.as_str().to_owned(), text })
+    }
+}
+
 impl StartJson {
-    /// True if the start was not found because the budget of the question was spent.
+    /// True if a time was not found because the budget of the question was spent.
     pub(crate) fn is_incomplete(&self) -> bool {
-        self.reason.as_deref() == Some(StartUnknown::Budget.as_str())
+        let others = [&self.earliest_unknown, &self.latest_unknown].into_iter().flatten();
+        let mut reasons = self.reason.iter().chain(others.map(|unknown| &unknown.reason));
+        reasons.any(|reason| reason == StartUnknown::Budget.as_str())
     }
 }
 
 /// Pods of one job that are expected to end. Those that terminate already are an entry of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AwaitedJson {
-    /// The job. `other-<n>` if the asker may not see it.
+    /// Namespace and name of the job.
     pub job: String,
+    /// True if the reader may not see the job; `job` then only tells hidden jobs apart.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub hidden: bool,
     /// Number of pods.
     pub pods: usize,
-    /// Their nodes.
+    /// Their nodes. Empty if the reader may not list nodes.
     pub nodes: Vec<String>,
     /// The last of their ends, RFC 3339.
     pub end: String,
@@ -101,9 +130,14 @@ pub struct EvictingActionJson {
 
 /// A cause with its count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct EvictionCauseJson {
-    /// Number of nodes or pods.
+    /// How often it was found.
     pub count: u32,
+    /// What `count` counts: `nodes`, `pods`, `tries` (for a pod, or for a pod on a node), or `job`: the cause is one of
+    /// the job as a whole, and `count` is 1. Empty if the scheduler is of an older version.
+    #[serde(default)]
+    pub counted_in: String,
     /// The cause in words.
     pub text: String,
     /// The plugin that refused.
@@ -141,6 +175,7 @@ impl StartJson {
     pub(crate) fn of(it: &StartAnswer, owner: OwnerOf<'_>) -> Self {
         let awaited = it.waits_for.iter().map(|job| AwaitedJson {
             job: job_name(&job.job, owner),
+            hidden: false,
             pods: job.pods,
             nodes: job.nodes.iter().map(|node| node.to_string()).collect(),
             end: time_text(job.end.at_micros),
@@ -158,6 +193,8 @@ impl StartJson {
             held: None,
             reason: it.unknown.as_ref().map(|reason| reason.as_str().to_owned()),
             text: it.unknown.as_ref().map(|reason| reason.text()),
+            earliest_unknown: UnknownTimeJson::of("earliest", it.earliest_unknown.as_ref()),
+            latest_unknown: UnknownTimeJson::of("latest", it.latest_unknown.as_ref()),
             assumes: it.assumes.iter().map(|&name| name.to_owned()).collect(),
             waits_for: awaited.collect(),
         }
@@ -169,6 +206,7 @@ impl EvictJson {
         let actions = it.actions.iter().map(|action| {
             let causes = action.causes.iter().map(|cause| EvictionCauseJson {
                 count: cause.count,
+                counted_in: cause.counted_in.as_str().to_owned(),
                 text: cause.text.clone(),
                 plugin: cause.plugin.map(str::to_owned),
             });
@@ -210,6 +248,12 @@ pub(crate) fn change_json(change: &RemedyChange) -> Value {
             let labels: serde_json::Map<String, Value> = labels.collect();
             json!({ "setPods": { "job": name(job), "nodeSelector": labels } })
         }
+        RemedyChange::CreateQueue { queue } => {
+            let (version, metadata) =
+                ("scheduling.volcano.sh/v1beta1", json!({ "name": &**queue }));
+            let object = json!({ "apiVersion": version, "kind": "Queue", "metadata": metadata });
+            json!({ "apply": [object] })
+        }
         RemedyChange::Quota { queue, raised } => json!({ "setQueue": quota_json(queue, raised) }),
         RemedyChange::AddNodes { like, count } => {
             json!({ "addNodes": { "like": &**like, "count": count } })
@@ -229,7 +273,12 @@ pub(crate) fn change_json(change: &RemedyChange) -> Value {
 /// Returns the fields of a change `setQueue`.
 fn quota_json(queue: &str, raised: &RaisedQuota) -> Value {
     let mut fields = json!({ "name": queue });
-    for (field, amounts) in [("capability", &raised.capability), ("guarantee", &raised.guarantee)] {
+    let lists = [
+        ("capability", &raised.capability),
+        ("deserved", &raised.deserved),
+        ("guarantee", &raised.guarantee),
+    ];
+    for (field, amounts) in lists {
         if !amounts.is_empty() {
             let amounts =
                 amounts.iter().map(|(name, amount)| (name.clone(), amount.clone().into()));
@@ -261,16 +310,26 @@ mod tests {
     }
 
     #[test]
+    fn ans_28_a_queue_that_is_created_is_an_object() {
+        let change = change_json(&RemedyChange::CreateQueue { queue: "q".into() });
+        let version = "scheduling.volcano.sh/v1beta1";
+        let queue = json!({ "apiVersion": version, "kind": "Queue", "metadata": { "name": "q" } });
+        assert_eq!(change, json!({ "apply": [queue] }));
+    }
+
+    #[test]
     fn ans_28_a_raised_queue_is_one_change() {
         let amount = |name: &str, amount: &str| vec![(name.to_owned(), amount.to_owned())];
         let raised = RaisedQuota {
             capability: amount("cpu", "8"),
             weight: Some(3),
+            deserved: amount("cpu", "5"),
             guarantee: amount("nvidia.com/gpu", "2"),
         };
         let change = change_json(&RemedyChange::Quota { queue: "q".into(), raised });
         let fields = json!({
-            "name": "q", "capability": { "cpu": "8" }, "weight": 3, "guarantee": { "nvidia.com/gpu": "2" },
+            "name": "q", "capability": { "cpu": "8" }, "weight": 3, "deserved": { "cpu": "5" },
+            "guarantee": { "nvidia.com/gpu": "2" },
         });
         assert_eq!(change, json!({ "setQueue": fields }));
         let raised = RaisedQuota { weight: Some(2), ..RaisedQuota::default() };

@@ -25,18 +25,32 @@ pub(crate) fn start_text(it: &StartJson, now: &str) -> String {
         let known = if parts.is_empty() { "not known: " } else { "" };
         parts.push(format!("{known}{text}"));
     }
-    let awaited = |job: &AwaitedJson| {
-        let pods = if job.pods == 1 { String::new() } else { format!("{} pods of ", job.pods) };
-        let runs = job.runs.map(|runs| format!(" from {runs} runs")).unwrap_or_default();
-        format!("{pods}{} on {} ({}{runs})", job.job, job.nodes.join(" "), job.source)
-    };
-    let ends: Vec<String> = it.waits_for.iter().map(awaited).collect();
+    let unknown = [&it.earliest_unknown, &it.latest_unknown].into_iter().flatten();
+    parts.extend(unknown.map(|unknown| unknown.text.clone()));
+    let ends: Vec<String> = it.waits_for.iter().map(awaited_text).collect();
     if !ends.is_empty() {
         let verb =
             if it.waits_for.len() == 1 && it.waits_for[0].pods == 1 { "ends" } else { "end" };
         parts.push(format!("when {} {verb}", ends.join(" and ")));
     }
     parts.join(", ")
+}
+
+/// Returns the pods of one job with where they are and where their end is from. Nodes that the reader may not list are
+/// left out.
+fn awaited_text(it: &AwaitedJson) -> String {
+    let pods = match (it.hidden, it.pods) {
+        (true, 1) => "1 pod of another namespace".to_owned(),
+        (true, pods) => format!("{pods} pods of another namespace"),
+        (false, 1) => it.job.clone(),
+        (false, pods) => format!("{pods} pods of {}", it.job),
+    };
+    let nodes = match it.nodes.as_slice() {
+        [] => String::new(),
+        names => format!(" on {}", names.join(" ")),
+    };
+    let runs = it.runs.map(|runs| format!(" from {runs} runs")).unwrap_or_default();
+    format!("{pods}{nodes} ({}{runs})", it.source)
 }
 
 /// Returns how many of the last predictions held.
@@ -66,6 +80,60 @@ fn short_time(time: &str, now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::start::UnknownTimeJson;
+
+    #[test]
+    fn ans_40_what_the_reader_may_not_see_has_no_name() {
+        let awaited =
+            |hidden: bool, pods: usize, nodes: &[&str], runs: Option<usize>| AwaitedJson {
+                job: if hidden { "other-1" } else { "ml/eval" }.to_owned(),
+                hidden,
+                pods,
+                nodes: nodes.iter().map(|&name| name.to_owned()).collect(),
+                source: if runs.is_none() { "stated" } else { "learned" }.to_owned(),
+                runs,
+                ..AwaitedJson::default()
+            };
+        let cases = [
+            (awaited(false, 1, &["g1"], None), "ml/eval on g1 (stated)"),
+            (
+                awaited(false, 2, &["g1", "g2"], Some(12)),
+                "2 pods of ml/eval on g1 g2 (learned from 12 runs)",
+            ),
+            (awaited(false, 1, &[], None), "ml/eval (stated)"),
+            (awaited(true, 1, &["g1"], None), "1 pod of another namespace on g1 (stated)"),
+            (awaited(true, 3, &[], Some(2)), "3 pods of another namespace (learned from 2 runs)"),
+        ];
+        for (job, expected) in cases {
+            assert_eq!(awaited_text(&job), expected);
+        }
+    }
+
+    #[test]
+    fn ans_39_a_time_that_is_not_known_has_its_reason() {
+        let unknown = |reason: &str, text: &str| {
+            let (reason, text) = (reason.to_owned(), text.to_owned());
+            Some(UnknownTimeJson { reason, text })
+        };
+        let start = StartJson {
+            expected: Some("2026-11-23T10:40:00Z".to_owned()),
+            latest_unknown: unknown("beyondWindow", "no latest start is known: not within 24h"),
+            ..StartJson::default()
+        };
+        let now = "2026-11-23T10:00:00Z";
+        let expected =
+            "expected 10:40 if nothing arrives, no latest start is known: not within 24h";
+        assert_eq!(start_text(&start, now), expected);
+        let start = StartJson {
+            text: Some("more than 100 jobs are before it".to_owned()),
+            earliest_unknown: unknown("budget", "no earliest start is known: more than 200 ends"),
+            ..StartJson::default()
+        };
+        let expected = "not known: more than 100 jobs are before it, no earliest start is known: \
+            more than 200 ends";
+        assert_eq!(start_text(&start, now), expected);
+        assert!(start.is_incomplete(), "there was no budget for one of the times");
+    }
 
     #[test]
     fn times_of_today_have_no_day() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use vc_answers::{Change, ExpectedEnds, SharedNames, WhatIf, WhatIfError, WhatIfResult, what_if};
+use vc_answers::{Change, SharedNames, WhatIf, WhatIfError, WhatIfResult, WhatIfState};
 use vc_engine::Engine;
 use vc_model::{ClusterEvent, ObjectKey, PodGroupRecord};
 use vc_objects::ClusterObjects;
@@ -13,23 +13,23 @@ use crate::problem::Problem;
 use crate::view::controller;
 use crate::what_if::WhatIfResultJson;
 
-/// Answers what would happen, where pods end as is expected. The engine must be between two cycles; nothing of it changes.
+/// Answers what would happen in a state. Nothing of it changes.
 ///
 /// # Errors
 /// A change is wrong, or is none of objects that the asker may change.
 pub fn suppose(
-    engine: &Engine,
-    ends: &ExpectedEnds,
+    state: &WhatIfState<'_>,
     texts: &WhatIfTexts,
     source: StateSource,
 ) -> Result<WhatIfResultJson, Problem> {
+    let engine = state.engine();
     let live = ClusterObjects::new(engine.cluster(), engine.last_micros());
     let understood = understand(texts.clone(), &live).map_err(|mistake| match mistake {
         WhatIfMistake::Wrong(text) => Problem::of_field(400, &text),
         WhatIfMistake::Outside(text) => Problem::of_field(403, &text),
     })?;
     let WhatIfAsked { question, places, warnings } = understood;
-    let mut result = what_if(engine, ends, &question).map_err(|error: WhatIfError| {
+    let mut result = state.ask(&question).map_err(|error: WhatIfError| {
         let place = places.get(error.change).map_or("", |place| &**place);
         Problem::of_field(400, &format!("{place}{}: {}", error.field, error.message))
     })?;

@@ -1,6 +1,6 @@
 //! Queues, nodes and sums of a state as JSON types.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use vc_answers::Explanation;
 use vc_engine::effect_text;
@@ -159,20 +159,34 @@ pub(crate) fn node(view: &AnswerView, id: NodeId, parts: NodeParts<'_>) -> NodeJ
 
 /// Returns the labels that nodes have, by key.
 pub(crate) fn node_labels(cluster: &Cluster) -> Vec<NodeLabelJson> {
-    let mut known: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    let mut found: Vec<LabelUse<'_>> = Vec::new();
+    // The place of each key in the list.
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for (_, node) in cluster.nodes.iter().filter(|(_, node)| node.present) {
-        for (key, value) in node.labels.iter() {
-            let (nodes, values) = known.entry(key).or_default();
-            *nodes += 1;
-            values.insert(value);
+        for (key, value) in &node.labels {
+            let place = *places.entry(key).or_insert_with(|| {
+                found.push(LabelUse { key, nodes: 0, values: HashSet::new() });
+                found.len() - 1
+            });
+            let label = &mut found[place];
+            label.nodes += 1;
+            label.values.insert(value);
         }
     }
-    let label = |(key, (nodes, values)): (&str, (usize, BTreeSet<&str>))| NodeLabelJson {
-        key: key.to_owned(),
-        values: values.len(),
-        nodes,
+    found.sort_unstable_by_key(|label| label.key);
+    let label = |it: LabelUse<'_>| NodeLabelJson {
+        key: it.key.to_owned(),
+        values: it.values.len(),
+        nodes: it.nodes,
     };
-    known.into_iter().map(label).collect()
+    found.into_iter().map(label).collect()
+}
+
+/// A label with the number of nodes that have it.
+struct LabelUse<'a> {
+    key: &'a str,
+    nodes: usize,
+    values: HashSet<&'a str>,
 }
 
 /// Returns the HyperNodes that contain a node, the smallest first.

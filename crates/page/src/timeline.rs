@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vc_answers::{
-    CycleEntry, EvictionEntry, JobSpan, SharedNames, Timeline, TimelineFilter, time_text,
+    BindsByJob, CycleBinds, CycleEntry, EvictionEntry, JobSpan, SharedNames, Timeline,
+    TimelineFilter, time_text,
 };
 use vc_model::{Cluster, ObjectKey};
 
@@ -14,6 +15,8 @@ use crate::tables_of_cluster::set_amounts;
 
 /// Rows of each list.
 const MOST_ROWS: usize = 5_000;
+/// Cycles of one job with their binds.
+const MOST_BIND_ROWS: usize = 20;
 /// Evictions that an explanation shows, the last ones.
 const MOST_EVICTIONS: usize = 20;
 /// How far a timeline goes back if nobody says it.
@@ -52,9 +55,13 @@ pub struct AskedTimeline {
 
 /// What happened lately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct TimelineJson {
     /// Begin, RFC 3339: what was asked for, or how far back the timeline reaches.
     pub from: String,
+    /// Begin of the time in which `bound` and `binds` of the jobs have all pods, RFC 3339. Absent if it is `from`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub binds_from: Option<String>,
     /// End, RFC 3339.
     pub to: String,
     /// True if entries between both are left out, as there are too many.
@@ -90,6 +97,7 @@ pub struct TimelineSampleJson {
 
 /// A job with the time in which it held nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct JobSpanJson {
     /// Namespace and name.
     pub job: String,
@@ -100,11 +108,43 @@ pub struct JobSpanJson {
     pub queue: String,
     /// Most pods that held a node at once.
     pub pods: u32,
+    /// When its PodGroup was created, RFC 3339; a pod without one, when it was. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub created: Option<String>,
+    /// When it was admitted to its queue last, RFC 3339. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub admitted: Option<String>,
+    /// When its first pod got a node, RFC 3339. Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub first_bind: Option<String>,
     /// RFC 3339.
     pub start: String,
     /// RFC 3339, within a second. Absent if it still holds nodes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub end: Option<String>,
+    /// Number of its pods that got a node in this part of the timeline, by this scheduler.
+    #[serde(default)]
+    pub bound: u32,
+    /// The same by cycle, the first one first: the last 20 cycles in which one of them did.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub binds: Vec<CycleBindsJson>,
+}
+
+/// Pods of a job that got nodes in one cycle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CycleBindsJson {
+    /// Number of the cycle, from 1.
+    pub cycle: u64,
+    /// RFC 3339.
+    pub time: String,
+    /// Number of pods.
+    pub pods: u32,
+}
+
+impl From<&CycleBinds> for CycleBindsJson {
+    fn from(it: &CycleBinds) -> Self {
+        Self { cycle: it.cycle, time: time_text(it.at_micros), pods: it.pods }
+    }
 }
 
 /// A pod that was evicted.
@@ -179,6 +219,7 @@ impl TimelineJson {
         let to_micros = asked.to.map_or(last, |to| to.micros(last));
         let from = asked.from.map_or(to_micros - HOUR_MICROS, |from| from.micros(last));
         let from_micros = timeline.since_micros().map_or(from, |since| since.max(from));
+        let binds_from = timeline.binds_since_micros().filter(|since| from_micros < *since);
         let filter = TimelineFilter {
             from_micros,
             to_micros,
@@ -187,7 +228,8 @@ impl TimelineJson {
         };
         let jobs = timeline.jobs(filter);
         let shared = SharedNames::of_timeline(cluster, timeline);
-        let span = |it| span(it, &shared);
+        let binds = timeline.binds(filter);
+        let span = |it| span(it, &shared, &binds);
         let evictions: Vec<&EvictionEntry> = timeline.evictions(filter).collect();
         let samples = timeline.samples(filter).into_iter().map(|it| TimelineSampleJson {
             time: time_text(it.at_micros),
@@ -198,6 +240,7 @@ impl TimelineJson {
         });
         Self {
             from: time_text(from_micros),
+            binds_from: binds_from.map(time_text),
             to: time_text(to_micros),
             truncated: MOST_ROWS < jobs.len().max(evictions.len()),
             queue: asked.queue.clone(),
@@ -208,7 +251,9 @@ impl TimelineJson {
     }
 }
 
-fn span(it: &JobSpan, shared: &SharedNames) -> JobSpanJson {
+fn span(it: &JobSpan, shared: &SharedNames, binds: &BindsByJob<'_>) -> JobSpanJson {
+    let binds = binds.of_span(it);
+    let last_binds = &binds[binds.len().saturating_sub(MOST_BIND_ROWS)..];
     let is_unique = !shared.contains(&it.key);
     let owner = |_: &ObjectKey| Some(Owner::of(it.controller()?.name?, is_unique));
     JobSpanJson {
@@ -216,8 +261,13 @@ fn span(it: &JobSpan, shared: &SharedNames) -> JobSpanJson {
         hidden: false,
         queue: it.queue.to_string(),
         pods: it.pods,
+        created: it.created_micros.map(time_text),
+        admitted: it.admitted_micros.map(time_text),
+        first_bind: it.first_bind_micros.map(time_text),
         start: time_text(it.start_micros),
         end: it.end_micros.map(time_text),
+        bound: binds.iter().map(|binds| binds.pods).sum(),
+        binds: last_binds.iter().map(CycleBindsJson::from).collect(),
     }
 }
 

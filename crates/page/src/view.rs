@@ -1,16 +1,18 @@
 //! What questions are asked of: a copy of the state after a cycle, with what the cycle recorded.
 //! Specification: answers.md 1 (ANS-1), 11.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use vc_answers::{
-    AnswerState, ComparedValues, Depth, Explanation, FoundSubject, JobHistory, RunningFilter,
-    RunningJob, SharedNames, StartAnswer, StopCondition, SubjectError, SubjectKind, SubjectQuery,
-    Timeline, add_start, explain, explain_jobs, explain_waiting, running_jobs, waiting_line,
+    AnswerState, ComparedValues, Depth, Explanation, FoundSubject, JobHistory, KnownBaselines,
+    RunningFilter, RunningJob, SharedNames, StartAnswer, StopCondition, SubjectError, SubjectKind,
+    SubjectQuery, Timeline, WhatIfState, add_cycle_remedies, add_start, add_start_alone, explain,
+    explain_line, explain_waiting, running_jobs, waiting_line,
 };
 use vc_engine::{Engine, QueueUse, QuotaUse, Report};
-use vc_model::{Cluster, ControllerName, HyperNodeTree, JobId, ObjectKey};
+use vc_model::{Cluster, ControllerName, HyperNodeTree, JobId, ObjectKey, Revision};
+use vc_objects::what_if::WhatIfTexts;
 
 use crate::cluster::{ListJson, NodeJson, NodeLabelJson, OneJson, SummaryJson, WaitingJobJson};
 use crate::convert::{Owner, StateSource, job_name, jobs_ahead, order_text};
@@ -24,6 +26,7 @@ use crate::runs::RunJson;
 use crate::suppose::suppose;
 use crate::tables_of_cluster::{NodeParts, hyper_nodes, node, node_labels, queues, summary};
 use crate::timeline::{CycleJson, TimelineJson, evictions_about};
+use crate::what_if::WhatIfResultJson;
 
 /// A copy of the state after a cycle.
 pub struct AnswerView {
@@ -38,11 +41,13 @@ pub struct AnswerView {
     hyper_nodes: Arc<HyperNodeTree>,
     /// The job whose start was told last, and that start.
     told: Option<(ObjectKey, StartAnswer)>,
-    /// All jobs that hold nodes, with the time of the last call that the timeline knew then. `None` until
-    /// somebody asks.
-    running: Option<(i64, Arc<Vec<RunningJob>>)>,
+    /// All jobs that hold nodes, with the stamp of the timeline by which they were found. `None` until somebody
+    /// asks.
+    running: Option<(Revision, Arc<Vec<RunningJob>>)>,
     /// The labels that nodes have. Empty until somebody asks.
     node_labels: OnceLock<Vec<NodeLabelJson>>,
+    /// What happens in this state without changes.
+    baselines: KnownBaselines,
 }
 
 impl AnswerView {
@@ -60,7 +65,13 @@ impl AnswerView {
             told: None,
             running: None,
             node_labels: OnceLock::new(),
+            baselines: KnownBaselines::default(),
         }
+    }
+
+    /// Returns what what-ifs about this state have found of what happens without changes, for others about it.
+    pub fn baselines(&self) -> KnownBaselines {
+        self.baselines.clone()
     }
 
     /// Adds what is known of the controllers of PodGroups.
@@ -100,9 +111,11 @@ impl AnswerView {
         let cluster = self.state.cluster();
         let find = || {
             let jobs = cluster.jobs_by_key().map(|job| &cluster.jobs[job].key.namespace);
-            let pods = cluster.tasks.iter().map(|(_, task)| &task.key.namespace);
+            // A pod with a job is in the namespace of the job.
+            let pods = cluster.tasks.iter().filter(|(_, task)| task.job.is_none());
+            let pods = pods.map(|(_, task)| &task.key.namespace);
             let nodes = cluster.nodes.iter().map(|(_, node)| node.name.clone());
-            let namespaces = cluster.namespaces().chain(jobs).chain(pods).cloned().collect();
+            let namespaces = distinct(cluster.namespaces().chain(jobs).chain(pods));
             Arc::new(ClusterNames { namespaces, nodes: nodes.collect() })
         };
         self.names.get_or_insert_with(find).clone()
@@ -197,14 +210,25 @@ impl AnswerView {
                 Document::Cycles(ListJson { total: timeline.cycles().count(), ..list })
             }
             Question::WhatIf(texts) => {
-                let result = suppose(engine, &timeline.ends(), texts, self.source)?;
-                Document::WhatIf(Box::new(result))
+                Document::WhatIf(Box::new(self.what_if(engine, timeline, texts)?))
             }
             Question::Bundle { .. } => {
                 let problem = Problem::not_found("there is no bundle of this state");
                 return Err(problem.hint("only a scheduler that runs knows what it was given"));
             }
         })
+    }
+
+    fn what_if(
+        &self,
+        engine: &Engine,
+        timeline: &Timeline,
+        texts: &WhatIfTexts,
+    ) -> Result<WhatIfResultJson, Problem> {
+        let ends = timeline.ends();
+        let mut state = WhatIfState::new(engine, &ends);
+        state.share_baselines(self.baselines());
+        suppose(&state, texts, self.source)
     }
 
     /// Returns the controller of a PodGroup. Its name is unique if a question with that name alone
@@ -240,11 +264,18 @@ impl AnswerView {
                 return Ok(gone_explanation(gone, timeline, &owner, self.as_of()));
             }
         };
-        // A start is found by the blocking sets, so that it takes the whole explanation.
-        let depth = if asked.quick && !asked.when { Depth::Quick } else { Depth::Full };
+        let depth = match (asked.quick, asked.when) {
+            (false, _) => Depth::Full,
+            (true, false) => Depth::Quick,
+            // A start is found by the blocking sets.
+            (true, true) => Depth::Sets,
+        };
         let mut found = explain(&mut self.state, subject, depth);
         if asked.when {
-            add_start(engine, (&mut self.state, &timeline.ends()), subject, &mut found);
+            let add = if asked.quick { add_start_alone } else { add_start };
+            add(engine, (&mut self.state, &timeline.ends()), subject, &mut found);
+        } else if !asked.quick {
+            add_cycle_remedies(engine, &mut self.state, subject, &mut found);
         }
         if asked.quick {
             found = Explanation { blocking: None, unblock: Vec::new(), evict: None, ..found };
@@ -301,7 +332,7 @@ impl AnswerView {
 
     /// Returns jobs that are neighbours in a line.
     fn part_of_line(&mut self, jobs: &[JobId]) -> Vec<WaitingJobJson> {
-        let explained = explain_jobs(&mut self.state, jobs.to_vec());
+        let explained = explain_line(&mut self.state, jobs.to_vec());
         let row = |it: &Explanation| {
             let line = it.line.as_ref()?;
             let before = line.before.as_ref();
@@ -322,18 +353,19 @@ impl AnswerView {
         explained.iter().filter_map(row).collect()
     }
 
-    /// Returns all jobs that hold nodes. They are found once for each state and each call that the timeline records.
+    /// Returns all jobs that hold nodes. They are found once for each state, and again if what the timeline knows of
+    /// them changes.
     fn running(&mut self, timeline: &Timeline) -> Arc<Vec<RunningJob>> {
-        let at_micros = timeline.last_micros();
+        let revision = timeline.jobs_revision();
         if let Some((known_at, known)) = &self.running
-            && *known_at == at_micros
+            && *known_at == revision
         {
             return known.clone();
         }
         let now_micros = self.state.as_of().time_micros;
         let found = running_jobs(self.cluster(), timeline, RunningFilter::default(), now_micros);
         let found = Arc::new(found);
-        self.running = Some((at_micros, found.clone()));
+        self.running = Some((revision, found.clone()));
         found
     }
 
@@ -362,6 +394,19 @@ impl AnswerView {
     }
 }
 
+/// Returns these names, each once. Neighbours are mostly equal.
+fn distinct<'a>(names: impl Iterator<Item = &'a Arc<str>>) -> BTreeSet<Arc<str>> {
+    let mut found: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut last: Option<&Arc<str>> = None;
+    for name in names {
+        if last != Some(name) && !found.contains(name) {
+            found.insert(name.clone());
+        }
+        last = Some(name);
+    }
+    found
+}
+
 /// Returns how many of the last predictions held, and the number of these. Returns `None` if nothing
 /// that was predicted has started yet.
 fn held(timeline: &Timeline) -> Option<[usize; 2]> {
@@ -388,20 +433,24 @@ fn not_found(error: SubjectError, query: SubjectQuery<'_>) -> Problem {
                 SubjectKind::Pod => "pod",
             };
             let problem = Problem::not_found(format!("no {what} {namespace}/{name}"));
+            let nameless = problem.clone().hint(
+                "pods of other schedulers are not known here; spec.schedulerName says whose a pod is",
+            );
             match close.is_empty() {
-                true => problem.hint(
-                    "pods of other schedulers are not known here; spec.schedulerName says whose a pod is",
-                ),
-                false => problem.hint(format!("did you mean {}?", close.join(", "))),
+                true => nameless,
+                false => problem
+                    .hint(format!("did you mean {}?", close.join(", ")))
+                    .or_nameless(nameless),
             }
         }
-        SubjectError::Several(names) => {
-            Problem::several(format!("{name} means several: {}", names.join(", ")))
-                .hint("give the name of the PodGroup")
-        }
-        SubjectError::SeveralPods(names) => {
-            Problem::several(format!("{name} means several: {}", names.join(", ")))
-                .hint("give the name of one pod")
-        }
+        SubjectError::Several(names) => several(name, &names, "give the name of the PodGroup"),
+        SubjectError::SeveralPods(names) => several(name, &names, "give the name of one pod"),
     }
+}
+
+/// Returns the problem of a name that means each of these jobs or pods.
+fn several(name: &str, names: &[String], hint: &str) -> Problem {
+    let nameless = Problem::several(format!("{name} means several")).hint(hint);
+    let named = Problem::several(format!("{name} means several: {}", names.join(", ")));
+    named.hint(hint).or_nameless(nameless)
 }

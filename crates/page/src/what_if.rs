@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vc_answers::{EvictedPod, PlacedPod, WhatIfResult};
+use vc_answers::{EvictedPod, PlacedPod, WhatIfBound, WhatIfResult};
 use vc_model::ObjectKey;
 
 use crate::convert::{OwnerOf, StateSource, job_name};
@@ -22,6 +22,9 @@ pub struct WhatIfResultJson {
     pub as_of: AsOfJson,
     /// True if nothing was left out for lack of budget.
     pub complete: bool,
+    /// What was left out for lack of budget, each with its bound.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left_out: Vec<WhatIfBoundJson>,
     /// Number of cycles with the changes.
     pub cycles: u32,
     /// True if the last cycle decided nothing.
@@ -46,6 +49,15 @@ pub struct WhatIfResultJson {
     pub warnings: Vec<String>,
     /// Full lengths of lists of which rows were left out, by name.
     pub truncated: BTreeMap<String, usize>,
+}
+
+/// What was left out, and beyond which bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WhatIfBoundJson {
+    /// `ends`: ends of pods while the clock moves on. `cycles`: cycles after the changes.
+    pub what: String,
+    /// The bound.
+    pub most: usize,
 }
 
 /// A pod with its node.
@@ -150,7 +162,8 @@ impl WhatIfResultJson {
             api_version: API_VERSION.to_owned(),
             kind: "WhatIfResult".to_owned(),
             as_of: source.as_of(it.as_of),
-            complete: it.is_complete,
+            complete: it.is_complete(),
+            left_out: it.left_out.iter().map(bound).collect(),
             cycles: it.cycles,
             settled: it.is_settled,
             placed: it.placed.iter().map(placed).collect(),
@@ -169,6 +182,10 @@ impl WhatIfResultJson {
 
 fn text(key: Option<&ObjectKey>) -> Option<String> {
     key.map(ToString::to_string)
+}
+
+fn bound(it: &WhatIfBound) -> WhatIfBoundJson {
+    WhatIfBoundJson { what: it.as_str().to_owned(), most: it.most() }
 }
 
 fn placed(row: &PlacedPod) -> PlacedPodJson {

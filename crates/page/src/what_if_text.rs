@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use vc_text::escape;
 
-use crate::what_if::{QueueDifferenceJson, SupposedEvictionJson, WhatIfResultJson};
+use crate::what_if::{
+    QueueDifferenceJson, SupposedEvictionJson, WhatIfBoundJson, WhatIfResultJson,
+};
 
 /// Returns the lines.
 pub fn what_if_text(it: &WhatIfResultJson) -> String {
@@ -71,13 +73,22 @@ fn sum(it: &WhatIfResultJson) -> String {
     let count = |name: &str, shown: usize| it.truncated.get(name).copied().unwrap_or(shown);
     let cycles = if it.cycles == 1 { "cycle" } else { "cycles" };
     let settled = if it.settled { "settled" } else { "not settled" };
-    let complete = if it.complete { "" } else { "; later ends were left out" };
+    let left_out: String = match it.complete || !it.left_out.is_empty() {
+        true => it.left_out.iter().map(left_out).collect(),
+        // An earlier version of the scheduler does not name what is not there.
+        false => "; not complete".to_owned(),
+    };
     let waiting = count("waiting", it.waiting.len());
     format!(
-        "{} placed, {} evicted, {waiting} {} ({} {cycles}, {settled}{complete})\n",
+        "{} placed, {} evicted, {waiting} {} ({} {cycles}, {settled}{left_out})\n",
         count("placed", it.placed.len()),
         count("evicted", it.evicted.len()),
         if waiting == 1 { "waits" } else { "wait" },
         it.cycles,
     )
+}
+
+/// Returns what was left out and beyond which bound, as a part of the last line.
+fn left_out(it: &WhatIfBoundJson) -> String {
+    format!("; {} after the first {} were left out", it.what, it.most)
 }

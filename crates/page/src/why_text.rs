@@ -129,8 +129,10 @@ fn head(it: &ExplanationJson) -> String {
         (true, None) => " waits".to_owned(),
         (false, _) => " does not wait".to_owned(),
     };
-    let gang = it.gang.as_ref().filter(|_| it.waits()).map(gang_text).unwrap_or_default();
-    let text = format!("{} ({}){waits}{gang}", it.job_name(), words.join(", "));
+    let pods = it.pods.as_ref().map(|pods| format!(": pods {pods}"));
+    let gang = it.gang.as_ref().filter(|_| it.waits()).map(gang_text);
+    let members = gang.or(pods).unwrap_or_default();
+    let text = format!("{} ({}){waits}{members}", it.job_name(), words.join(", "));
     format!("{}\n", escape(&text))
 }
 
@@ -245,12 +247,16 @@ fn line_text(it: &ExplanationJson, place: &LineJson) -> String {
         let values = other.values.as_ref().map(|[own, other]| (own.as_str(), other.as_str()));
         text.push_str(&neighbour("before", other, values));
     }
-    text.push_str(&format!("; {} queue", rank(place.queue_turn)));
+    text.push_str(&format!("; {} queue if a cycle began now", rank(place.queue_turn)));
     let ahead = &place.ahead;
     if 0 < ahead.jobs {
         text.push_str(&format!("; ahead: {}", ahead_text(ahead)));
         if let Some(blocked) = ahead.blocked.filter(|blocked| 0 < *blocked) {
-            text.push_str(&format!(", {blocked} cannot start now either"));
+            let of_first = match ahead.tried.filter(|tried| *tried < ahead.jobs) {
+                Some(tried) => format!(" of the first {tried}"),
+                None => String::new(),
+            };
+            text.push_str(&format!(", {blocked}{of_first} cannot start now either"));
         }
     }
     text

@@ -245,6 +245,10 @@ impl Plugin for Fairshare {
         compare_usage((of_l.usage, of_l.weight), (of_r.usage, of_r.weight), self.ahead_weight)
     }
 
+    fn order_value(&self, view: SessionView<'_>, job: JobId) -> Option<String> {
+        overview::order_value(self, view, job)
+    }
+
     fn queue_order(&self, view: SessionView<'_>, l: QueueId, r: QueueId) -> Ordering {
         reads::note(Read::QueueUsages);
         view.now_micros();

@@ -185,6 +185,11 @@ impl Plugin for Tdm {
         preemptable(l).cmp(&preemptable(r))
     }
 
+    fn order_value(&self, view: SessionView<'_>, job: JobId) -> Option<String> {
+        let is_preemptable = is_preemptable_job(&view.cluster.jobs[job]);
+        Some(if is_preemptable { "preemptable" } else { "not preemptable" }.to_owned())
+    }
+
     fn job_pipelined(&self, view: SessionView<'_>, job: JobId) -> Vote {
         match view.cluster.jobs[job].is_pipelined() {
             true => Vote::Permit,

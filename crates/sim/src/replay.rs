@@ -1,6 +1,7 @@
 //! `vcsim replay` decides the last minutes of a scheduler once more, out of a bundle. Specification: answers.md 15.
 
 mod closed;
+mod cycles;
 mod page;
 
 use std::collections::BTreeSet;
@@ -11,28 +12,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use crate::anonymous_bundle::anonymous_bundle;
-use crate::scenario::{ScenarioNames, ScenarioTitle, scenario_text};
+use crate::scenario::ScenarioNames;
 use closed::{ClosedOutput, RecordedStory};
+use cycles::{AskedCycles, CycleUse};
 use serde::Serialize;
-use vc_answers::{
-    AnswerTime, DecidedCycle, SubjectError, SubjectKind, SubjectQuery, compare_cycles, find_subject,
-};
+use vc_answers::{SubjectError, SubjectKind, SubjectQuery, find_subject};
 use vc_bundle::{Bundle, BundleError, Replay, ReplayStep, difference, effect_line};
-use vc_engine::{BatchKind, Effect, Engine, EngineBatch, RepeatedBatch, Report};
+use vc_engine::{BatchKind, Effect, Engine, Report};
 use vc_objects::written::write_objects;
 use vc_page::{
     AnswerView, AskedJob, Document, ExplanationJson, Question, StateSource, Timeline,
-    WhatIfResultJson, difference_json, what_if_text, why_text,
+    WhatIfResultJson, what_if_text, why_text,
 };
 
 pub use page::{BundlePage, bundle_page};
+
+/// The line about a bundle of which the next cycle was decided.
+const UNRECORDED: &str = "the bundle has a state and no recorded cycle: the next one was decided from \
+    the state, and is compared with nothing";
 
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
     /// The bundle.
     pub file: PathBuf,
-    /// The cycle after whose state the replay begins. `None`: the first one that is there.
+    /// The cycle after whose state the replay begins. With another configuration or a scenario it is the cycle that these
+    /// are about. `None`: the replay begins with the first state, and they are about the last cycle.
     pub at: Option<u64>,
     /// The last cycle. `None`: the last one that is there.
     pub until: Option<u64>,
@@ -40,11 +45,11 @@ pub struct ReplayOptions {
     pub why: Option<String>,
     /// What the name may stand for: `pod`, `job` and so on. `None`: anything.
     pub kind: Option<String>,
-    /// Another configuration, with which the last cycle is decided, too.
+    /// Another configuration, with which one cycle is decided, too.
     pub conf: Option<PathBuf>,
     /// True if the cycles are also run in a closed world, with each configuration.
     pub closed: bool,
-    /// A new file for the last cycle as a scenario.
+    /// A new file for one cycle as a scenario.
     pub to_scenario: Option<PathBuf>,
     /// True if the scenario has numbers in place of names.
     pub anonymize: bool,
@@ -85,9 +90,18 @@ pub enum ReplayError {
     /// The job is unknown, or its name is ambiguous.
     #[error("{0}")]
     Why(String),
-    /// The bundle has a state alone.
-    #[error("{0} has a state and no inputs\nhint: explanations.json in it says why jobs waited")]
-    NoInputs(String),
+    /// The bundle has a state alone, and a closed world needs more.
+    #[error(
+        "{0} has a state and no recorded cycle\nhint: --closed runs recorded cycles; a later bundle has \
+         them, unless --answers-history-mib is 0"
+    )]
+    NoRecordedCycle(String),
+    /// The bundle begins with the state after the cycle, so nothing leads to it.
+    #[error(
+        "cycle {0} cannot be decided again: the bundle begins with the state after it\n\
+         hint: give a cycle after {0}, up to {1}"
+    )]
+    FirstState(u64, u64),
     /// There is no cycle to decide otherwise or to ask about.
     #[error("no cycle was replayed\nhint: {0}..{1} are in the bundle; --at is before --until")]
     NoCycle(u64, u64),
@@ -99,7 +113,7 @@ pub enum ReplayError {
 pub struct ReplayResult {
     /// `ReplayResult`.
     kind: &'static str,
-    /// The first cycle that was replayed.
+    /// The first cycle that was replayed. It is `last_cycle` if no whole one was.
     first_cycle: u64,
     last_cycle: u64,
     n_cycles: u64,
@@ -108,7 +122,10 @@ pub struct ReplayResult {
     /// The first cycle that was decided otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<DifferenceOutput>,
-    /// The last cycle with the other configuration.
+    /// The next cycle, if the bundle has a state and no recorded cycle. It is compared with nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unrecorded_cycle: Option<u64>,
+    /// One cycle with the other configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     with_conf: Option<ComparedOutput>,
     /// The cycles in a closed world.
@@ -162,53 +179,40 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     let file = File::open(&options.file)
         .map_err(|error| ReplayError::File { file: name.to_owned(), error })?;
     let bundle = Bundle::read(io::BufReader::new(file)).map_err(of_bundle)?;
-    let (first, last) = (bundle.manifest().first_cycle, bundle.manifest().last_cycle);
-    let until = options.until.unwrap_or(last);
-    if !(first..=last).contains(&until) {
-        return Err(of_bundle(BundleError::Cycle { cycle: until, first, last }));
-    }
-    let mut replay = Replay::new(&bundle, options.at).map_err(of_bundle)?;
-    let mut result = ReplayResult::new(replay.engine().n_cycles() + 1);
+    let cycles = AskedCycles::new(options, bundle.manifest(), name)?;
+    let mut replay = Replay::new(&bundle, cycles.begin).map_err(of_bundle)?;
+    let mut result = ReplayResult::new(replay.engine().n_cycles());
     let other = options.conf.as_deref().map(|conf| configuration(conf, &mut result)).transpose()?;
+    let one = CycleUse { conf: other.as_ref(), scenario: options.scenario() };
     let mut story = options.closed.then(|| RecordedStory::new(&replay));
     let mut report = None;
-    while replay.next_cycle() <= until && result.is_same() {
+    while replay.next_cycle() <= cycles.until && result.difference.is_none() {
         let noted = story.as_mut().and_then(|story| story.note_commands(&mut replay));
-        let wants_state = other.is_some() || options.to_scenario.is_some();
-        let before = wants_state.then(|| before_cycle(&mut replay, until)).flatten();
+        let before = one.is_any().then(|| cycles.before_one(&mut replay)).flatten();
         let Some(step) = replay.step() else { break };
         result.add(&step);
         if let (Some(story), Some(batch)) = (&mut story, noted) {
             story.note_batch(&batch, &step, &replay);
         }
-        if let Some((engine, batch)) = before {
-            if let Some(path) = &options.to_scenario {
-                let names = match options.anonymize {
-                    true => ScenarioNames::Anonymous,
-                    false => ScenarioNames::Real,
-                };
-                write_scenario((path, names), (&engine, batch.clone()), &step, &mut result)?;
-            }
-            if let Some(conf) = &other {
-                let without = (&step, replay.engine());
-                result.with_conf = Some(decide_otherwise(conf, (engine, batch), without));
-            }
+        if let Some(before) = before {
+            one.apply(before, (&step, replay.engine()), &mut result)?;
         }
         report = step.report.or(report);
     }
-    let is_of_cycle = other.is_some() || options.to_scenario.is_some() || options.closed;
-    let wants_cycle = options.at.is_some() || options.until.is_some() || is_of_cycle;
-    if result.n_cycles == 0 && (wants_cycle || options.why.is_some()) {
-        return Err(match first == last {
-            true => ReplayError::NoInputs(name.to_owned()),
-            false => ReplayError::NoCycle(first, last),
-        });
-    }
-    if let Some(path) = options.to_bundle.as_ref().filter(|_| result.difference.is_none()) {
-        write_new(path, &anonymous_bundle(&bundle).map_err(of_bundle)?)?;
-    }
-    if let Some(path) = options.to_objects.as_ref().filter(|_| result.difference.is_none()) {
-        write_state(path, replay.engine())?;
+    if result.difference.is_none() {
+        if result.n_cycles == 0 && !cycles.is_state_alone {
+            let manifest = bundle.manifest();
+            return Err(ReplayError::NoCycle(manifest.first_cycle, manifest.last_cycle));
+        }
+        if let Some(path) = &options.to_bundle {
+            write_new(path, &anonymous_bundle(&bundle).map_err(of_bundle)?)?;
+        }
+        if let Some(path) = &options.to_objects {
+            write_state(path, replay.engine())?;
+        }
+        if cycles.is_state_alone {
+            report = one.decide_unrecorded(&mut replay, &mut result)?;
+        }
     }
     if let (Some(asked), Some(report)) = (&options.why, report) {
         result.explanation =
@@ -217,58 +221,6 @@ fn run(options: &ReplayOptions, name: &str) -> Result<ReplayResult, ReplayError>
     let story = story.filter(|_| result.difference.is_none());
     result.closed = story.map(|story| story.run(other.as_ref()));
     Ok(result)
-}
-
-/// Returns the state before a cycle with the batch of the cycle. Returns `None` if something else comes
-/// next.
-fn before_cycle(replay: &mut Replay, cycle: u64) -> Option<(Engine, EngineBatch)> {
-    replay.run_commands();
-    let batch = replay.next_batch().filter(|batch| batch.kind == BatchKind::Cycle)?;
-    (replay.next_cycle() == cycle).then(|| (replay.engine().copy(), batch))
-}
-
-/// Decides a cycle with another configuration, and compares it with the step and the engine after it.
-fn decide_otherwise(
-    conf: &vc_conf::Config,
-    (mut engine, batch): (Engine, EngineBatch),
-    (step, after): (&ReplayStep, &Engine),
-) -> ComparedOutput {
-    let as_of = AnswerTime { time_micros: engine.last_micros(), cycle: engine.n_cycles() };
-    engine.configure(conf);
-    let RepeatedBatch { effects, report, .. } = batch.repeat(&mut engine);
-    let report = report.unwrap_or_default();
-    let with = DecidedCycle { engine: &engine, effects: &effects, report };
-    let report = step.report.clone().unwrap_or_default();
-    let without = DecidedCycle { engine: after, effects: &step.effects, report };
-    let difference = compare_cycles(with, without, as_of);
-    let difference = difference_json(after, &difference, StateSource::Bundle);
-    ComparedOutput::new(step.cycle, (&step.effects, &effects), difference)
-}
-
-/// Writes a cycle as a scenario into a new file.
-fn write_scenario(
-    (path, names): (&Path, ScenarioNames),
-    (engine, batch): (&Engine, EngineBatch),
-    step: &ReplayStep,
-    result: &mut ReplayResult,
-) -> Result<(), ReplayError> {
-    let name = path.display().to_string();
-    let failed = |error: String| ReplayError::NewFile(format!("{name}: {error}"));
-    let mut before = engine.copy();
-    before.apply(batch.events);
-    let now_micros = batch.now.unix_micros;
-    let cycle = before.n_cycles() + 1;
-    let title = ScenarioTitle {
-        name: format!("incident/cycle-{cycle}"),
-        about: format!("What was decided in cycle {cycle}, out of a bundle."),
-    };
-    let scenario =
-        scenario_text(title, &before, &step.effects, now_micros, names).map_err(failed)?;
-    write_new(path, scenario.text.as_bytes())?;
-    let lacks = scenario.left_out.iter().map(|what| format!("{name}: it has no {what}"));
-    result.warnings.extend(lacks);
-    result.scenario_differences = scenario.differences;
-    Ok(())
 }
 
 /// Writes a file that does not exist yet.
@@ -343,16 +295,29 @@ fn only_namespace(engine: &Engine, name: &str) -> Result<String, ReplayError> {
     }
 }
 
+impl ReplayOptions {
+    /// Returns the new file for the scenario. Returns `None` if none is written.
+    fn scenario(&self) -> Option<(&Path, ScenarioNames)> {
+        let names = match self.anonymize {
+            true => ScenarioNames::Anonymous,
+            false => ScenarioNames::Real,
+        };
+        self.to_scenario.as_deref().map(|path| (path, names))
+    }
+}
+
 impl ReplayResult {
-    fn new(first_cycle: u64) -> Self {
+    /// Returns the result of a replay that begins with the state after this cycle.
+    fn new(cycle: u64) -> Self {
         Self {
             kind: "ReplayResult",
-            first_cycle,
-            last_cycle: first_cycle.saturating_sub(1),
+            first_cycle: cycle,
+            last_cycle: cycle,
             n_cycles: 0,
             n_binds: 0,
             n_evictions: 0,
             difference: None,
+            unrecorded_cycle: None,
             with_conf: None,
             closed: None,
             explanation: None,
@@ -363,6 +328,9 @@ impl ReplayResult {
 
     fn add(&mut self, step: &ReplayStep) {
         self.last_cycle = step.cycle;
+        if self.n_cycles == 0 {
+            self.first_cycle = step.cycle;
+        }
         self.n_cycles += u64::from(step.kind == BatchKind::Cycle);
         let is_bind = |it: &&Effect| matches!(it, Effect::Bind { .. });
         let is_eviction = |it: &&Effect| matches!(it, Effect::Evict { .. });
@@ -385,6 +353,11 @@ impl ReplayResult {
         self.explanation.as_deref()
     }
 
+    /// Returns the line about a bundle that has no recorded cycle. Returns `None` if it has one.
+    pub fn unrecorded_note(&self) -> Option<&'static str> {
+        self.unrecorded_cycle.map(|_| UNRECORDED)
+    }
+
     /// Returns problems with the other configuration.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -393,20 +366,17 @@ impl ReplayResult {
     /// Returns the result for people.
     pub fn text(&self) -> String {
         let (first, last) = (self.first_cycle, self.last_cycle);
-        let mut out = match self.n_cycles {
-            0 => {
-                return "the bundle has a state and no inputs: there is nothing to replay\n"
-                    .to_owned();
-            }
-            n_cycles => format!("{first}..{last}: {}, ", counted(n_cycles, "cycle")),
-        };
+        let mut out = format!("{first}..{last}: {}, ", counted(self.n_cycles, "cycle"));
         // Writing into a string cannot fail.
         let (binds, evictions) = (self.n_binds as u64, self.n_evictions as u64);
         let (binds, evictions) = (counted(binds, "bind"), counted(evictions, "eviction"));
         let _ = write!(out, "{binds}, {evictions}: ");
-        match &self.difference {
-            None => out.push_str("the same\n"),
-            Some(difference) => {
+        match (&self.difference, self.unrecorded_note()) {
+            (None, None) => out.push_str("the same\n"),
+            (None, Some(note)) => {
+                let _ = writeln!(out, "not recorded\n{note}");
+            }
+            (Some(difference), _) => {
                 let nothing = || "nothing more".to_owned();
                 let _ = write!(
                     out,

@@ -1,14 +1,17 @@
 //! A cluster as JSON objects with an engine beside it: what the engine wants done is done to the
 //! objects, and what changes comes back to it through the same decoding as from an API server.
 
+mod from_lines;
+mod object_table;
 mod observed;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use vc_answers::{AnswerState, Timeline, TimelineStep};
 use vc_engine::{BatchKind, CycleTime, Effect, Engine, EngineOptions, PreBindWrites, Report};
-use vc_model::{Cluster, ClusterEvent, ReadAfter, ReservedClaim};
+use vc_model::{Cluster, ClusterEvent, ObjectKey, PodRecord, ReadAfter, ReservedClaim};
 use vc_wire::{DecodedEvent, Kind, kind_of};
 
 use crate::effects;
@@ -18,6 +21,9 @@ use crate::storage;
 use vc_objects::field::{object_mut, text};
 use vc_objects::input::{InputObject, Source};
 
+use object_table::ObjectTable;
+
+pub(crate) use from_lines::ListedSimulation;
 pub(crate) use observed::ObservedStep;
 
 /// What happens to pods between cycles (tests/scenarios/README.md, "Cycles and kubelet").
@@ -73,8 +79,10 @@ pub(crate) type Id = (Kind, String, String);
 /// A simulated cluster.
 pub struct Simulation {
     engine: Engine,
-    objects: BTreeMap<Id, Value>,
+    objects: ObjectTable,
     changes: Vec<ClusterEvent>,
+    /// Events of the next cycle that the engine was given before it.
+    n_applied: usize,
     now_micros: i64,
     version: u64,
     kubelet: KubeletMode,
@@ -88,14 +96,32 @@ pub struct Simulation {
 impl Simulation {
     /// Takes in the objects and adds the queues `root` and the default queue (core.md 4.7). Also
     /// returns what is wrong with objects, and the warnings of the configuration.
-    pub fn new(setup: Setup<'_>) -> (Self, Vec<Finding>, Vec<vc_conf::Warning>) {
+    pub fn new(mut setup: Setup<'_>) -> (Self, Vec<Finding>, Vec<vc_conf::Warning>) {
         let default_queue = setup.options.settings.default_queue.to_string();
+        let interval_micros = vc_engine::load_interval_micros(setup.config);
+        let times = LoadTimes { now_micros: setup.now_micros, interval_micros };
+        let is_metrics = |object: &InputObject| is_node_metrics(&object.value);
+        let (metrics, objects): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut setup.objects).into_iter().partition(is_metrics);
+        let (mut simulation, warnings) = Self::empty(setup);
+        let mut findings = Vec::new();
+        for object in objects {
+            simulation.add(object, &mut findings);
+        }
+        simulation.add_loads(&metrics, times, &mut findings);
+        simulation.end_objects(&default_queue);
+        (simulation, findings, warnings)
+    }
+
+    /// Returns a simulation without objects, and the warnings of the configuration.
+    fn empty(setup: Setup<'_>) -> (Self, Vec<vc_conf::Warning>) {
         let (mut engine, warnings) = Engine::new(setup.options, setup.config);
         engine.explain(true);
-        let mut simulation = Self {
+        let simulation = Self {
             engine,
-            objects: BTreeMap::new(),
+            objects: ObjectTable::default(),
             changes: Vec::new(),
+            n_applied: 0,
             now_micros: setup.now_micros,
             version: 0,
             kubelet: setup.kubelet,
@@ -103,20 +129,15 @@ impl Simulation {
             timeline: None,
             history: None,
         };
-        let mut findings = Vec::new();
-        let is_metrics = |object: &InputObject| is_node_metrics(&object.value);
-        let (metrics, objects): (Vec<_>, Vec<_>) = setup.objects.into_iter().partition(is_metrics);
-        for object in objects {
-            simulation.add(object, &mut findings);
-        }
-        let interval_micros = vc_engine::load_interval_micros(setup.config);
-        let times = LoadTimes { now_micros: setup.now_micros, interval_micros };
-        simulation.add_loads(&metrics, times, &mut findings);
+        (simulation, warnings)
+    }
+
+    /// Takes in that all objects were added, and adds the queues that are always there.
+    fn end_objects(&mut self, default_queue: &str) {
         // A file holds all of them.
-        simulation.changes.push(ClusterEvent::HyperNodesListed { is_complete: true });
-        simulation.add_queue("root", false);
-        simulation.add_queue(&default_queue, true);
-        (simulation, findings, warnings)
+        self.changes.push(ClusterEvent::HyperNodesListed { is_complete: true });
+        self.add_queue("root", false);
+        self.add_queue(default_queue, true);
     }
 
     /// Every cycle checks the state and the certificates of its evictions.
@@ -178,7 +199,7 @@ impl Simulation {
     }
 
     /// Returns all objects.
-    pub(crate) fn all_objects(&self) -> impl Iterator<Item = &Value> + Clone {
+    pub(crate) fn all_objects(&self) -> impl Iterator<Item = Cow<'_, Value>> {
         self.objects.values()
     }
 
@@ -196,7 +217,7 @@ impl Simulation {
     pub fn cycle(&mut self) -> Cycle {
         let now = CycleTime { unix_micros: self.now_micros };
         let events = std::mem::take(&mut self.changes);
-        let n_events = events.len();
+        let n_events = events.len() + std::mem::take(&mut self.n_applied);
         let kept = self.history.as_ref().map(|_| events.clone());
         let (mut effects, report) = self.engine.cycle(events, now);
         self.keep((BatchKind::Cycle, kept), now, &effects);
@@ -255,19 +276,27 @@ impl Simulation {
 
     fn perform(&mut self, effects: &[Effect], changed: &mut BTreeSet<Id>) {
         for effect in effects {
-            if let Some(id) = effects::target(effect)
-                && let Some(object) = self.objects.get_mut(&id)
-            {
-                effects::apply(effect, object, self.now_micros);
-                changed.insert(id);
+            if let Some(id) = effects::target(effect) {
+                let now_micros = self.now_micros;
+                let apply = |object: &mut Value| effects::apply(effect, object, now_micros);
+                if self.objects.change(&id, apply).is_some() {
+                    changed.insert(id);
+                }
             }
             if let Effect::Resync { pod, .. } = effect
-                && let Some(object) = self.object(Kind::Pod, &pod.namespace, &pod.name)
-                && let Ok(DecodedEvent { event: ClusterEvent::PodApplied(pod), .. }) =
-                    vc_wire::decode(Kind::Pod, object)
+                && let Some(pod) = self.decoded_pod(pod)
             {
                 self.changes.push(ClusterEvent::PodRead { pod, after: ReadAfter::Bind });
             }
+        }
+    }
+
+    /// Returns a pod as the engine is told of it. Returns `None` if it is gone or cannot be used.
+    fn decoded_pod(&self, key: &ObjectKey) -> Option<Box<PodRecord>> {
+        let object = self.object(Kind::Pod, &key.namespace, &key.name)?;
+        match vc_wire::decode(Kind::Pod, &object) {
+            Ok(DecodedEvent { event: ClusterEvent::PodApplied(pod), .. }) => Some(pod),
+            _ => None,
         }
     }
 
@@ -286,9 +315,11 @@ impl Simulation {
             for promise in devices {
                 let key = &promise.key;
                 let id = (Kind::ResourceClaim, key.namespace.to_string(), key.name.to_string());
-                if let Some(claim) = self.objects.get_mut(&id) {
+                let reserved = self.objects.change(&id, |claim| {
                     vc_wire::protect_claim(claim, promise);
                     vc_wire::reserve_claim(claim, promise, &pod.name, uid);
+                });
+                if reserved.is_some() {
                     self.announce(&id);
                 }
             }
@@ -301,24 +332,25 @@ impl Simulation {
 
     fn bind_claim(&mut self, claim_id: &Id, volume: &str) {
         let volume_id = (Kind::PersistentVolume, String::new(), volume.to_owned());
-        let Some(claim) = self.objects.get(claim_id).cloned() else { return };
-        if let Some(object) = self.objects.get_mut(&volume_id) {
+        let Some(claim) = self.objects.get(claim_id).map(Cow::into_owned) else { return };
+        self.objects.change(&volume_id, |object| {
             storage::refer(object, &claim);
             storage::set_volume_bound(object);
-        }
-        if let Some(object) = self.objects.get_mut(claim_id) {
-            storage::set_claim_bound(object, volume);
-        }
+        });
+        self.objects.change(claim_id, |object| storage::set_claim_bound(object, volume));
         self.announce(&volume_id);
         self.announce(claim_id);
     }
 
     fn provision(&mut self, claim_id: &Id, node: &str) {
-        let Some(claim) = self.objects.get_mut(claim_id) else { return };
-        storage::annotate(claim, storage::SELECTED_NODE, node);
-        let claim = claim.clone();
+        let annotated = self.objects.change(claim_id, |claim| {
+            storage::annotate(claim, storage::SELECTED_NODE, node);
+            claim.clone()
+        });
+        let Some(claim) = annotated else { return };
         let class = self.object(Kind::StorageClass, "", text(&claim, "/spec/storageClassName"));
-        let provisioner = class.map_or("", |class| text(class, "/provisioner")).to_owned();
+        let provisioner = class.map(|class| text(&class, "/provisioner").to_owned());
+        let provisioner = provisioner.unwrap_or_default();
         let volume = storage::provisioned(&claim, &provisioner, None);
         let id = id_of(Kind::PersistentVolume, &volume);
         let name = id.2.clone();
@@ -332,26 +364,38 @@ impl Simulation {
     }
 
     /// The objects of a kind, by namespace and name.
-    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Value> {
-        let of_kind = move |(id, value): (&Id, _)| (id.0 == kind).then_some(value);
-        self.objects.iter().filter_map(of_kind)
+    pub fn objects(&self, kind: Kind) -> impl Iterator<Item = Cow<'_, Value>> {
+        self.objects.of_kind(kind)
+    }
+
+    /// Returns the namespaces of the objects of a kind, each as often as it has one.
+    pub(crate) fn namespaces(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        self.objects.namespaces(kind)
     }
 
     /// The object of that kind, namespace (empty for cluster scope) and name.
-    pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<&Value> {
+    pub fn object(&self, kind: Kind, namespace: &str, name: &str) -> Option<Cow<'_, Value>> {
         self.objects.get(&(kind, namespace.to_owned(), name.to_owned()))
     }
 
     fn add(&mut self, object: InputObject, findings: &mut Vec<Finding>) {
+        if let Some(id) = self.learn(&object, findings) {
+            self.objects.insert(id, object.value);
+        }
+    }
+
+    /// Tells the engine of an object. Returns its identity, or `None` if it cannot be used or nobody reads it.
+    fn learn(&mut self, object: &InputObject, findings: &mut Vec<Finding>) -> Option<Id> {
         let InputObject { value, source } = object;
-        let Some(kind) = kind_of(text(&value, "/apiVersion"), text(&value, "/kind")) else {
-            return;
-        };
+        let kind = kind_of(text(value, "/apiVersion"), text(value, "/kind"))?;
         let mut finding = |message: String, usable| {
             findings.push(Finding { source: source.clone(), message, usable });
         };
-        match vc_wire::decode(kind, &value) {
-            Err(error) => finding(error.to_string(), false),
+        match vc_wire::decode(kind, value) {
+            Err(error) => {
+                finding(error.to_string(), false);
+                None
+            }
             Ok(decoded) => {
                 let usable = !matches!(
                     &decoded.event,
@@ -359,7 +403,7 @@ impl Simulation {
                 );
                 decoded.problems.into_iter().for_each(|problem| finding(problem, usable));
                 self.changes.push(decoded.event);
-                self.objects.insert(id_of(kind, &value), value);
+                Some(id_of(kind, value))
             }
         }
     }
@@ -374,7 +418,7 @@ impl Simulation {
         let mut loads = Vec::new();
         for object in metrics {
             let node = self.object(Kind::Node, "", text(&object.value, "/metadata/name"));
-            match node_metrics::load(object, node, times) {
+            match node_metrics::load(object, node.as_deref(), times) {
                 Ok(load) => loads.push(load),
                 Err(message) => {
                     let source = object.source.clone();
@@ -403,7 +447,7 @@ impl Simulation {
 
     /// Starts bound pods and ends those that are being deleted.
     fn run_kubelets(&mut self, changed: &mut BTreeSet<Id>) {
-        let pods = self.objects.iter_mut().filter(|(id, _)| id.0 == Kind::Pod);
+        let pods = self.objects.of_kind_mut(Kind::Pod);
         let mut gone = Vec::new();
         for (id, pod) in pods.filter(|(_, pod)| !text(pod, "/spec/nodeName").is_empty()) {
             if !text(pod, "/metadata/deletionTimestamp").is_empty() {
@@ -425,15 +469,17 @@ impl Simulation {
 
     /// Tells the engine what an object is now.
     fn announce(&mut self, id: &Id) {
-        let Some(object) = self.objects.get_mut(id) else {
-            return;
-        };
-        self.version += 1;
-        if let Some(metadata) = object_mut(object, &["metadata"]) {
-            metadata.insert("resourceVersion".to_owned(), self.version.to_string().into());
-        }
+        let version = self.version + 1;
+        let decoded = self.objects.change(id, |object| {
+            if let Some(metadata) = object_mut(object, &["metadata"]) {
+                metadata.insert("resourceVersion".to_owned(), version.to_string().into());
+            }
+            vc_wire::decode(id.0, object)
+        });
+        let Some(decoded) = decoded else { return };
+        self.version = version;
         // What was decoded before can be decoded again: only known fields were changed.
-        if let Ok(decoded) = vc_wire::decode(id.0, object) {
+        if let Ok(decoded) = decoded {
             if let ClusterEvent::PodGroupApplied(group) = &decoded.event {
                 self.changes.push(ClusterEvent::PodGroupWritten {
                     key: group.key.clone(),

@@ -4,13 +4,13 @@ use std::sync::mpsc::channel;
 
 use vc_engine::{Config, CycleTime, EngineOptions};
 use vc_kube::TwinFeed;
-use vc_model::ClusterEvent;
+use vc_model::{ClusterEvent, NodeRecord};
 use vc_page::{AnswerSource, Document};
 
 use super::*;
 
 /// A twin that follows an engine, with what both sides know.
-fn following() -> (Twin, AnswerHandle, Arc<TwinProgress>) {
+pub(super) fn following() -> (Twin, AnswerHandle, Arc<TwinProgress>) {
     following_with(channel().0)
 }
 
@@ -25,10 +25,15 @@ fn following_with(copy_worker: Sender<CopyWork>) -> (Twin, AnswerHandle, Arc<Twi
 
 /// Gives the twin the state of a new engine.
 fn start(twin: &mut Twin, progress: &Arc<TwinProgress>) {
-    let (engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
+    let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
+    start_with(&mut engine, twin, progress);
+}
+
+/// Gives the twin the state of this engine.
+pub(super) fn start_with(engine: &mut Engine, twin: &mut Twin, progress: &Arc<TwinProgress>) {
     let (sender, receiver) = channel();
     let mut feed = TwinFeed::new(move |input| drop(sender.send(input)), progress.clone());
-    feed.start(&engine);
+    feed.start(engine);
     receiver.try_iter().for_each(|input| twin.take(input));
 }
 
@@ -38,8 +43,34 @@ fn batch(digest: u64) -> TwinInput {
     TwinInput::Batch(EngineBatch { kind, events, now: CycleTime { unix_micros: 1 }, digest })
 }
 
-fn nothing() -> u64 {
+pub(super) fn nothing() -> u64 {
     EffectDigest::default().value()
+}
+
+/// The twin's thread copies the rows before it has the state stored, and the engine keeps its rows.
+#[test]
+fn ans_59_the_twin_takes_rows_of_its_own() {
+    let (copy_worker, _work) = channel();
+    let (mut twin, _handle, progress) = following_with(copy_worker);
+    twin.history = History::new(1 << 20);
+    let (mut engine, _warnings) = Engine::new(EngineOptions::default(), &Config::default());
+    let node = |unschedulable: bool| {
+        let record = NodeRecord { name: "n".into(), unschedulable, ..NodeRecord::default() };
+        vec![ClusterEvent::NodeApplied(Box::new(record))]
+    };
+    engine.apply(node(false));
+    let row = |engine: &Engine| {
+        let cluster = engine.cluster();
+        std::ptr::from_ref(&cluster.nodes[cluster.node("n").unwrap()])
+    };
+    let before = row(&engine);
+    start_with(&mut engine, &mut twin, &progress);
+    let of_twin = row(twin.engine.as_ref().unwrap());
+    assert_eq!(row(&engine), before);
+    assert_ne!(of_twin, before);
+    engine.apply(node(true));
+    assert_eq!(row(&engine), before, "the engine copies no row");
+    assert_eq!(row(twin.engine.as_ref().unwrap()), of_twin);
 }
 
 #[test]
@@ -120,6 +151,116 @@ async fn ans_61_a_question_is_stopped_and_asked_again_once() {
         assert_eq!(answered, (n_done == 0).then_some(busy));
         progress.took(BUSY + 1 - n_done);
     }
+}
+
+/// Takes the messages about a question that the other thread stops once or twice. Returns true if the second attempt is
+/// answered.
+async fn copy_answers(
+    twin: &mut Twin,
+    from_thread: &mut mpsc::UnboundedReceiver<TwinMessage>,
+    after_first: impl FnOnce(),
+) -> bool {
+    let Some(TwinMessage::CopyStopped(question, QuestionAttempt::First)) = from_thread.recv().await
+    else {
+        panic!("it is not stopped")
+    };
+    after_first();
+    twin.copy_stopped(question, QuestionAttempt::First);
+    assert!(twin.is_copy_busy, "it is asked again");
+    match from_thread.recv().await {
+        Some(TwinMessage::CopyStopped(question, QuestionAttempt::Last)) => {
+            twin.copy_stopped(question, QuestionAttempt::Last);
+            false
+        }
+        Some(TwinMessage::CopyAnswered) => {
+            twin.answer_next();
+            true
+        }
+        _ => panic!("something else was sent"),
+    }
+}
+
+#[tokio::test]
+async fn ans_61_a_question_about_a_copy_is_stopped_and_asked_again_once() {
+    let (copy_worker, work) = channel();
+    let (mut twin, _handle, progress) = following_with(copy_worker);
+    twin.take(batch(nothing()));
+    let (to_twin, mut from_thread) = mpsc::unbounded_channel();
+    let thread = std::thread::spawn(move || {
+        super::super::copies::run(&work, &to_twin, &Meter::default());
+    });
+    for (question, n_done) in [
+        (Question::WhatIf(Box::default()), 0),
+        (Question::WhatIf(Box::default()), 1),
+        (Question::Bundle { n_cycles: None }, 0),
+        (Question::Bundle { n_cycles: None }, 1),
+    ] {
+        progress.add_waiting(BUSY + 1);
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
+        let is_answered = copy_answers(&mut twin, &mut from_thread, || progress.took(n_done)).await;
+        assert_eq!(is_answered, n_done == 1);
+        let answered = answer.await.unwrap().err().map(|problem| (problem.code, problem.message));
+        let busy = (503, "busy: 20001 changes wait".to_owned());
+        assert_eq!(answered, (n_done == 0).then_some(busy));
+        assert!(!twin.is_copy_busy);
+        progress.took(BUSY + 1 - n_done);
+    }
+    drop(twin);
+    thread.join().unwrap();
+}
+
+/// The second thread does not go on with a question that nobody waits for, and is free for the next one.
+#[test]
+fn ans_61_a_question_about_a_copy_is_stopped_when_its_asker_is_gone() {
+    let (copy_worker, work) = channel();
+    let (mut twin, _handle, _progress) = following_with(copy_worker);
+    twin.take(batch(nothing()));
+    for question in [Question::WhatIf(Box::default()), Question::Bundle { n_cycles: None }] {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
+        drop(answer);
+        let (to_thread, taken) = channel();
+        assert!(to_thread.send(work.try_recv().unwrap()).is_ok());
+        drop(to_thread);
+        let (to_twin, mut from_thread) = mpsc::unbounded_channel();
+        super::super::copies::run(&taken, &to_twin, &Meter::default());
+        let Ok(TwinMessage::CopyStopped(question, attempt)) = from_thread.try_recv() else {
+            panic!("it is not stopped")
+        };
+        twin.copy_stopped(question, attempt);
+        assert!(!twin.is_copy_busy, "it is not asked again");
+    }
+}
+
+/// A question that waits for the other thread gets its turn, whatever becomes of the one before it.
+#[tokio::test]
+async fn ans_61_others_that_wait_come_after_a_stopped_question() {
+    let (copy_worker, work) = channel();
+    let (mut twin, _handle, _progress) = following_with(copy_worker);
+    twin.take(batch(nothing()));
+    let ask = |twin: &mut Twin| {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let question = Question::WhatIf(Box::default());
+        twin.answer(TwinQuestion { question, asked: Instant::now(), reply });
+        answer
+    };
+    let (first, _second) = (ask(&mut twin), ask(&mut twin));
+    let stopped = |attempt: QuestionAttempt| {
+        let Ok(CopyWork::Answer(sent)) = work.try_recv() else { panic!("nothing was sent") };
+        assert_eq!(sent.attempt, attempt);
+        let CopyQuestion { asked, reply, .. } = *sent;
+        TwinQuestion { question: Question::WhatIf(Box::default()), asked, reply }
+    };
+    twin.copy_stopped(stopped(QuestionAttempt::First), QuestionAttempt::First);
+    assert_eq!(twin.waiting_for_copy.len(), 1, "the stopped one comes first");
+    twin.copy_stopped(stopped(QuestionAttempt::Last), QuestionAttempt::Last);
+    assert_eq!(first.await.unwrap().unwrap_err().message, "busy: 0 changes wait");
+    assert!(
+        twin.waiting_for_copy.is_empty() && twin.is_copy_busy,
+        "now it is the second one's turn"
+    );
+    stopped(QuestionAttempt::First);
 }
 
 #[tokio::test]

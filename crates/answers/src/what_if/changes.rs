@@ -11,8 +11,8 @@ use vc_model::{
 use vc_resource::Dim;
 
 use super::question::{
-    Change, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange, PodGroupChange, QueueChange,
-    WhatIfError,
+    Change, LiveObject, MOST_ENDS, NewNodes, NodePatch, NodeSelection, PodChange, PodGroupChange,
+    QueueChange, SupposedKubelet, WhatIfBound, WhatIfError,
 };
 use super::run::{GonePod, SupposedRun, group_of};
 use crate::controllers::{ControllerIndex, jobs_of_controller, pods_of_controller};
@@ -22,8 +22,6 @@ use crate::subject::{NameFit, Subject, SubjectError, SubjectKind, SubjectQuery, 
 
 /// A label with the name of its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
-/// Ends that all changes let happen.
-const MOST_ENDS: usize = 500;
 /// Changes of single nodes that already exist.
 const MOST_CHANGED_NODES: usize = 500_000;
 /// Cycles after each end.
@@ -37,8 +35,8 @@ pub(crate) struct ChangeNotes {
     /// Pods that were applied.
     pub(super) pods: BTreeSet<ObjectKey>,
     pub(super) warnings: BTreeSet<String>,
-    /// True if ends were left out.
-    pub(super) is_incomplete: bool,
+    /// The bounds at which something was left out.
+    pub(super) left_out: BTreeSet<WhatIfBound>,
     /// Index of the cluster of the run.
     controllers: ControllerIndex,
     n_ends: usize,
@@ -365,6 +363,7 @@ pub(crate) fn changed_queue(mut record: QueueRecord, change: &QueueChange) -> Qu
     record.reclaimable = change.reclaimable.unwrap_or(record.reclaimable);
     record.fifo = change.fifo.unwrap_or(record.fifo);
     record.parent = change.parent.clone().unwrap_or(record.parent);
+    record.node_group_affinity = change.affinity.clone().or(record.node_group_affinity);
     record.state = change.state.clone().unwrap_or(record.state);
     merge(&mut record.capability, change.capability.as_ref());
     merge(&mut record.deserved, change.deserved.as_ref());
@@ -457,14 +456,23 @@ fn changed_class(cluster: &mut Cluster, task: TaskId, change: &PodChange) -> Cla
     class
 }
 
-/// Moves the clock on. At each expected end the pods end, and a few cycles are run.
+/// Moves the clock on. At each expected end the pods end, and a few cycles are run. Without kubelets none is, as one
+/// cycle alone is wanted.
 fn advance(run: &mut SupposedRun, micros: i64, notes: &mut ChangeNotes) {
     let until_micros = run.now_micros().saturating_add(micros);
     while notes.n_ends < MOST_ENDS && run.end_next(until_micros).is_ok() {
         notes.n_ends += 1;
-        run.settle(CYCLES_PER_END);
+        match run.kubelet() {
+            SupposedKubelet::Instant => {
+                run.settle(CYCLES_PER_END);
+            }
+            // No cycle reads the signal.
+            SupposedKubelet::None => run.stop().check(),
+        }
     }
-    notes.is_incomplete |= notes.n_ends == MOST_ENDS;
+    if notes.n_ends == MOST_ENDS && run.has_end_by(until_micros) {
+        notes.left_out.insert(WhatIfBound::Ends);
+    }
     run.advance_to(until_micros);
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use vc_engine::QueueUse;
 use vc_model::{Cluster, JobId, ObjectKey};
 
+use super::baseline::Baseline;
 use super::changes::ChangeNotes;
+use super::question::WhatIfBound;
 use super::run::{BoundPod, GonePod, SupposedRun};
 use super::waiting_keys;
 use crate::code::WaitCode;
@@ -83,8 +85,8 @@ pub struct QueueDifference {
 pub struct WhatIfResult {
     /// The state before the changes.
     pub as_of: AnswerTime,
-    /// True if nothing was left out for lack of budget.
-    pub is_complete: bool,
+    /// The bounds at which something was left out. Empty if the answer is complete.
+    pub left_out: Vec<WhatIfBound>,
     /// Number of cycles with the changes.
     pub cycles: u32,
     /// True if the last cycle decided nothing.
@@ -111,35 +113,37 @@ pub struct WhatIfResult {
     pub truncated: Vec<(&'static str, usize)>,
 }
 
-/// Compares two runs.
+impl WhatIfResult {
+    /// True if nothing was left out for lack of budget.
+    pub fn is_complete(&self) -> bool {
+        self.left_out.is_empty()
+    }
+}
+
+/// Compares a run with what happens without the changes.
 pub(super) fn difference(
     with: &SupposedRun,
-    without: &SupposedRun,
+    without: &Baseline,
     notes: &ChangeNotes,
     as_of: AnswerTime,
 ) -> WhatIfResult {
     let mut truncated = Vec::new();
-    let newly = |one: &SupposedRun, other: &SupposedRun| -> Vec<PlacedPod> {
-        let is_new = |(pod, _): &(&ObjectKey, &BoundPod)| !other.bound.contains_key(*pod);
-        one.bound.iter().filter(is_new).map(placed).collect()
-    };
-    let gone = |one: &SupposedRun, other: &SupposedRun| -> Vec<EvictedPod> {
-        let is_new = |(pod, _): &(&ObjectKey, &GonePod)| !other.evicted.contains_key(*pod);
-        one.evicted.iter().filter(is_new).map(evicted).collect()
-    };
-    let placed = limited(newly(with, without), "placed", &mut truncated);
-    let not_placed = limited(newly(without, with), "notPlaced", &mut truncated);
-    let moved = limited(moved(with, without), "moved", &mut truncated);
-    let evicted = limited(gone(with, without), "evicted", &mut truncated);
-    let spared = limited(gone(without, with), "spared", &mut truncated);
+    let placed = limited(newly_placed(&with.bound, &without.bound), "placed", &mut truncated);
+    let not_placed = newly_placed(&without.bound, &with.bound);
+    let not_placed = limited(not_placed, "notPlaced", &mut truncated);
+    let moved = limited(moved(&with.bound, &without.bound), "moved", &mut truncated);
+    let evicted = newly_evicted(&with.evicted, &without.evicted);
+    let evicted = limited(evicted, "evicted", &mut truncated);
+    let spared = newly_evicted(&without.evicted, &with.evicted);
+    let spared = limited(spared, "spared", &mut truncated);
     let waiting = waiting(with, without, notes, &mut truncated);
     let unplaced = notes.pods.iter().filter(|pod| !has_node(with.cluster(), pod));
     let unplaced = limited(unplaced.cloned().collect(), "unplaced", &mut truncated);
-    let queues = queues(&without.report().queues, &with.report().queues);
+    let queues = queues(&without.queues, &with.report().queues);
     let queues = limited(queues, "queues", &mut truncated);
     WhatIfResult {
         as_of,
-        is_complete: !notes.is_incomplete,
+        left_out: notes.left_out.iter().copied().collect(),
         cycles: with.n_cycles(),
         is_settled: false,
         placed,
@@ -168,6 +172,22 @@ fn limited<T>(
     rows
 }
 
+/// Returns the pods that are bound in one run and not in the other.
+fn newly_placed(
+    one: &BTreeMap<ObjectKey, BoundPod>,
+    other: &BTreeMap<ObjectKey, BoundPod>,
+) -> Vec<PlacedPod> {
+    one.iter().filter(|(pod, _)| !other.contains_key(*pod)).map(placed).collect()
+}
+
+/// Returns the pods that have to go in one run and not in the other.
+fn newly_evicted(
+    one: &BTreeMap<ObjectKey, GonePod>,
+    other: &BTreeMap<ObjectKey, GonePod>,
+) -> Vec<EvictedPod> {
+    one.iter().filter(|(pod, _)| !other.contains_key(*pod)).map(evicted).collect()
+}
+
 fn placed((pod, bound): (&ObjectKey, &BoundPod)) -> PlacedPod {
     let (pod_group, node) = (bound.pod_group.clone(), bound.node.clone());
     PlacedPod { pod: pod.clone(), pod_group, node }
@@ -183,25 +203,27 @@ fn evicted((pod, gone): (&ObjectKey, &GonePod)) -> EvictedPod {
     }
 }
 
-fn moved(with: &SupposedRun, without: &SupposedRun) -> Vec<MovedPod> {
+fn moved(
+    with: &BTreeMap<ObjectKey, BoundPod>,
+    without: &BTreeMap<ObjectKey, BoundPod>,
+) -> Vec<MovedPod> {
     let of_pod = |(pod, to): (&ObjectKey, &BoundPod)| {
-        let from = without.bound.get(pod).filter(|from| from.node != to.node)?;
+        let from = without.get(pod).filter(|from| from.node != to.node)?;
         let (from, to, pod_group) = (from.node.clone(), to.node.clone(), to.pod_group.clone());
         Some(MovedPod { pod: pod.clone(), pod_group, from, to })
     };
-    with.bound.iter().filter_map(of_pod).collect()
+    with.iter().filter_map(of_pod).collect()
 }
 
 /// Explains the jobs that wait at the end and that the changes name, or that do not wait without
 /// the changes.
 fn waiting(
     with: &SupposedRun,
-    without: &SupposedRun,
+    without: &Baseline,
     notes: &ChangeNotes,
     truncated: &mut Vec<(&'static str, usize)>,
 ) -> Vec<WaitingJob> {
-    let before = waiting_keys(without.cluster());
-    let is_asked = |key: &ObjectKey| !before.contains(key) || notes.jobs.contains(key);
+    let is_asked = |key: &ObjectKey| !without.waiting.contains(key) || notes.jobs.contains(key);
     let keys: Vec<ObjectKey> = waiting_keys(with.cluster()).into_iter().filter(is_asked).collect();
     let keys = limited(keys, "waiting", truncated);
     let jobs: BTreeSet<JobId> = keys.iter().filter_map(|key| with.cluster().job(key)).collect();
@@ -209,6 +231,9 @@ fn waiting(
         return Vec::new();
     }
     let mut state = AnswerState::new(with.engine(), with.report());
+    if let Some(is_due) = with.stop().condition() {
+        state.stop_if(is_due);
+    }
     let explained = explain_jobs(&mut state, jobs.into_iter().collect());
     let row = |it: crate::explanation::Explanation| WaitingJob {
         key: it.subject.key,

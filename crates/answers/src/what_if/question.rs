@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use vc_conf::Config;
 use vc_model::{
-    ClusterEvent, Labels, NodeRecord, ObjectKey, QueueState, ResourceList, Taint, Toleration,
+    ClusterEvent, Labels, NodeGroupAffinity, NodeRecord, ObjectKey, QueueState, ResourceList,
+    Taint, Toleration,
 };
 
 /// Changes that a question may have, and jobs, objects, labels, taints, tolerations and requests that all
@@ -16,13 +17,15 @@ pub const MOST_NEW_NODES: u64 = 10_000;
 pub const MOST_NEW_PODS: usize = 20_000;
 /// Cycles that a question may ask for.
 pub const MOST_CYCLES: u32 = 20;
+/// Ends of pods that all changes of a question let happen.
+pub(super) const MOST_ENDS: usize = 500;
 
 /// A question: what would happen with these changes?
 #[derive(Clone, Debug, Default)]
 pub struct WhatIf {
     /// Changes, in order.
     pub changes: Vec<Change>,
-    /// Cycles after the changes.
+    /// Cycles after the changes, if kubelets are instant. Without kubelets there is one.
     pub cycles: CycleLimit,
     /// What happens to pods between cycles.
     pub kubelet: SupposedKubelet,
@@ -44,8 +47,35 @@ pub enum SupposedKubelet {
     /// Bound pods run, evicted pods are gone.
     #[default]
     Instant,
-    /// Bound pods stay bound, evicted pods terminate.
+    /// Bound pods stay bound, evicted pods terminate: what one cycle alone decides.
     None,
+}
+
+/// A bound at which an answer left something out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WhatIfBound {
+    /// The number of ends that changes let happen: later ends were left out.
+    Ends,
+    /// The number of cycles after the changes: the last one still decided something.
+    Cycles,
+}
+
+impl WhatIfBound {
+    /// Returns what was left out, as answers name it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ends => "ends",
+            Self::Cycles => "cycles",
+        }
+    }
+
+    /// Returns the number beyond which it was left out.
+    pub fn most(self) -> usize {
+        match self {
+            Self::Ends => MOST_ENDS,
+            Self::Cycles => MOST_CYCLES as usize,
+        }
+    }
 }
 
 /// One change.
@@ -153,6 +183,8 @@ pub struct QueueChange {
     pub fifo: Option<bool>,
     /// `status.state`.
     pub state: Option<QueueState>,
+    /// `affinity`, in place of the present one.
+    pub affinity: Option<NodeGroupAffinity>,
 }
 
 /// Fields of the spec of a PodGroup. `None` keeps the value.

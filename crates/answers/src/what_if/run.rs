@@ -98,6 +98,16 @@ impl SupposedRun {
         self
     }
 
+    /// Returns the signal that ends the question.
+    pub(super) fn stop(&self) -> &StopSignal {
+        &self.stop
+    }
+
+    /// Returns what happens to pods between cycles.
+    pub(super) fn kubelet(&self) -> SupposedKubelet {
+        self.kubelet
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -187,15 +197,26 @@ impl SupposedRun {
         (0..most).any(|_| !self.cycle())
     }
 
+    /// Returns the queue of the ends to come, with the cluster that it is about.
+    fn ends_to_come(&mut self) -> (&mut EndQueue, &Cluster) {
+        let cluster = self.engine.cluster();
+        let made = || EndQueue::new(cluster, &self.ends, &self.leaving, self.now_micros);
+        (self.end_queue.get_or_insert_with(made), cluster)
+    }
+
+    /// True if a pod is expected to end by this time.
+    pub(super) fn has_end_by(&mut self, until_micros: i64) -> bool {
+        let (queue, cluster) = self.ends_to_come();
+        queue.next_micros(cluster).is_some_and(|next| next <= until_micros)
+    }
+
     /// Moves the clock to the next expected end, up to a time, and ends the pods that end then, which
     /// are returned.
     ///
     /// # Errors
     /// No pod ends by then. It is true if one ends later.
     pub(crate) fn end_next(&mut self, until_micros: i64) -> Result<EndingPods, bool> {
-        let cluster = self.engine.cluster();
-        let made = || EndQueue::new(cluster, &self.ends, &self.leaving, self.now_micros);
-        let queue = self.end_queue.get_or_insert_with(made);
+        let (queue, cluster) = self.ends_to_come();
         let next = queue.next_micros(cluster).ok_or(false)?;
         if until_micros < next {
             return Err(true);
@@ -207,10 +228,6 @@ impl SupposedRun {
             tasks.partition(|task| self.leaving.remove(task).is_some());
         self.engine.suppose(|cluster| ended.iter().for_each(|&task| cluster.end_pod(task)));
         self.delete_pods(&gone);
-        if self.kubelet == SupposedKubelet::None {
-            // Pods that do not start have no fixed end.
-            self.end_queue = None;
-        }
         Ok(ending)
     }
 

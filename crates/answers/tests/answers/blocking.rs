@@ -1,4 +1,4 @@
-//! Blocking sets. Specification: answers.md 20, cases 19, 20, 22 to 28, 31.
+//! Blocking sets. Specification: answers.md 20, cases 19, 20, 22 to 28, 31. Further atoms are in `atoms.rs`.
 
 use std::sync::Arc;
 
@@ -104,6 +104,19 @@ fn ans_23_thirty_taints_are_twenty_four_atoms() {
     assert!(blocking.atoms.contains(&"filter/others".to_owned()));
     assert_eq!(sets(&why), ["taint/t39:NoSchedule", "filter/others"]);
     assert!(blocking.is_complete());
+}
+
+#[test]
+fn ans_23_of_a_large_set_those_with_one_atom_less_were_tried() {
+    for (n_taints, certified) in [(4, "all"), (5, "one-less")] {
+        let taints = (0..n_taints).map(|at| format!(" taint=t{at}:NoSchedule"));
+        let taints: String = taints.collect();
+        let why = asked(&format!("node n cpu=4{taints}\njob j\n task a cpu=1")).why("j");
+        let blocking = why.blocking.unwrap();
+        let set = &blocking.sets[0];
+        assert_eq!((blocking.sets.len(), set.atoms.len(), set.certified), (1, n_taints, certified));
+        assert!(blocking.is_complete());
+    }
 }
 
 #[test]

@@ -74,23 +74,60 @@ fn ans_01_the_smallest_cluster_of_each_code_about_nodes() {
     }
 }
 
+/// Returns the events of these objects. Pods with one of these names cannot be read.
+fn events_with_unreadable(objects: &str, names: &[&str]) -> Vec<ClusterEvent> {
+    let mut events = events_of(objects);
+    for event in &mut events {
+        if let ClusterEvent::PodApplied(pod) = event
+            && names.contains(&&*pod.key.name)
+        {
+            pod.invalid = Some("spec.priority: not a number".into());
+        }
+    }
+    events
+}
+
 #[test]
-fn ans_01_a_refused_bind() {
-    let mut it = asked("node n cpu=4\njob j\n task a cpu=1");
+fn ans_01_an_object_that_cannot_be_read() {
+    let mut it = asked("node n cpu=4");
+    it.cycle(events_with_unreadable("job j\n task a cpu=1", &["j-a"]));
+    assert_eq!(it.verdict("j"), "Invalid: default/j-a: spec.priority: not a number");
+    assert_eq!(it.why("j").verdict.code.stage(), "object");
+    // The others suffice.
+    it.engine.apply(events_with_unreadable("job k\n task a cpu=1\n task b cpu=1", &["k-a"]));
+    assert_eq!(it.verdict("k"), "NextCycle: it is placed in the next cycle");
+}
+
+/// Runs cycles over objects with a queue `q` and a job `j` of it, whose bind to node `n` is refused.
+fn refused_bind(objects: &str) -> Asked {
+    let mut it = asked(objects);
     let (uid, node) = ("default-j-a".into(), "n".into());
     let error = "pods \"j-a\" is forbidden".to_owned();
     it.cycle(vec![ClusterEvent::BindFailed { uid, node, error, pauses: true }]);
     // The edge reads the pod again and shows it without a node.
-    let pods = events_of("job j\n task a cpu=1").into_iter().filter_map(|event| match event {
+    let pods = events_of(objects).into_iter().filter_map(|event| match event {
         ClusterEvent::PodApplied(pod) => {
             Some(ClusterEvent::PodRead { pod, after: ReadAfter::Bind })
         }
         _ => None,
     });
     it.engine.apply(pods.collect());
+    it
+}
+
+#[test]
+fn ans_01_a_refused_bind() {
+    let mut it = refused_bind("node n cpu=4\nqueue q\njob j queue=q\n task a cpu=1");
     let found = it.verdict("j");
     assert!(found.starts_with("BindFailed: "), "{found}");
     assert!(found.contains("is forbidden"), "{found}");
+    assert_eq!(it.why("j").verdict.also, []);
+    it.apply("queue q state=Closed");
+    let verdict = it.why("j").verdict;
+    assert_eq!((verdict.code, verdict.also), (WaitCode::BindFailed, vec![WaitCode::QueueNotOpen]));
+    it.engine.apply(vec![ClusterEvent::QueueDeleted { name: "q".into() }]);
+    let verdict = it.why("j").verdict;
+    assert_eq!((verdict.code, verdict.also), (WaitCode::BindFailed, vec![WaitCode::QueueMissing]));
 }
 
 #[test]
@@ -144,6 +181,51 @@ fn ans_02_later_stages_follow() {
         asked(&gated).verdict("j"),
         "Gated: 1 of 1 pod has scheduling gates: x also QueueNotOpen QueueFull NoRoom"
     );
+}
+
+#[test]
+fn ans_02_later_stages_follow_where_no_pod_is_tried() {
+    let invalid = "Invalid: default/j-a: spec.priority: not a number";
+    let gated = "1 of 1 pod has scheduling gates: x";
+    for (job, names, expected) in [
+        (
+            "min=3 queue=closed\n task a cpu=1",
+            vec!["j-a"],
+            format!("{invalid} also QueueNotOpen NotValid"),
+        ),
+        (
+            "min=3 queue=none\n task a cpu=1 gate=x",
+            vec!["j-a"],
+            format!("{invalid} also Gated QueueMissing NotValid"),
+        ),
+        ("queue=none\n task a cpu=1 gate=x", vec![], format!("Gated: {gated} also QueueMissing")),
+        (
+            "queue=none min=2\n task a cpu=9",
+            vec![],
+            "QueueMissing: queue none does not exist also NotValid".to_owned(),
+        ),
+    ] {
+        let mut it = asked("node n cpu=4\nqueue closed state=Closed");
+        it.cycle(events_with_unreadable(&format!("job j {job}"), &names));
+        assert_eq!(it.verdict("j"), expected);
+        let of_list = it.all().iter().map(crate::support::text_of).collect::<Vec<String>>();
+        assert_eq!(of_list, [expected]);
+    }
+}
+
+#[test]
+fn ans_02_later_stages_follow_where_there_is_no_group() {
+    let missing = "the pod names no PodGroup: annotation scheduling.k8s.io/group-name is missing";
+    let mut it = asked("node n cpu=4");
+    it.cycle(events_with_unreadable("pod p cpu=1 gate=x\npod r cpu=1", &["r"]));
+    assert_eq!(it.verdict("p"), format!("NoGroup: {missing} also Gated"));
+    let invalid = "Invalid: default/r: spec.priority: not a number also NoGroup";
+    assert_eq!(it.verdict("r"), invalid);
+    let mut events = events_of("job g\n task a cpu=1 gate=x\njob h\n task a cpu=1 @n running");
+    events.retain(|event| !matches!(event, ClusterEvent::PodGroupApplied(_)));
+    it.cycle(events);
+    assert_eq!(it.verdict("g"), "NoGroup: PodGroup default/g does not exist also Gated");
+    assert_eq!(it.verdict("h"), "Placed: its pod has a node");
 }
 
 /// Returns the events of these objects. Pods with one of these names are of another scheduler.
@@ -302,6 +384,7 @@ fn ans_16_pods_and_groups_without_each_other() {
         "NoGroup: the pod names no PodGroup: annotation scheduling.k8s.io/group-name is missing"
     );
     assert_eq!(it.verdict("empty"), "NotValid: 0 of 2 needed pods exist");
+    assert_eq!(["empty", "p"].map(|name| it.why(name).has_unknown_pods), [true, false]);
     let mut events = events_of("node n cpu=4\nqueue default\njob g\n task a cpu=1");
     events.retain(|event| !matches!(event, ClusterEvent::PodGroupApplied(_)));
     let mut it = asked("");

@@ -25,6 +25,7 @@ fn ans_46_causes_are_those_of_the_event() {
     assert_eq!(evict.not_configured, ["gangpreempt", "reclaim", "gangreclaim"]);
     let cause = &evict.actions[0].causes[0];
     assert_eq!((evict.actions[0].action, cause.count, cause.plugin), ("preempt", 1, Some("gang")));
+    assert_eq!(cause.counted_in.as_str(), "nodes");
     assert!(evict.remedy.unwrap().contains("lower their minMember"));
     // A new engine writes the event again.
     let now = CycleTime { unix_micros: START_MICROS + 6_000_000_000 };

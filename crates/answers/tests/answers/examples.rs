@@ -111,6 +111,7 @@ fn ans_18_c_never() {
     );
     let blocking = asked.why("ml/train").blocking.unwrap();
     assert_eq!((blocking.sets.len(), blocking.even_empty), (0, Some(false)));
+    assert!(blocking.is_complete() && !blocking.helps_waiting());
     let remedies = asked.remedies("ml/train");
     assert_eq!(remedies, ["you: ask for at most 3 nvidia.com/gpu a pod: g1 g2"]);
 }

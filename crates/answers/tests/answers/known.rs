@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use vc_answers::{Explanation, explain_waiting};
 use vc_engine::Evaluator;
 
-use crate::support::{Asked, conf, random_cases};
+use crate::support::{Asked, conf, random_cases, without_sets};
 
 /// What pods of a job ask for and need. Jobs of one shape differ by name and creation.
 fn shape() -> impl Strategy<Value = String> {
@@ -153,8 +153,10 @@ proptest! {
             prop_assert_eq!(&*explain_waiting(&mut state), &listed, "all in\n{}", text);
             if let Some(first) = listed.first() {
                 let name = first.subject.key.to_string();
+                let alone = fast.why_with_start_alone_in(&mut state, &name);
                 let known = fast.why_with_start_in(&mut state, &name);
                 prop_assert_eq!(&known, &plain.why_with_start(&name), "{} in\n{}", name, text);
+                prop_assert_eq!(&alone, &without_sets(known), "{} in\n{}", name, text);
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Remedies for jobs of queues that have all that the weights of queues give them. Specification: answers.md 20,
-//! cases 32, 33, 35.
+//! Remedies for jobs of queues that have all that the weights of queues, or a tree of quotas, give them. Specification:
+//! answers.md 20, cases 32, 33, 35.
 
 use proptest::prelude::*;
-use vc_answers::{Change, LeftOut, RaisedQuota, RemedyChange, RemedyKind};
+use vc_answers::{Change, LeftOut, RaisedQuota, Remedy, RemedyChange, RemedyKind};
 use vc_model::fixture::job;
 use vc_resource::{Quantity, amount};
 
@@ -168,20 +168,24 @@ impl SharedCluster {
         ));
         text
     }
+}
 
-    /// Returns changes that go less far. A capability goes with a guarantee, below which it must not be.
-    fn less(&self, raised: &RaisedQuota) -> Vec<RaisedQuota> {
-        let mut less = Vec::new();
-        for (name, text) in raised.capability.iter().filter(|_| raised.guarantee.is_empty()) {
-            let quantity: Quantity = text.parse().unwrap();
-            let milli = amount(name, quantity).unwrap() - 1;
-            let capability = vec![(name.clone(), format!("{milli}m"))];
-            less.push(RaisedQuota { capability, ..raised.clone() });
-        }
-        let weight = raised.weight.map(|weight| weight - 1);
-        less.extend(weight.map(|it| RaisedQuota { weight: Some(it), ..raised.clone() }));
-        less
+/// Returns changes that go less far. A capability goes with a guarantee, below which it must not be.
+fn less(raised: &RaisedQuota) -> Vec<RaisedQuota> {
+    let mut less = Vec::new();
+    let smaller = |(name, text): &(String, String)| {
+        let quantity: Quantity = text.parse().unwrap();
+        vec![(name.clone(), format!("{}m", amount(name, quantity).unwrap() - 1))]
+    };
+    for it in raised.capability.iter().filter(|_| raised.guarantee.is_empty()) {
+        less.push(RaisedQuota { capability: smaller(it), ..raised.clone() });
     }
+    for it in &raised.deserved {
+        less.push(RaisedQuota { deserved: smaller(it), ..raised.clone() });
+    }
+    let weight = raised.weight.map(|weight| weight - 1);
+    less.extend(weight.map(|it| RaisedQuota { weight: Some(it), ..raised.clone() }));
+    less
 }
 
 fn shared_cluster() -> impl Strategy<Value = SharedCluster> {
@@ -222,7 +226,7 @@ proptest! {
             let n_started = n_placed(&it, change.as_changes());
             prop_assert_eq!(n_started, cluster.minimum, "{:?}\n{:?}", cluster, remedy);
             let RemedyChange::Quota { queue, raised } = change else { continue };
-            for raised in cluster.less(raised) {
+            for raised in less(raised) {
                 let less = RemedyChange::Quota { queue: queue.clone(), raised };
                 let n_started = n_placed(&it, less.as_changes());
                 prop_assert!(n_started < cluster.minimum, "{:?}\n{:?}", cluster, less);
@@ -232,6 +236,149 @@ proptest! {
         if cluster.guarantee == 0 && sets(&why).iter().any(is_of_queue) {
             let is_raised = why.unblock.iter().any(|it| it.kind == RemedyKind::RaiseQuota);
             prop_assert!(is_raised, "{:?}\n{:?}", cluster, why.unblock);
+        }
+    }
+}
+
+/// Asks about queues of a tree.
+fn asked_in_tree(cohort: &str, text: &str) -> Asked {
+    let tiers = format!("priority gang | {cohort} predicates");
+    Asked::new(&conf("enqueue, allocate", &tiers), text)
+}
+
+/// Returns the remedies that raise a queue.
+fn raising(it: &Asked) -> Vec<Remedy> {
+    let remedies = it.why("j").unblock.into_iter();
+    remedies.filter(|remedy| remedy.kind == RemedyKind::RaiseQuota).collect()
+}
+
+#[test]
+fn ans_33_a_queue_of_a_tree_gets_more_by_its_own_fields() {
+    let nominal = "admin: raise spec.deserved of Queue q to 6 cpu";
+    let capability = "admin: raise spec.capability of Queue q to 6 cpu";
+    let both = "admin: raise spec.capability of Queue q to 6 cpu and spec.deserved to 6 cpu";
+    let of_parent = "admin: raise spec.capability of Queue lab to 6 cpu";
+    // The queue holds 4 cpu, and its job asks for 2.
+    for (cohort, queues, used_by_other, expected) in [
+        // The other one holds all of its own.
+        ("cohort", "queue q deserved.cpu=4\nqueue other deserved.cpu=4", 4, nominal),
+        ("cohort", "queue q deserved.cpu=4 cap.cpu=5\nqueue other deserved.cpu=4", 0, capability),
+        ("cohort", "queue q deserved.cpu=4 cap.cpu=5\nqueue other deserved.cpu=4", 4, both),
+        // What it deserves counts as far as its capability.
+        ("cohort", "queue q deserved.cpu=9 cap.cpu=5\nqueue other", 0, capability),
+        ("cohort", "queue q cap.cpu=5\nqueue other", 0, capability),
+        // It is a tree of its own, of which only capabilities are known in the second case.
+        ("cohort{rootCohort=false}", "queue q deserved.cpu=4\nqueue other", 0, nominal),
+        ("cohort{rootCohort=false}", "queue q cap.cpu=5\nqueue other", 0, capability),
+        (
+            "cohort",
+            "queue lab deserved.cpu=8 cap.cpu=5\nqueue q parent=lab deserved.cpu=8\nqueue other",
+            0,
+            of_parent,
+        ),
+    ] {
+        let other = match used_by_other {
+            0 => String::new(),
+            cpus => format!("job o queue=other running\n task a cpu={cpus} @n running\n"),
+        };
+        let it = asked_in_tree(
+            cohort,
+            &format!(
+                "node n cpu=64\n{queues}\n{other}job k queue=q running
+                   task a cpu=4 @n running
+                 job j queue=q
+                   task a cpu=2"
+            ),
+        );
+        let raising = raising(&it);
+        let text = |it: &Remedy| format!("{}: {}", it.who.as_str(), it.text);
+        let texts: Vec<String> = raising.iter().map(text).collect();
+        assert_eq!(texts, [expected], "{queues}");
+        for remedy in raising {
+            let changes = remedy.change.unwrap().as_changes();
+            assert_eq!(n_placed(&it, changes), 1, "{queues}: {}", remedy.text);
+        }
+    }
+}
+
+/// A gang `j` that waits in the queue `q` of a tree, in which it shares quota with another queue. Amounts are cpus.
+#[derive(Clone, Debug)]
+struct TreeCluster {
+    /// `spec.deserved` of the queue and of the other one. `None`: it is not listed.
+    deserved: (Option<i64>, Option<i64>),
+    /// `spec.guarantee.resource` of the other one. `None`: it is not listed.
+    guarantee: Option<i64>,
+    /// `spec.capability` of the queue. `None`: unlimited.
+    capability: Option<i64>,
+    /// What runs in each of them.
+    used: (i64, i64),
+    minimum: usize,
+    cpus_per_pod: i64,
+    /// True if the job needs its amounts to be admitted.
+    is_admission: bool,
+}
+
+impl TreeCluster {
+    fn text(&self) -> String {
+        let word = |name: &str, amount: Option<i64>| {
+            amount.map_or_else(String::new, |cpus| format!("{name}.cpu={cpus}"))
+        };
+        let (own, cap) = (word("deserved", self.deserved.0), word("cap", self.capability));
+        let other =
+            [word("deserved", self.deserved.1), word("guarantee", self.guarantee)].join(" ");
+        let mut text = format!("node n cpu=64\nqueue q {own} {cap}\nqueue other {other}\n");
+        for (name, queue, used) in [("k", "q", self.used.0), ("o", "other", self.used.1)] {
+            if 0 < used {
+                text.push_str(&format!("job {name} queue={queue} running minres.cpu={used}\n"));
+                text.push_str(&format!(" task a cpu={used} @n running\n"));
+            }
+        }
+        let (n_pods, cpus) = (self.minimum, self.cpus_per_pod);
+        let all = cpus * n_pods as i64;
+        let minimum = if self.is_admission { format!("minres.cpu={all}") } else { String::new() };
+        text + &format!("job j queue=q min={n_pods} {minimum}\n task a cpu={cpus} x{n_pods}")
+    }
+}
+
+fn tree_cluster() -> impl Strategy<Value = TreeCluster> {
+    let deserved = (prop::option::of(0..12_i64), prop::option::of(0..12_i64));
+    let limits = (deserved, prop::option::of(1..6_i64), prop::option::of(1..12_i64));
+    let gang = (1..4_usize, 1..5_i64, any::<bool>());
+    (limits, (0..8_i64, 0..8_i64), gang).prop_map(|(limits, used, gang)| {
+        let (deserved, guarantee, capability) = limits;
+        let (minimum, cpus_per_pod, is_admission) = gang;
+        TreeCluster { deserved, guarantee, capability, used, minimum, cpus_per_pod, is_admission }
+    })
+}
+
+proptest! {
+    #![proptest_config(random_cases(150))]
+
+    /// Cases 32 and 33 with a tree of quotas. A job that only the tree keeps waiting has such a remedy.
+    #[test]
+    fn ans_32_raised_quotas_of_a_tree_start_the_job_and_no_smaller_ones_do(
+        cluster in tree_cluster(),
+    ) {
+        let it = asked_in_tree("cohort", &cluster.text());
+        let rows = it.engine.cluster();
+        if 0 < rows.jobs[job(rows, "j")].counts.ready() {
+            return Ok(());
+        }
+        let found = raising(&it);
+        for remedy in &found {
+            let Some(RemedyChange::Quota { queue, raised }) = &remedy.change else { unreachable!() };
+            let of = |raised: RaisedQuota| RemedyChange::Quota { queue: queue.clone(), raised };
+            let n_started = n_placed(&it, of(raised.clone()).as_changes());
+            prop_assert_eq!(n_started, cluster.minimum, "{:?}\n{:?}", cluster, remedy);
+            for raised in less(raised) {
+                let less = of(raised);
+                let n_started = n_placed(&it, less.as_changes());
+                prop_assert!(n_started < cluster.minimum, "{:?}\n{:?}", cluster, less);
+            }
+        }
+        let is_of_tree = |set: &String| set.split(" + ").all(|atom| atom.ends_with("/cohort"));
+        if it.sets("j").iter().any(is_of_tree) {
+            prop_assert_eq!(found.len(), 1, "{:?}", cluster);
         }
     }
 }

@@ -89,6 +89,22 @@ fn ans_114_a_start_that_nobody_saw_is_not_known() {
     assert_eq!(JobHistory::of(cluster, timeline, old).first_bind_micros, None);
 }
 
+/// A list of these jobs holds as long as the timeline knows the same of them, however many cycles pass.
+#[test]
+fn ans_114_the_timeline_says_when_it_knows_something_else_of_these_jobs() {
+    let mut recorded = Recorded::new("enqueue, allocate", "gang priority predicates proportion");
+    let changes = |recorded: &mut Recorded, text: &str| {
+        let before = recorded.timeline.jobs_revision();
+        recorded.cycle(text);
+        recorded.timeline.jobs_revision() != before
+    };
+    assert!(!changes(&mut recorded, "node n cpu=8\nqueue default"));
+    assert!(changes(&mut recorded, "job ml/train min=1\n task a cpu=2"), "it begins");
+    assert!(!changes(&mut recorded, ""), "a cycle in which nothing happens");
+    let ended = "job ml/train min=1 running\n task a cpu=2 @n succeeded started=0";
+    assert!(changes(&mut recorded, ended), "it ends");
+}
+
 #[test]
 fn ans_115_a_job_has_a_history() {
     let mut recorded = Recorded::new("enqueue, allocate", "gang priority predicates proportion");

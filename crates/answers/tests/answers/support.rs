@@ -3,7 +3,8 @@
 use proptest::prelude::ProptestConfig;
 use vc_answers::{
     AnswerState, Change, Depth, ExpectedEnds, Explanation, Subject, SubjectKind, SubjectQuery,
-    WhatIf, WhatIfResult, add_start, explain, explain_waiting, find_subject, what_if,
+    WhatIf, WhatIfResult, add_cycle_remedies, add_start, add_start_alone, explain, explain_waiting,
+    find_subject, what_if,
 };
 use vc_conf::Config;
 use vc_engine::{CycleTime, Effect, Engine, EngineOptions, Evaluator, KNOWN, Report};
@@ -112,6 +113,14 @@ impl Asked {
         texts.iter().map(|text| text.trim_end_matches([':', ' ']).to_owned()).collect()
     }
 
+    /// Explains a job with the remedies that whole cycles verify, in a state that may have been asked before.
+    pub(crate) fn full_in(&self, state: &mut AnswerState, name: &str) -> Explanation {
+        let subject = self.subject(state, name);
+        let mut explanation = explain(state, subject, Depth::Full);
+        add_cycle_remedies(&self.engine, state, subject, &mut explanation);
+        explanation
+    }
+
     /// Explains a job with its start.
     pub(crate) fn why_with_start(&self, name: &str) -> Explanation {
         self.why_with_start_in(&mut self.state(), name)
@@ -123,6 +132,27 @@ impl Asked {
         let mut explanation = explain(state, subject, Depth::Full);
         add_start(&self.engine, (state, &self.ends), subject, &mut explanation);
         explanation
+    }
+
+    /// Explains it with its start, with this many units of work for the trials.
+    pub(crate) fn why_with_start_within(&self, name: &str, units: u64) -> Explanation {
+        let mut state = self.state();
+        let mut explanation = self.why_to(&mut state, name, Depth::Within(units));
+        let subject = self.subject(&state, name);
+        add_start(&self.engine, (&mut state, &self.ends), subject, &mut explanation);
+        explanation
+    }
+
+    /// Explains it with its start, as whoever wants the start alone asks, in a state that may have been asked before.
+    pub(crate) fn why_with_start_alone_in(
+        &self,
+        state: &mut AnswerState,
+        name: &str,
+    ) -> Explanation {
+        let subject = self.subject(state, name);
+        let mut explanation = explain(state, subject, Depth::Sets);
+        add_start_alone(&self.engine, (state, &self.ends), subject, &mut explanation);
+        without_sets(explanation)
     }
 
     /// Explains it to this depth in a state that may have been asked before.
@@ -162,6 +192,11 @@ impl Asked {
     pub(crate) fn verdict(&self, name: &str) -> String {
         text_of(&self.why(name))
     }
+}
+
+/// Leaves out blocking sets, remedies, and why nobody was evicted.
+pub(crate) fn without_sets(it: Explanation) -> Explanation {
+    Explanation { blocking: None, unblock: Vec::new(), evict: None, ..it }
 }
 
 /// Returns `Code: text`, and `also` codes behind it.

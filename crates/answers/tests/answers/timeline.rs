@@ -103,6 +103,52 @@ fn ans_45_jobs_have_spans_and_cycles_have_counts() {
 }
 
 #[test]
+fn ans_45_jobs_have_the_times_of_their_lives_and_binds_by_cycle() {
+    let mut recorded = Recorded::new("enqueue, allocate", "gang priority predicates proportion");
+    recorded.cycle("node n cpu=2\nqueue default");
+    recorded.cycle("job ml/train min=2 created=1\n task a cpu=1 x3");
+    recorded.cycle("");
+    recorded.cycle("node m cpu=1");
+    let at = |second: i64| START_MICROS + second * SECOND;
+    let span = recorded.timeline.jobs(ALL)[0];
+    assert_eq!((span.created_micros, span.first_bind_micros), (Some(at(1)), Some(at(1))));
+    assert!(span.admitted_micros.is_some_and(|admitted| at(1) <= admitted), "{span:?}");
+    let binds = |filter| -> Vec<(u64, i64, u32)> {
+        let binds = recorded.timeline.binds(filter).of_span(span).into_iter();
+        binds.map(|it| (it.cycle, it.at_micros, it.pods)).collect()
+    };
+    assert_eq!(binds(ALL), [(2, at(1), 2), (4, at(3), 1)]);
+    assert_eq!(binds(TimelineFilter { from_micros: at(2), ..ALL }), [(4, at(3), 1)]);
+    assert_eq!(binds(TimelineFilter { namespace: Some("other"), ..ALL }), []);
+}
+
+/// Counts of binds go first, and take no other entry with them.
+#[test]
+fn ans_45_counts_of_binds_say_how_far_they_reach() {
+    let (mut engine, _) =
+        Engine::new(EngineOptions::default(), &conf("enqueue, allocate", "gang predicates"));
+    engine.explain(true);
+    let events = events_of("node n cpu=2\nqueue default\njob ml/train min=1\n task a cpu=1");
+    let (effects, _) = engine.cycle(events, CycleTime { unix_micros: START_MICROS });
+    let mut timeline = Timeline::default();
+    // As if the pod got a node again and again.
+    for second in 0..=30_000 {
+        assert_eq!(timeline.binds_since_micros(), None, "{second}");
+        timeline.record(&TimelineStep {
+            cluster: engine.cluster(),
+            effects: &effects,
+            report: None,
+            cycle: 1,
+            now_micros: START_MICROS + second * SECOND,
+            took_micros: 7,
+            n_events: 0,
+        });
+    }
+    assert_eq!(timeline.binds_since_micros(), Some(START_MICROS + 1));
+    assert_eq!((timeline.since_micros(), timeline.jobs(ALL).len()), (Some(START_MICROS), 1));
+}
+
+#[test]
 fn ans_45_filters_choose_queues_namespaces_and_times() {
     let mut recorded = Recorded::new("enqueue, allocate", "gang priority predicates proportion");
     recorded.cycle("node n cpu=8\nqueue default\nqueue q\njob a/x queue=q min=1\n task a cpu=1\njob b/y min=1\n task a cpu=2");

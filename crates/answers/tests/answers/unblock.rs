@@ -7,8 +7,9 @@ use vc_answers::{Change, Depth, Remedy, RemedyChange, RemedyKind, Subject, expla
 use vc_engine::EngineOptions;
 use vc_model::fixture::{events_of, job};
 use vc_model::{
-    ClusterEvent, LabelSelector, NodeAffinity, NodeSelectorTerm, ObjectKey, Operator, Requirement,
-    Settings, SpreadConstraint, TaintEffect, Toleration, TolerationOperator, Unsatisfiable,
+    ClusterEvent, HostPort, LabelSelector, NodeAffinity, NodeSelectorTerm, ObjectKey, Operator,
+    Protocol, Requirement, Settings, SpreadConstraint, TaintEffect, Toleration, TolerationOperator,
+    Unsatisfiable,
 };
 
 use crate::support::{Asked, conf, random_cases};
@@ -27,6 +28,8 @@ struct Story {
     /// Request of a pod.
     milli: i64,
     zoned: bool,
+    /// True if all pods have one host port.
+    has_port: bool,
     /// `spec.capability` of the queue. `None`: unlimited.
     cap_milli: Option<i64>,
     tolerated: Vec<String>,
@@ -51,6 +54,12 @@ impl Story {
         ));
         let mut events = events_of(&text);
         for event in &mut events {
+            if let ClusterEvent::PodApplied(pod) = event
+                && self.has_port
+            {
+                let (ip, protocol) = ("0.0.0.0".into(), Protocol::Tcp);
+                pod.containers[0].host_ports.push(HostPort { ip, protocol, port: 8080 });
+            }
             if let ClusterEvent::PodApplied(pod) = event
                 && pod.key.name.starts_with("j-")
             {
@@ -80,6 +89,26 @@ impl Story {
         self.minimum <= i64::from(row.counts.ready()) && 0 < row.counts.ready()
     }
 
+    fn uncordoned_nodes(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.replace("unschedulable", "")).collect()
+    }
+
+    /// Returns the story after several changes at once.
+    fn with_all(&self, text: &str) -> Self {
+        let mut after = self.clone();
+        for change in text.split(", ") {
+            match change.split_once(' ') {
+                Some(("tolerate", taints)) => {
+                    let keys = taints.split(" and ").map(|taint| taint.split(':').next().unwrap());
+                    after.tolerated.extend(keys.map(str::to_owned));
+                }
+                Some(("uncordon", _)) => after.nodes = self.uncordoned_nodes(),
+                _ => after.zoned = false,
+            }
+        }
+        after
+    }
+
     /// Returns the story after the remedy, and those that go less far.
     fn with(&self, remedy: &Remedy) -> (Self, Vec<Self>) {
         let (mut after, mut less) = (self.clone(), self.clone());
@@ -95,9 +124,12 @@ impl Story {
                 after.zoned = false;
                 return (after, Vec::new());
             }
+            RemedyKind::Filter if remedy.text.contains("NodePorts") => {
+                after.has_port = false;
+                return (after, Vec::new());
+            }
             RemedyKind::Filter => {
-                let without = |node: &String| node.replace("unschedulable", "");
-                after.nodes = self.nodes.iter().map(without).collect();
+                after.nodes = self.uncordoned_nodes();
                 return (after, Vec::new());
             }
             RemedyKind::AskLess => {
@@ -112,8 +144,9 @@ impl Story {
                 let is_less = less.minimum < self.minimum;
                 return (after, is_less.then_some(less).into_iter().collect());
             }
-            RemedyKind::Wait | RemedyKind::RaisePriority | RemedyKind::Together => {
-                unreachable!("only with the start");
+            RemedyKind::Together => return (self.with_all(&remedy.text), Vec::new()),
+            RemedyKind::Wait | RemedyKind::RaisePriority | RemedyKind::CreateQueue => {
+                unreachable!("no start, no evictions, and the queue exists");
             }
             RemedyKind::RaiseQuota => {
                 after.cap_milli = Some(milli(word(1)));
@@ -162,13 +195,15 @@ fn story() -> impl Strategy<Value = Story> {
     let nodes = prop::collection::vec((node, 0..4_i64), 1..6);
     let gang = (1..5_i64, 0..2_i64, 1..12_i64, any::<bool>());
     let cap = prop::option::of(1..16_i64);
-    (nodes, gang, cap).prop_map(|(nodes, (minimum, extra, halves, zoned), cap)| Story {
+    let all = (nodes, gang, cap, prop::bool::weighted(0.3));
+    all.prop_map(|(nodes, (minimum, extra, halves, zoned), cap, has_port)| Story {
         busy: nodes.iter().map(|(_, busy)| *busy).collect(),
         nodes: nodes.into_iter().map(|(node, _)| node).collect(),
         minimum,
         n_pods: minimum + extra,
         milli: halves * 500,
         zoned,
+        has_port,
         cap_milli: cap.map(|cap| cap * 1_000),
         tolerated: Vec::new(),
     })
@@ -185,7 +220,8 @@ proptest! {
         if story.starts() {
             return Ok(());
         }
-        let why = story.run().why("j");
+        let it = story.run();
+        let why = it.full_in(&mut it.state(), "j");
         for remedy in &why.unblock {
             if let Some(change) = &remedy.change {
                 let result = story.run().what_if(change.as_changes());
@@ -203,7 +239,7 @@ proptest! {
 }
 
 /// A gang `j` alone waits for nodes of which some are refused, and for jobs that end and may be evicted.
-fn waiting_alone() -> impl Strategy<Value = String> {
+pub(crate) fn waiting_alone() -> impl Strategy<Value = String> {
     let mark = prop::sample::select(vec![
         "",
         "zone=a",

@@ -1,11 +1,19 @@
 //! What-ifs. Specification: answers.md 20, cases 48 to 56.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use vc_answers::{
-    Change, CycleLimit, ExpectedEnds, LiveObject, NewNodes, NodePatch, NodeSelection, PodChange,
-    PodGroupChange, QueueChange, SupposedKubelet, WhatIf, WhatIfResult, what_if,
+    Change, CycleLimit, ExpectedEnds, KnownBaselines, LiveObject, NewNodes, NodePatch,
+    NodeSelection, PodChange, PodGroupChange, QueueChange, SupposedKubelet, WhatIf, WhatIfBound,
+    WhatIfResult, WhatIfState, what_if,
 };
+use vc_engine::Evaluator;
 use vc_model::fixture::events_of;
-use vc_model::{ClusterEvent, Labels, ObjectKey, SelectorKind};
+use vc_model::{
+    ClusterEvent, LabelSelector, Labels, NodeGroupAffinity, ObjectKey, PodAffinity, PodSelector,
+    PodTerm, SelectorKind,
+};
 
 use crate::support::{Asked, conf};
 
@@ -52,7 +60,7 @@ fn add_nodes(like: &str, count: u64) -> Change {
 fn ans_48_nodes_are_added() {
     let result = full().what_if(vec![add_nodes("n1", 2)]);
     assert_eq!(rows(&result), ["+ j-a-0 n1-whatif-1", "+ j-a-1 n1-whatif-2"]);
-    assert!(result.is_settled && result.is_complete);
+    assert!(result.is_settled && result.is_complete());
     assert_eq!(result.warnings, ["new nodes have no images"]);
     let queue = &result.queues[0];
     assert_eq!(
@@ -105,6 +113,58 @@ fn ans_49_what_happens_anyway_is_in_no_list() {
     let moved = rows(&it.what_if(moved));
     assert!(moved[1].starts_with("a-a n1>n1-whatif-"), "{moved:?}");
     assert!(moved[0].starts_with("+ b-a n1-whatif-"), "{moved:?}");
+}
+
+/// Cycles, kubelets and changes of which each is asked with each other.
+fn questions() -> Vec<WhatIf> {
+    let mut questions = Vec::new();
+    for kubelet in [SupposedKubelet::Instant, SupposedKubelet::None] {
+        for cycles in [CycleLimit::Settled, CycleLimit::Number(1), CycleLimit::Number(3)] {
+            for changes in [vec![], vec![add_nodes("n1", 1)], vec![Change::Cordon(named("n1"))]] {
+                questions.push(WhatIf { changes, cycles, kubelet });
+            }
+        }
+    }
+    questions
+}
+
+#[test]
+fn ans_49_a_kept_outcome_changes_no_answer() {
+    let text = "node n1 cpu=4\nnode n2 cpu=4 taint=x:NoSchedule";
+    let mut it = Asked::new(&conf("enqueue, allocate", "gang predicates"), text);
+    it.apply("job a\n task a cpu=3\njob b\n task a cpu=4");
+    let known = KnownBaselines::default();
+    for question in questions().iter().flat_map(|question| [question, question]) {
+        let mut state = WhatIfState::new(&it.engine, &it.ends);
+        state.share_baselines(known.clone());
+        let expected = what_if(&it.engine, &it.ends, question);
+        assert_eq!(state.ask(question), expected, "{question:?}");
+    }
+}
+
+/// The signal that stops a question is read before each cycle, so that cycles can be counted.
+#[test]
+fn ans_49_what_happens_without_changes_is_found_once() {
+    for (evaluator, is_kept) in [(Evaluator::Fast, true), (Evaluator::Plain, false)] {
+        let config = conf("enqueue, allocate", "gang predicates");
+        let it = Asked::evaluated(evaluator, &config, FULL);
+        let known = KnownBaselines::default();
+        let n_read = || {
+            let n_read = Arc::new(AtomicUsize::new(0));
+            let mut state = WhatIfState::new(&it.engine, &it.ends);
+            state.share_baselines(known.clone());
+            let counter = n_read.clone();
+            state.stop_if(Arc::new(move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+                false
+            }));
+            let changes = vec![add_nodes("n1", 2)];
+            state.ask(&WhatIf { changes, ..WhatIf::default() }).unwrap();
+            n_read.load(Ordering::Relaxed)
+        };
+        let (first, second) = (n_read(), n_read());
+        assert_eq!(second < first, is_kept, "{evaluator:?}: {first}, then {second}");
+    }
 }
 
 #[test]
@@ -269,6 +329,59 @@ fn ans_48_queues_jobs_and_pods_change() {
 }
 
 #[test]
+fn ans_48_a_queue_gets_other_node_groups() {
+    let text = "node n1 cpu=4 group=g1\nnode n2 cpu=4 group=g2\nqueue q groups.required=g1
+        job run queue=q min=1 running\n task a cpu=4 @n1 running
+        job j queue=q\n task a cpu=4";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates nodegroup"), text);
+    assert_eq!(rows(&it.what_if(Vec::new())), [""; 0]);
+    let required = vec!["g1".into(), "g2".into()];
+    let affinity = Some(NodeGroupAffinity { required, ..NodeGroupAffinity::default() });
+    let change = Box::new(QueueChange { affinity, ..QueueChange::default() });
+    assert_eq!(rows(&it.what_if(vec![Change::SetQueue("q".into(), change)])), ["+ j-a n2"]);
+    let weight = Box::new(QueueChange { weight: Some(2), ..QueueChange::default() });
+    assert_eq!(rows(&it.what_if(vec![Change::SetQueue("q".into(), weight)])), [""; 0], "it stays");
+}
+
+#[test]
+fn ans_54_volumes_are_provisioned_at_once() {
+    let text = "class slow provisioner=d delayed\ncsinode n1 d=9\npvc data 1Gi class=slow
+        node n1 cpu=4 unschedulable\njob j\n task a cpu=1 pvc=data";
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), text);
+    let result = it.what_if(vec![Change::Uncordon(named("n1"))]);
+    assert_eq!((rows(&result), result.is_settled), (vec!["+ j-a n1".to_owned()], true));
+    assert_eq!(result.warnings, ["volumes are provisioned at once, on every node"]);
+    let finished = it.what_if(vec![Change::Finish(vec![key("j")])]);
+    assert_eq!(finished.warnings, [""; 0], "nothing was provisioned");
+}
+
+#[test]
+fn ans_54_pods_without_a_controller_are_not_made_anew() {
+    let text = "queue default\nnode n1 cpu=4\nnode n2 cpu=4
+        job run min=1 running\n task a cpu=3 @n1 running";
+    let warning = "pods whose PodGroup has no controller are not made anew";
+    for (controller, expected, warnings) in [
+        (None, &["evicted run-a drain"][..], &[warning][..]),
+        (Some("uid".into()), &["+ run-a n2", "evicted run-a drain"][..], &[][..]),
+    ] {
+        let mut events = events_of(text);
+        for event in &mut events {
+            if let ClusterEvent::PodGroupApplied(group) = event {
+                group.controller_uid = controller.clone();
+            }
+        }
+        let mut it = Asked::new(&conf("enqueue, allocate", "gang predicates"), "");
+        it.cycle(events);
+        let result = it.what_if(vec![Change::RemoveNodes(named("n1"))]);
+        assert_eq!((rows(&result), result.warnings), (texts(expected), texts(warnings)));
+    }
+}
+
+fn texts(of: &[&str]) -> Vec<String> {
+    of.iter().map(|text| (*text).to_owned()).collect()
+}
+
+#[test]
 fn ans_48_another_configuration_evicts() {
     let text = "node n1 cpu=4
         job low min=1 priority=1 running\n task a cpu=4 @n1 running priority=1
@@ -331,6 +444,109 @@ fn ans_55_cycles_and_the_clock() {
     let one = run(CycleLimit::Number(1));
     assert_eq!((one.cycles, one.is_settled, one.placed.len()), (1, false, 2));
     assert_eq!(run(CycleLimit::Number(1_000)).cycles, 20);
+}
+
+/// Nothing follows from what a cycle decides if pods do not start and do not go: one is run, whatever is asked for.
+#[test]
+fn ans_55_without_kubelets_one_cycle_is_run() {
+    let kubelet = SupposedKubelet::None;
+    for cycles in [CycleLimit::Settled, CycleLimit::Number(1), CycleLimit::Number(5)] {
+        let it = full();
+        let question = WhatIf { changes: vec![add_nodes("n1", 2)], cycles, kubelet };
+        let result = what_if(&it.engine, &it.ends, &question).unwrap();
+        assert_eq!(rows(&result), ["+ j-a-0 n1-whatif-1", "+ j-a-1 n1-whatif-2"]);
+        assert_eq!((result.cycles, result.is_settled, result.is_complete()), (1, false, true));
+    }
+    // Nor does an end bring cycles, while the clock moves on.
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), &ending(3));
+    let changes = vec![Change::Advance(600 * MINUTE_MICROS)];
+    let question = WhatIf { changes, kubelet, ..WhatIf::default() };
+    let result = what_if(&it.engine, &it.ends, &question).unwrap();
+    assert_eq!((rows(&result), result.cycles), (texts(&["+ j-a n1"]), 1));
+}
+
+/// The end of a pod whose start is not known is not put off by an end before it.
+#[test]
+fn ans_55_without_kubelets_the_clock_passes_the_end_of_a_pod_without_a_start() {
+    let runtime = "annotation.reservation.volcano.sh/runtime";
+    let text = format!(
+        "node n1 cpu=4\njob run min=1 running\n task a cpu=1 @n1 running started=0 {runtime}=91m
+         task b cpu=3 @n1 running {runtime}=2m\njob j\n task a cpu=3"
+    );
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), &text);
+    for kubelet in [SupposedKubelet::Instant, SupposedKubelet::None] {
+        let n_placed = |minutes: i64| {
+            let changes = vec![Change::Advance(minutes * MINUTE_MICROS)];
+            let question = WhatIf { changes, kubelet, ..WhatIf::default() };
+            what_if(&it.engine, &it.ends, &question).unwrap().placed.len()
+        };
+        assert_eq!([1, 2].map(n_placed), [0, 1], "{kubelet:?}");
+    }
+}
+
+const MINUTE_MICROS: i64 = 60_000_000;
+
+/// A job whose pods end one after the other, one in each minute from the first one on, and one that waits.
+fn ending(n_pods: usize) -> String {
+    let runtime = "annotation.reservation.volcano.sh/runtime";
+    // Of the first cycle it is the ninetieth minute.
+    let pod = |number: usize| {
+        format!(" task a{number} cpu=1 @n1 running started=0 {runtime}={}m\n", 91 + number)
+    };
+    let pods: String = (0..n_pods).map(pod).collect();
+    format!("node n1 cpu={n_pods} pods=600\njob run min=1 running\n{pods}job j\n task a cpu=1")
+}
+
+#[test]
+fn ans_55_at_500_ends_the_answer_says_that_later_ones_were_left_out() {
+    let it = Asked::new(&conf("enqueue, allocate", "gang predicates"), &ending(501));
+    let kubelet = SupposedKubelet::None;
+    let left_out = |minutes: i64| {
+        let changes = vec![Change::Advance(minutes * MINUTE_MICROS)];
+        let question = WhatIf { changes, kubelet, ..WhatIf::default() };
+        what_if(&it.engine, &it.ends, &question).unwrap().left_out
+    };
+    assert!(left_out(500).is_empty(), "500 pods end");
+    assert_eq!(left_out(501), [WhatIfBound::Ends]);
+    assert_eq!((WhatIfBound::Ends.as_str(), WhatIfBound::Ends.most()), ("ends", 500));
+}
+
+/// Jobs of which each has to be near to the one behind it, so that each cycle places the last one that waits.
+fn chain(n_jobs: usize) -> Vec<ClusterEvent> {
+    let job = |at: usize| format!("job j{at} priority={at}\n task a cpu=1 label.app=a{at}\n");
+    let mut events = events_of(&(0..n_jobs).map(job).collect::<String>());
+    for event in &mut events {
+        let ClusterEvent::PodApplied(pod) = event else { continue };
+        let at: usize = pod.labels["app"][1..].parse().unwrap();
+        let Some(before) = at.checked_sub(1) else { continue };
+        let match_labels = Labels::from([("app".into(), format!("a{before}").into())]);
+        let labels = Some(LabelSelector { match_labels, ..LabelSelector::default() });
+        let namespaces = vec!["default".into()];
+        let pods = PodSelector { labels, namespaces, ..PodSelector::default() };
+        let required = vec![PodTerm { pods, topology_key: "zone".into() }];
+        pod.pod_affinity = Some(Arc::new(PodAffinity { required, ..PodAffinity::default() }));
+    }
+    events
+}
+
+#[test]
+fn ans_55_at_20_cycles_the_answer_says_that_later_ones_were_left_out() {
+    let config = conf("enqueue, allocate", "priority gang | predicates");
+    let it = Asked::new(&config, "node n1 cpu=64 zone=a");
+    let ask = |n_jobs: usize, cycles: CycleLimit| {
+        let changes = vec![Change::Apply(chain(n_jobs))];
+        let question = WhatIf { changes, cycles, ..WhatIf::default() };
+        what_if(&it.engine, &it.ends, &question).unwrap()
+    };
+    let cut = ask(25, CycleLimit::Settled);
+    assert_eq!((cut.cycles, cut.is_settled, cut.is_complete()), (20, false, false));
+    assert_eq!(cut.left_out, [WhatIfBound::Cycles]);
+    assert!(!cut.unplaced_applied.is_empty(), "the last ones have no node yet");
+    let asked_for = ask(25, CycleLimit::Number(20));
+    assert!(!asked_for.is_settled && asked_for.is_complete(), "nobody has asked for more cycles");
+    let short = ask(3, CycleLimit::Settled);
+    assert!(short.is_settled && short.is_complete(), "{short:?}");
+    assert_eq!((WhatIfBound::Cycles.as_str(), WhatIfBound::Cycles.most()), ("cycles", 20));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use vc_engine::{CycleTime, Effect, Evaluator};
 use vc_model::fixture::{START_MICROS, events_of, task};
 use vc_model::{ClusterEvent, ObjectKey};
 
-use crate::support::{Asked, conf, random_cases};
+use crate::support::{Asked, conf, random_cases, without_sets};
 
 const RUNTIME: &str = "annotation.reservation.volcano.sh/runtime";
 
@@ -134,9 +134,15 @@ fn ans_42_reasons_for_an_unknown_start() {
     for at in 0..101 {
         many.push_str(&format!("job k{at} priority=9\n task a cpu=4 {RUNTIME}=1m\n"));
     }
-    let back = start(&asked(&(many + "job j priority=1\n task a cpu=4")), "j");
+    let many = many + "job j priority=1\n task a cpu=4";
+    let back = start(&asked(&many), "j");
     assert_eq!(back.unknown, Some(StartUnknown::TooFarBack));
     assert_eq!(seconds(back.earliest_micros), Some(7_200), "still known");
+    assert_eq!(back.earliest_unknown, None);
+    let back = start(&asked(&many.replace(&format!("{RUNTIME}=2h"), "deadline=360000")), "j");
+    let reasons = (back.unknown, back.earliest_unknown);
+    let both = (Some(StartUnknown::TooFarBack), Some(StartUnknown::BeyondWindow));
+    assert_eq!((back.earliest_micros, reasons), (None, both), "each has a reason");
     // The first one starts, and never ends.
     let blocked = format!(
         "node n1 cpu=4\njob run running\n task a cpu=4 @n1 running started=0 {RUNTIME}=2h
@@ -304,6 +310,28 @@ fn ans_33_raise_priority_names_the_lowest_class() {
     assert_eq!((changed.placed.len(), changed.evicted.len()), (1, 1));
 }
 
+/// Whoever wants the start alone gets the same one, whether the whole answer was asked for before or not.
+#[test]
+fn ans_70_a_start_alone_is_that_of_the_whole_answer() {
+    let config = conf("enqueue, allocate, preempt", "priority conformance | gang predicates");
+    for run in ["", "deadline=7200", "deadline=6000"] {
+        for pod in ["cpu=4", "cpu=2 x2", "cpu=5", "cpu=4 selector.zone=a"] {
+            let text = format!(
+                "node n1 cpu=4\npriorityclass c9 value=9
+                 job run priority=6 running\n task a cpu=4 @n1 running started=0 priority=6 {run}
+                 job j priority=2\n task a {pod} priority=2"
+            );
+            let it = Asked::new(&config, &text);
+            let alone = it.why_with_start_alone_in(&mut it.state(), "j");
+            let mut state = it.state();
+            let whole = without_sets(it.why_with_start_in(&mut state, "j"));
+            assert!(whole.start.is_some(), "{text}");
+            assert_eq!(alone, whole, "{text}");
+            assert_eq!(it.why_with_start_alone_in(&mut state, "j"), whole, "{text}");
+        }
+    }
+}
+
 /// A cluster with pods that end, and waiting gangs of several priorities and queues.
 pub(crate) fn busy_cluster() -> impl Strategy<Value = String> {
     let pods = prop::collection::vec((1..5_i64, 1..200_i64, 1..4_i64), 0..4);
@@ -350,6 +378,17 @@ proptest! {
             (advanced, why.start, why.unblock)
         };
         prop_assert_eq!(answers(Evaluator::Fast), answers(Evaluator::Plain), "{}", text);
+    }
+
+    #[test]
+    fn ans_70_a_start_alone_is_that_of_the_whole_answer_in_busy_clusters(text in busy_cluster()) {
+        let config = conf(
+            "enqueue, allocate, preempt, reclaim, backfill",
+            "priority gang conformance | predicates proportion nodeorder",
+        );
+        let it = Asked::evaluated(Evaluator::Fast, &config, &text);
+        let alone = it.why_with_start_alone_in(&mut it.state(), "j0");
+        prop_assert_eq!(alone, without_sets(it.why_with_start("j0")), "{}", text);
     }
 }
 
@@ -447,6 +486,20 @@ fn ans_41_run_times_are_learned_from_pods_of_the_same_template_and_request() {
     assert_eq!(awaited(&it_start), ["now n1 6400 learned"]);
     assert_eq!(it_start.waits_for[0].end.source, EndSource::Learned(12));
     assert!(!it_start.is_of_few);
+}
+
+/// Two of twelve runs took more than a day, so that a start after a long one is beyond the window.
+#[test]
+fn ans_39_a_time_that_is_not_known_beside_the_expected_start_has_a_reason() {
+    let (mut it, _) = learned(&[[600; 10].as_slice(), &[100_000; 2]].concat());
+    it.cycle(events_of(
+        "job now owner=etl-99999 running\n task a cpu=4 x2 @n1 running started=5400\njob j\n task a cpu=4",
+    ));
+    let it = start(&it, "j");
+    let times = [it.earliest_micros, it.expected_micros, it.latest_micros];
+    assert_eq!(times.map(seconds), [Some(6_000), Some(6_000), None]);
+    assert_eq!((it.unknown, it.earliest_unknown), (None, None));
+    assert_eq!(it.latest_unknown, Some(StartUnknown::BeyondWindow));
 }
 
 #[test]

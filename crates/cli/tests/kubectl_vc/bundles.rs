@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::get;
-use vc_bundle::{Bundle, OBJECTS, TextPlace};
+use vc_bundle::{Bundle, BundleWriter, HistoryCopy, OBJECTS, Replay, TextPlace, encode_checkpoint};
 use vc_sim::anonymous_bundle::anonymous_archive;
 use vc_sim::bundle_objects::archive_with_objects;
 use vc_sim::run::RunOptions;
@@ -46,6 +46,43 @@ fn bundle_of_scheduler() -> Vec<u8> {
     let mut archive = Vec::new();
     copy.write(&mut archive).unwrap();
     archive
+}
+
+/// A bundle of the state at the end of another one, as of a scheduler without a history.
+fn state_alone(bundle: &[u8]) -> Vec<u8> {
+    let bundle = Bundle::read(bundle).unwrap();
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    while replay.step().is_some() {}
+    let engine = replay.into_engine();
+    let cycle = engine.n_cycles();
+    let state = encode_checkpoint(&engine.into_checkpoint(0).unwrap()).unwrap();
+    let writer = BundleWriter::new(&HistoryCopy::of_now(cycle, state), None).unwrap();
+    let mut archive = Vec::new();
+    writer.write(&mut archive).unwrap();
+    archive
+}
+
+#[test]
+fn ans_101_a_bundle_of_a_state_alone_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = state_alone(&bundle_of_scheduler());
+    std::fs::write(folder.path().join("state.tar.gz"), bundle).unwrap();
+    let call = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-vc"));
+        command.args(words).args(["--from", "state.tar.gz"]).current_dir(folder.path());
+        command.output().unwrap()
+    };
+    let note = "the bundle has a state and no recorded cycle: the next one was decided from the state, \
+        and is compared with nothing\n";
+    let asked = call(&["why", "job/train", "--exit-code"]);
+    let (out, said) = (text(&asked.stdout), text(&asked.stderr));
+    assert!(out.starts_with("ml/train (job, PodGroup train-7f3c, "), "{out}{said}");
+    assert_eq!((asked.status.code(), &*said), (Some(3), note));
+    let page = call(&["ui", "--html", "page.html"]);
+    assert!(text(&page.stdout).starts_with("wrote page.html, "), "{}", text(&page.stderr));
+    assert_eq!(text(&page.stderr), note);
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("\"source\":\"bundle\"") && page.contains("\"name\":\"train-7f3c\""));
 }
 
 #[tokio::test(flavor = "multi_thread")]

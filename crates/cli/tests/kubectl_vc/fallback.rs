@@ -1,5 +1,7 @@
 //! Who is asked where no place is given. Specification: answers.md 13 (ANS-88, ANS-91), cases 79, 82.
 
+use serde_json::{Value, json};
+
 use crate::front::{Front, serve, status};
 use crate::{call, explanation, text};
 
@@ -99,13 +101,111 @@ async fn ans_91_a_kind_that_may_not_be_listed_is_named() {
     let called = call(&["why", "big", "-n", "default", "--local"], &config);
     let (out, said) = (text(&called.stdout), text(&called.stderr));
     assert!(out.starts_with("default/big (PodGroup, queue default, "), "{out}{said}");
-    let named = "without PodDisruptionBudget: the user may not list them";
-    assert!(said.lines().any(|line| line.starts_with(named)), "{said}");
+    let named = "PodDisruptionBudget of namespace default alone: the plugin pdb protects no pod of another namespace \
+                 (the user may not list them)";
+    assert!(said.lines().any(|line| line == named), "{said}");
+    let first = said.lines().next().unwrap();
+    assert!(first.starts_with("asked without the scheduler: not known are its flags, "), "{said}");
+    for remembered in ["room that it holds", "learned run times", "the timeline", "usage", "load"] {
+        assert!(first.contains(remembered), "{remembered}: {first}");
+    }
     // Without nodes nothing can be said.
     let front = Front { forbidden: Some("/api/v1/nodes"), ..Front::default() };
     let config = serve(folder.path(), front).await;
     let called = call(&["why", "big", "-n", "default", "--local"], &config);
-    let expected = "error: cannot list Node: the user may not list them";
+    let expected =
+        "error: cannot list Node: the user may not list them\nhint: an answer is about nodes: ";
+    assert!(text(&called.stderr).starts_with(expected), "{}", text(&called.stderr));
+    assert_eq!((called.status.code(), called.stdout.is_empty()), (Some(1), true));
+}
+
+/// A job of one pod in namespace default, in a queue of its own, with a claim that is bound.
+fn job_with_a_volume() -> Vec<Value> {
+    let in_default = |name: &str| json!({"name": name, "namespace": "default"});
+    let container = json!({"name": "main", "image": "busybox",
+        "resources": {"requests": {"cpu": "1"}}});
+    let group = json!({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup",
+        "metadata": in_default("small"), "spec": {"minMember": 1, "queue": "team"}});
+    let mut claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": in_default("data"), "status": {"phase": "Bound"},
+        "spec": {"accessModes": ["ReadWriteMany"], "storageClassName": "", "volumeName": "disk",
+            "resources": {"requests": {"storage": "1Gi"}}}});
+    claim["metadata"]["annotations"] = json!({"pv.kubernetes.io/bind-completed": "yes"});
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": in_default("small-0"),
+        "spec": {"schedulerName": "volcano", "containers": [container],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}});
+    pod["metadata"]["annotations"] = json!({"scheduling.k8s.io/group-name": "small"});
+    vec![group, claim, pod]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_91_a_user_of_one_namespace_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let objects = job_with_a_volume();
+    let front = Front { only_in: Some("default"), objects, ..Front::default() };
+    let config = serve(folder.path(), front).await;
+    let called = call(&["why", "small", "-n", "default", "-o", "json"], &config);
+    let (out, said) = (text(&called.stdout), text(&called.stderr));
+    // Neither its queue nor its volume may be listed: both are supposed.
+    let answer: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{said}"));
+    let code = answer["verdict"]["code"].as_str().unwrap();
+    assert!(matches!(code, "Placed" | "Binding" | "NextCycle"), "{out}{said}");
+    assert_eq!(answer["asOf"]["source"], "local");
+    let lines: Vec<&str> = said.lines().collect();
+    let away = "no answer from Service volcano-system/vc-scheduler-answers: ";
+    assert!(lines[0].starts_with(away), "{said}");
+    assert!(lines[1].starts_with("asked without the scheduler: "), "{said}");
+    let words = "(the user may not list them)";
+    let follows = [
+        "Pod of namespace default alone: pods of other namespaces do not count, so nodes and queues have more \
+         room in the answer than they really have",
+        "PodGroup of namespace default alone: jobs of other namespaces have no place in a line, and starts are \
+         told as if they were not there",
+        "without Queue: the queues that jobs name are supposed to be open, without limits",
+    ];
+    for (line, expected) in lines[2..].iter().zip(follows) {
+        assert_eq!(*line, format!("{expected} {words}"), "{said}");
+    }
+    for line in [
+        "without PersistentVolume: every node is supposed to reach the volumes of bound claims",
+        "PersistentVolumeClaim of namespace default alone: volumes of other namespaces do not count against \
+         the limits of nodes",
+        "without PriorityClass: jobs that name one have priority 0",
+    ] {
+        assert!(lines.contains(&&*format!("{line} {words}")), "{line}: {said}");
+    }
+    let list = call(&["why", "-A", "-n", "default", "--local"], &config);
+    assert!(text(&list.stdout).contains("default/big"), "{}", text(&list.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_91_pods_that_may_not_be_listed_take_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let busy = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "busy", "namespace": "other"},
+        "spec": {"nodeName": "node-0", "containers": [{"name": "main", "image": "busybox",
+            "resources": {"requests": {"cpu": "7"}}}]}});
+    for (only_in, used) in [(None, json!("7")), (Some("default"), Value::Null)] {
+        let front = Front { only_in, objects: vec![busy.clone()], ..Front::default() };
+        let config = serve(folder.path(), front).await;
+        let words = ["nodes", "node-0", "-n", "default", "--local", "-o", "json"];
+        let called = call(&words, &config);
+        let (out, said) = (text(&called.stdout), text(&called.stderr));
+        let node: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{said}"));
+        let found = node["used"]["cpu"].clone();
+        assert!(found == used || (found == "0" && used.is_null()), "{only_in:?}: {node}{said}");
+        assert_eq!(said.contains("Pod of namespace default alone: "), only_in.is_some(), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ans_91_without_pods_of_the_namespace_there_is_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let front = Front { only_in: Some("ml"), ..Front::default() };
+    let config = serve(folder.path(), front).await;
+    let called = call(&["why", "big", "-n", "default", "--local"], &config);
+    let expected =
+        "error: cannot list PodGroup: the user may not list them\nhint: name a namespace ";
     assert!(text(&called.stderr).starts_with(expected), "{}", text(&called.stderr));
     assert_eq!((called.status.code(), called.stdout.is_empty()), (Some(1), true));
 }

@@ -58,6 +58,26 @@ pub(crate) struct Front {
     pub(crate) asked: AskedWays,
     /// Path of a collection that the user may not list.
     pub(crate) forbidden: Option<&'static str>,
+    /// Namespace of a user who may read its objects and list nodes, and nothing else. `None`: all may be read.
+    pub(crate) only_in: Option<&'static str>,
+    /// Objects of the cluster beside those of [`cluster`].
+    pub(crate) objects: Vec<Value>,
+}
+
+/// True if a user of one namespace may read a path.
+fn may_read(path: &str, namespace: &str) -> bool {
+    let is_of_answers = path.contains("/apis/answers.volcano.sh/");
+    path == "/api/v1/nodes"
+        || (path.contains(&format!("/namespaces/{namespace}/")) && !is_of_answers)
+}
+
+/// Returns what the API server tells a user who may not read a path.
+fn unreadable(path: &str) -> FixedAnswer {
+    let text = match path.contains("/proxy/") {
+        true => "services \"https:vc-scheduler-answers:answers\" is forbidden",
+        false => "the user may not list them",
+    };
+    status(403, text)
 }
 
 pub(crate) fn status(code: u16, message: &str) -> FixedAnswer {
@@ -77,7 +97,7 @@ pub(crate) async fn serve(folder: &Path, front: Front) -> PathBuf {
     let options = vc_sim::serve::ServeOptions {
         listen: "127.0.0.1:0".parse().unwrap(),
         nodes: 2,
-        objects: cluster(2),
+        objects: cluster(2).into_iter().chain(front.objects.clone()).collect(),
         write_kubeconfig: Some(inner.clone()),
         ..vc_sim::serve::ServeOptions::default()
     };
@@ -92,9 +112,14 @@ pub(crate) async fn serve(folder: &Path, front: Front) -> PathBuf {
     };
     // The server of the objects serves as long as somebody may ask it.
     let objects = Arc::new((AnswersClient::new(&access).await.unwrap(), server));
+    let only_in = front.only_in;
     let pass = move |request: Request| {
         let objects = objects.clone();
         async move {
+            let path = request.uri().path();
+            if only_in.is_some_and(|namespace| !may_read(path, namespace)) {
+                return response(unreadable(path));
+            }
             let (parts, body) = request.into_parts();
             let body: Bytes = to_bytes(body, usize::MAX).await.unwrap();
             let answered = objects.0.forward(Request::from_parts(parts, body)).await.unwrap();
@@ -104,10 +129,12 @@ pub(crate) async fn serve(folder: &Path, front: Front) -> PathBuf {
         }
     };
     let refuse = async || response(status(403, "the user may not list them"));
-    let routes = routes(&front)
-        .merge(routes_of_pods(&front))
-        .route(front.forbidden.unwrap_or("/forbidden"), get(refuse))
-        .fallback(pass);
+    let ways = match front.only_in {
+        // What leads to a scheduler may not be read either.
+        Some(_) => Router::new(),
+        None => routes(&front).merge(routes_of_pods(&front)),
+    };
+    let routes = ways.route(front.forbidden.unwrap_or("/forbidden"), get(refuse)).fallback(pass);
     let address = serve_plain(routes).await;
     kubeconfig_of(folder, "secret", &format!("http://{address}"))
 }

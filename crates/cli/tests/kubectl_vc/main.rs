@@ -314,7 +314,7 @@ fn what_ifs() -> Router {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ans_51_changes_are_sent_as_one_document() {
+async fn ans_117_changes_are_sent_as_one_document() {
     let url = url_of(what_ifs()).await;
     let folder = tempfile::tempdir().unwrap();
     let secret = kubeconfig(folder.path(), "secret");

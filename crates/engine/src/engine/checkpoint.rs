@@ -17,6 +17,7 @@ use vc_framework::{Evaluator, EvictionHolds};
 use vc_model::Cluster;
 
 use super::{Engine, EngineMemory, EngineOptions};
+use crate::deciding_options::DecidingOptions;
 use crate::hyper_node_problems::HyperNodeProblems;
 use crate::overwrites::ConditionOverwrites;
 use crate::refusals::WriteRefusals;
@@ -41,6 +42,9 @@ pub struct Checkpoint {
     /// State of the plugins, by name.
     plugins: BTreeMap<String, Vec<u8>>,
     seed: u64,
+    /// The evaluator of the engine. It is not stored, because decisions do not depend on it.
+    #[serde(skip)]
+    evaluator: Evaluator,
     n_cycles: u64,
     last_micros: i64,
     previous_micros: Option<i64>,
@@ -74,6 +78,13 @@ impl Checkpoint {
     pub fn config(&self) -> &Config {
         &self.config
     }
+
+    /// Returns the options by which the engine decides. A checkpoint that was read from a file does not know the evaluator:
+    /// it is the default.
+    pub fn deciding_options(&self) -> DecidingOptions {
+        let settings = &self.cluster.settings;
+        DecidingOptions::new(settings, (self.seed, self.evaluator), self.last_micros)
+    }
 }
 
 impl Engine {
@@ -87,6 +98,7 @@ impl Engine {
             return Err(CheckpointError::Pending);
         }
         let plugins = self.plugin_set.store_memory().map_err(CheckpointError::Plugin)?;
+        let evaluator = self.evaluator();
         let mut cluster = self.cluster;
         let settings = &mut cluster.settings;
         settings.utc_offset = settings.utc_offset.fixed_at(now_micros);
@@ -95,6 +107,7 @@ impl Engine {
             config: self.config.without_secrets(),
             plugins,
             seed: self.seed,
+            evaluator,
             n_cycles: self.n_cycles,
             last_micros: self.last_micros,
             previous_micros: self.previous_micros,

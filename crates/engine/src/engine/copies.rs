@@ -36,6 +36,13 @@ impl Engine {
         self.active_jobs.share();
     }
 
+    /// Takes tables of its own: what another engine has, too, is copied. The other engine then writes to its tables
+    /// without copying them; decisions do not depend on it.
+    pub fn unshare(&mut self) {
+        self.cluster.unshare();
+        self.active_jobs.unshare();
+    }
+
     /// Returns an engine that decides the same from now on, if it is given the same. Returns `None`
     /// if the configuration asks services outside, whose answers cannot be repeated.
     pub fn twin(&self) -> Option<Self> {

@@ -234,6 +234,30 @@ fn ans_64_neither_side_of_a_copy_sees_events_of_the_other() {
     }
 }
 
+/// A twin takes tables of its own at once, while the engine goes on.
+#[test]
+fn ans_59_a_copy_that_takes_tables_of_its_own_sees_nothing_of_the_other_side() {
+    let mut engine = engine();
+    for event in events(&engine) {
+        engine.share();
+        let (mut early, mut late) = (engine.copy(), engine.copy());
+        let before = stored(engine.cluster());
+        early.unshare();
+        engine.apply(vec![event.clone()]);
+        late.unshare();
+        for copy in [&mut early, &mut late] {
+            assert!(stored(copy.cluster()) == before, "a copy sees {event:?}");
+            copy.apply(vec![event.clone()]);
+            assert!(
+                stored(copy.cluster()) == stored(engine.cluster()),
+                "the copy differs after {event:?}"
+            );
+            assert_eq!(copy.cluster().check(), Ok(()), "{event:?}");
+        }
+        assert_eq!(engine.cluster().check(), Ok(()), "{event:?}");
+    }
+}
+
 /// Cycles write to the tables, too, and so do questions.
 #[test]
 fn ans_64_neither_side_of_a_copy_sees_cycles_of_the_other() {

@@ -60,6 +60,8 @@ impl<'c> Session<'c> {
         for op in std::mem::take(&mut state.held).into_iter().rev() {
             state.undo(op);
         }
+        debug_assert!(state.journal.len() == 0, "a statement is open");
+        debug_assert!(state.plugins.lens.is_none() && state.trial.is_none(), "a trial runs");
         PausedSession {
             info: state.info,
             caches,

@@ -86,7 +86,7 @@ impl Cluster {
             }
             ClusterEvent::SelectorDeleted { kind, key } => self.selector_changed(kind, key, None),
             ClusterEvent::NamespaceApplied { name, labels } => {
-                let before = self.namespaces.insert(name.clone(), labels);
+                let before = self.namespaces.get_mut().insert(name.clone(), labels);
                 self.namespace_changed(&name, before);
             }
             ClusterEvent::NamespaceDeleted { name } => {
@@ -98,7 +98,7 @@ impl Cluster {
 
     /// Matches namespace selectors again if the labels differ. A missing namespace has no labels.
     fn namespace_changed(&mut self, name: &str, before: Option<Labels>) {
-        let now = self.namespaces.get(name);
+        let now = self.namespaces.get().get(name);
         if before.as_ref().unwrap_or(&Labels::new()) != now.unwrap_or(&Labels::new()) {
             let (domains, world) = self.domains_and_world();
             domains.namespace_changed(name, world);

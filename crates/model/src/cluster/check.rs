@@ -91,7 +91,7 @@ impl Cluster {
             }
         }
         let name = &node.name;
-        let in_shard = node.present && self.shards.ours.contains(name);
+        let in_shard = node.present && self.shards.ours.get().contains(name);
         same(name, "in shard", &node.in_shard, &in_shard)?;
         same(name, "tasks", &node.tasks, &fresh.tasks)?;
         same(name, "terminated tasks", &node.n_terminated, &fresh.n_terminated)?;
@@ -180,10 +180,10 @@ impl Cluster {
         }
         let cooling =
             self.tasks.iter().filter_map(|(id, row)| Some((row.cooling_until_micros?, id)));
-        same("cluster", "who cools", &self.cooling, &cooling.collect())?;
+        same("cluster", "who cools", self.cooling.get(), &cooling.collect())?;
         let waits = |row: &Task| row.job.is_none() && row.status == TaskStatus::Pending;
         let ungrouped = self.tasks.iter().filter(|(_, row)| waits(row)).map(|(id, _)| id);
-        same("cluster", "pods without job", &self.ungrouped, &ungrouped.collect())?;
+        same("cluster", "pods without job", self.ungrouped.get(), &ungrouped.collect())?;
         for (id, job) in self.jobs.iter() {
             same(&job.key, "job by name", &self.job(&job.key), &Some(id))?;
             exists(&job.key, &self.queues, job.queue)?;
@@ -194,7 +194,7 @@ impl Cluster {
         let held = [self.node_by_name.len(), self.task_by_uid.len(), self.task_by_key.len()];
         let rows = [self.nodes.len(), self.tasks.len(), self.tasks.len()];
         same("cluster", "number of names", &held, &rows)?;
-        let held = [self.job_by_key.len(), self.job_order.len(), self.queue_by_name.len()];
+        let held = [self.job_by_key.len(), self.job_order.len(), self.queue_by_name.get().len()];
         let rows = [self.jobs.len(), self.jobs.len(), self.queues.len()];
         same("cluster", "number of keys", &held, &rows)?;
         let differs = |(key, id): &(&ObjectKey, &JobId)| self.job(key) != Some(**id);

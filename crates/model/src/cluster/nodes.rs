@@ -7,6 +7,7 @@ use std::sync::Arc;
 use vc_resource::{Dim, Resource};
 
 use crate::cluster::Cluster;
+use crate::copy_on_write::CopyOnWrite;
 use crate::device_share::devices_of_node;
 use crate::domains::Domains;
 use crate::ids::{ClassId, NodeId};
@@ -57,7 +58,7 @@ impl Cluster {
         let node = &self.nodes[id];
         let known = (&node.labels, &node.taints, node.unschedulable, &node.capacity, &node.devices);
         let told = (&record.labels, &taints, record.unschedulable, &capacity, &devices);
-        let in_shard = self.shards.ours.contains(&node.name);
+        let in_shard = self.shards.ours.get().contains(&node.name);
         let is_same = node.present && known == told && node.in_shard == in_shard;
         if is_same && node.allocatable == allocatable && self.has_images(id, &record.images) {
             return false;
@@ -70,11 +71,11 @@ impl Cluster {
             self.each_in_view(id, Domains::leave);
         }
         self.set_images(id, &record.images);
-        let numa = self.numa_topologies.get(&record.name).cloned();
-        let device_report = self.device_reports.get(&record.name).cloned();
+        let numa = self.numa_topologies.get().get(&record.name).cloned();
+        let device_report = self.device_reports.get().get(&record.name).cloned();
         let node = &mut self.nodes[id];
         (node.numa, node.device_report) = (numa, device_report);
-        node.in_shard = self.shards.ours.contains(&node.name);
+        node.in_shard = self.shards.ours.get().contains(&node.name);
         node.revocable_zone =
             record.labels.get("volcano.sh/revocable-zone").cloned().unwrap_or_default();
         node.labels = record.labels;
@@ -133,12 +134,12 @@ impl Cluster {
 
     /// Applies a Numatopology. Returns true if something changed.
     pub(super) fn numa_topology_applied(&mut self, topology: NumaTopology) -> bool {
-        let known = self.numa_topologies.get(&topology.name);
+        let known = self.numa_topologies.get().get(&topology.name);
         if known.is_some_and(|known| **known == topology) {
             return false;
         }
         let name = topology.name.clone();
-        self.numa_topologies.insert(name.clone(), Arc::new(topology));
+        self.numa_topologies.get_mut().insert(name.clone(), Arc::new(topology));
         self.change_numa(&name);
         true
     }
@@ -154,7 +155,7 @@ impl Cluster {
         let Some(id) = self.node(name).filter(|&id| self.nodes[id].present) else { return };
         self.node_changes.push(id);
         self.object_changes.push(id);
-        self.nodes[id].numa = self.numa_topologies.get(name).cloned();
+        self.nodes[id].numa = self.numa_topologies.get().get(name).cloned();
     }
 
     /// Takes the reports of all device plugins in place of the earlier ones. Returns true if
@@ -162,15 +163,16 @@ impl Cluster {
     pub(super) fn device_reports_read(&mut self, reports: Vec<(Arc<str>, Labels)>) -> bool {
         let reports: BTreeMap<Arc<str>, Arc<Labels>> =
             reports.into_iter().map(|(name, texts)| (name, Arc::new(texts))).collect();
-        let earlier = std::mem::replace(&mut self.device_reports, reports);
-        let names: BTreeSet<&Arc<str>> = earlier.keys().chain(self.device_reports.keys()).collect();
-        let is_new = |name: &&Arc<str>| earlier.get(*name) != self.device_reports.get(*name);
+        let earlier = std::mem::replace(&mut self.device_reports, CopyOnWrite::Own(reports));
+        let (earlier, reports) = (earlier.get(), self.device_reports.get());
+        let names: BTreeSet<&Arc<str>> = earlier.keys().chain(reports.keys()).collect();
+        let is_new = |name: &&Arc<str>| earlier.get(*name) != reports.get(*name);
         let changed: Vec<Arc<str>> = names.into_iter().filter(is_new).cloned().collect();
         for name in &changed {
             let Some(id) = self.node(name).filter(|&id| self.nodes[id].present) else { continue };
             self.node_changes.push(id);
             self.object_changes.push(id);
-            self.nodes[id].device_report = self.device_reports.get(name).cloned();
+            self.nodes[id].device_report = self.device_reports.get().get(name).cloned();
         }
         !changed.is_empty()
     }

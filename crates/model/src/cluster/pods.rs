@@ -218,10 +218,14 @@ impl Cluster {
         let row = &self.tasks[task];
         self.task_by_uid.insert(&*row.uid, task);
         self.task_by_key.insert(&row.key, task);
-        self.cooling.extend(row.cooling_until_micros.map(|until| (until, task)));
+        if let Some(until) = row.cooling_until_micros {
+            self.cooling.get_mut().insert((until, task));
+        }
         match row.job {
             Some(job) => self.join(job, task),
-            None if row.status == TaskStatus::Pending => drop(self.ungrouped.insert(task)),
+            None if row.status == TaskStatus::Pending => {
+                self.ungrouped.get_mut().insert(task);
+            }
             None => {}
         }
         self.index_claims(task, true);

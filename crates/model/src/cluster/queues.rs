@@ -15,11 +15,11 @@ use crate::request::to_resource;
 impl Cluster {
     /// Returns the row of a queue. A placeholder is created if the name is new.
     pub(super) fn queue_row(&mut self, name: &Arc<str>) -> QueueId {
-        if let Some(&queue) = self.queue_by_name.get(name) {
+        if let Some(&queue) = self.queue_by_name.get().get(name) {
             return queue;
         }
         let queue = self.queues.insert(Queue { name: name.clone(), ..Queue::default() });
-        self.queue_by_name.insert(name.clone(), queue);
+        self.queue_by_name.get_mut().insert(name.clone(), queue);
         queue
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::ids::NodeId;
 use crate::record::NodeShardRecord;
 
@@ -40,19 +41,21 @@ impl Default for Sharding {
 /// The NodeShards as last seen; ours as last written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Shards {
-    by_name: BTreeMap<Arc<str>, NodeShardRecord>,
+    by_name: CopyOnWrite<BTreeMap<Arc<str>, NodeShardRecord>>,
     /// Names of the nodes in our shard; the nodes need not exist.
-    pub(super) ours: BTreeSet<Arc<str>>,
+    pub(super) ours: CopyOnWrite<BTreeSet<Arc<str>>>,
     /// True if our status could not be written.
     failed: bool,
 }
+
+copy_on_write_members! { Shards: shared by_name, ours; copied failed; }
 
 impl Cluster {
     pub(super) fn node_shard_applied(&mut self, record: NodeShardRecord) {
         if record.name == self.settings.sharding.name {
             self.shards.failed = false;
         }
-        self.shards.by_name.insert(record.name.clone(), record);
+        self.shards.by_name.get_mut().insert(record.name.clone(), record);
         self.recompute_shard();
     }
 
@@ -69,17 +72,16 @@ impl Cluster {
     /// NodeShard the last set stays.
     fn recompute_shard(&mut self) {
         let Sharding { mode, name } = &self.settings.sharding;
-        let Some(ours) = self.shards.by_name.get(name).filter(|_| *mode != ShardingMode::None)
-        else {
-            return;
-        };
-        let others = self.shards.by_name.values().filter(|shard| shard.name != *name);
+        let by_name = self.shards.by_name.get();
+        let Some(ours) = by_name.get(name).filter(|_| *mode != ShardingMode::None) else { return };
+        let others = by_name.values().filter(|shard| shard.name != *name);
         let taken: BTreeSet<&Arc<str>> = others.flat_map(|shard| &shard.nodes_in_use).collect();
         let desired = ours.nodes_desired.iter();
-        self.shards.ours = desired.filter(|node| !taken.contains(node)).cloned().collect();
+        let free = desired.filter(|node| !taken.contains(node)).cloned().collect();
+        self.shards.ours = CopyOnWrite::Own(free);
         for &node in &self.node_order {
             let row = &mut self.nodes[node];
-            let in_shard = self.shards.ours.contains(&row.name);
+            let in_shard = self.shards.ours.get().contains(&row.name);
             if row.in_shard != in_shard {
                 row.in_shard = in_shard;
                 self.node_changes.push(node);
@@ -90,16 +92,17 @@ impl Cluster {
     /// True if sharding is on and our NodeShard does not exist.
     pub fn lacks_node_shard(&self) -> bool {
         let Sharding { mode, name } = &self.settings.sharding;
-        *mode != ShardingMode::None && !self.shards.by_name.contains_key(name)
+        *mode != ShardingMode::None && !self.shards.by_name.get().contains_key(name)
     }
 
     /// Returns our NodeShard with the status to write. Returns `None` if the status is current, or
     /// if our NodeShard does not exist.
     pub fn node_shard_to_write(&self) -> Option<NodeShardRecord> {
         let Sharding { mode, name } = &self.settings.sharding;
-        let stored = self.shards.by_name.get(name).filter(|_| *mode != ShardingMode::None)?;
+        let (by_name, ours) = (self.shards.by_name.get(), self.shards.ours.get());
+        let stored = by_name.get(name).filter(|_| *mode != ShardingMode::None)?;
         let (used, unused): (Vec<Arc<str>>, Vec<Arc<str>>) =
-            stored.nodes_desired.iter().cloned().partition(|node| self.shards.ours.contains(node));
+            stored.nodes_desired.iter().cloned().partition(|node| ours.contains(node));
         let wanted = NodeShardRecord {
             nodes_in_use: distinct(&used),
             // Our shard uses only nodes that are desired, so none is to be removed.
@@ -116,7 +119,7 @@ impl Cluster {
     /// Records a status of our NodeShard as written, until the watch shows another one.
     pub fn node_shard_written(&mut self, record: NodeShardRecord) {
         self.shards.failed = false;
-        self.shards.by_name.insert(record.name.clone(), record);
+        self.shards.by_name.get_mut().insert(record.name.clone(), record);
     }
 
     /// True if the shard forbids the node: the mode is hard, and the node is outside (actions.md

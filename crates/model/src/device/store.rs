@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::device::{
     Allocation, ClaimPromise, DeviceClass, DeviceId, DeviceKind, DeviceObject, ResourceClaim,
     ResourceSlice,
@@ -17,20 +18,26 @@ use crate::record::ObjectKey;
 /// ResourceClaims, DeviceClasses and ResourceSlices of the cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Devices {
-    claims: BTreeMap<ObjectKey, ResourceClaim>,
+    claims: CopyOnWrite<BTreeMap<ObjectKey, ResourceClaim>>,
     classes: BTreeMap<Arc<str>, DeviceClass>,
-    slices: BTreeMap<Arc<str>, Arc<ResourceSlice>>,
+    slices: CopyOnWrite<BTreeMap<Arc<str>, Arc<ResourceSlice>>>,
     /// In-flight allocations by claim.
-    in_flight: BTreeMap<ObjectKey, InFlight>,
+    in_flight: CopyOnWrite<BTreeMap<ObjectKey, InFlight>>,
     /// Devices that are allocated, each with the number of claims that have it. Admin access does
     /// not count.
-    taken: BTreeMap<DeviceId, u32>,
+    taken: CopyOnWrite<BTreeMap<DeviceId, u32>>,
     /// Number of changes of slices and classes.
     version: u64,
     /// Number of changes of what claims ask for.
     request_version: u64,
     /// Number of times that a device became free.
     n_freed: u64,
+}
+
+// There are few DeviceClasses.
+copy_on_write_members! { Devices:
+    shared in_flight, taken, claims, slices;
+    copied classes, version, request_version, n_freed;
 }
 
 /// The promises to tasks for one claim.
@@ -53,12 +60,12 @@ impl Devices {
     /// Returns the claim with this key.
     pub fn claim(&self, key: &ObjectKey) -> Option<&ResourceClaim> {
         reads::note(Read::OtherObjects);
-        self.claims.get(key)
+        self.claims.get().get(key)
     }
 
     /// Returns all claims by key.
     pub fn claims(&self) -> impl Iterator<Item = &ResourceClaim> {
-        self.claims.values()
+        self.claims.get().values()
     }
 
     /// Returns the class with this name.
@@ -70,17 +77,17 @@ impl Devices {
     /// Returns all slices by name.
     pub fn slices(&self) -> impl Iterator<Item = &Arc<ResourceSlice>> {
         reads::note(Read::OtherObjects);
-        self.slices.values()
+        self.slices.get().values()
     }
 
     /// Returns the in-flight allocation of a claim.
     pub fn in_flight(&self, key: &ObjectKey) -> Option<&InFlight> {
-        self.in_flight.get(key)
+        self.in_flight.get().get(key)
     }
 
     /// True if a claim has the device, whether stored or in flight.
     pub fn is_taken(&self, device: &DeviceId) -> bool {
-        self.taken.contains_key(device)
+        self.taken.get().contains_key(device)
     }
 
     /// Returns a counter that increases with every change of slices or classes.
@@ -103,9 +110,9 @@ impl Devices {
         match object {
             DeviceObject::Claim(claim) => {
                 let key = claim.key.clone();
-                let known = self.claims.get(&key).map(|known| &known.requests);
+                let known = self.claims.get().get(&key).map(|known| &known.requests);
                 self.request_version += u64::from(known != Some(&claim.requests));
-                self.change(&key, |all| drop(all.claims.insert(key.clone(), claim)));
+                self.change(&key, |all| drop(all.claims.get_mut().insert(key.clone(), claim)));
             }
             DeviceObject::Class(class) => {
                 self.version += 1;
@@ -113,7 +120,7 @@ impl Devices {
             }
             DeviceObject::Slice(slice) => {
                 self.version += 1;
-                self.slices.insert(slice.name.clone(), Arc::new(slice));
+                self.slices.get_mut().insert(slice.name.clone(), Arc::new(slice));
             }
         }
     }
@@ -139,7 +146,7 @@ impl Devices {
     pub(crate) fn promise(&mut self, task: TaskId, promises: &[ClaimPromise]) {
         for promise in promises {
             self.change(&promise.key, |all| {
-                let entry = all.in_flight.entry(promise.key.clone()).or_default();
+                let entry = all.in_flight.get_mut().entry(promise.key.clone()).or_default();
                 entry.tasks.insert(task, promise.allocation.clone());
             });
         }
@@ -149,7 +156,7 @@ impl Devices {
     pub(crate) fn withdraw(&mut self, task: TaskId, promises: &[ClaimPromise]) {
         for promise in promises {
             self.change(&promise.key, |all| {
-                let Some(entry) = all.in_flight.get_mut(&promise.key) else { return };
+                let Some(entry) = all.in_flight.get_mut().get_mut(&promise.key) else { return };
                 entry.tasks.remove(&task);
                 if entry.tasks.is_empty() {
                     all.in_flight.remove(&promise.key);
@@ -171,14 +178,14 @@ impl Devices {
 
     /// Returns the allocation of a claim: the stored one, else the one in flight.
     fn has(&self, key: &ObjectKey) -> Option<Arc<Allocation>> {
-        let stored = self.claims.get(key).and_then(|claim| claim.allocation.clone());
-        stored.or_else(|| self.in_flight.get(key)?.chosen().map(|(_, chosen)| chosen.clone()))
+        let stored = self.claims.get().get(key).and_then(|claim| claim.allocation.clone());
+        stored.or_else(|| self.in_flight.get().get(key)?.chosen().map(|(_, chosen)| chosen.clone()))
     }
 
     fn count(&mut self, allocation: &Allocation, change: i32) {
         let devices = allocation.results.iter().filter(|result| !result.admin_access);
         for result in devices {
-            let count = self.taken.entry(result.device.clone()).or_default();
+            let count = self.taken.get_mut().entry(result.device.clone()).or_default();
             *count = count.saturating_add_signed(change);
             if *count == 0 {
                 self.n_freed += 1;
@@ -196,10 +203,12 @@ impl Devices {
         for (task, promises) in promised {
             fresh.promise(task, promises);
         }
-        for claim in self.claims.values() {
+        for claim in self.claims.get().values() {
             fresh.put(DeviceObject::Claim(claim.clone()));
         }
-        match fresh.taken == self.taken && fresh.in_flight == self.in_flight {
+        let is_same =
+            fresh.taken.get() == self.taken.get() && fresh.in_flight.get() == self.in_flight.get();
+        match is_same {
             true => Ok(()),
             false => Err("devices that are taken are not those of the claims".into()),
         }

@@ -66,7 +66,7 @@ impl Domains {
     fn meant_by(&self, cluster: &Cluster, class: ClassId) -> Vec<MatcherId> {
         let class = &cluster.classes[class];
         let rows = self.counters.matchers.rows.iter();
-        let meaning = rows.filter(|(_, row)| row.means(class, &cluster.namespaces));
+        let meaning = rows.filter(|(_, row)| row.means(class, cluster.namespaces.get()));
         meaning.map(|(id, _)| id).collect()
     }
 

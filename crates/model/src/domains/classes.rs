@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::class::Class;
-use crate::copy_on_write::CopyOnWrite;
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::default_spread::SelectorKind;
 use crate::domains::matchers::{Anchor, anchor_labels, anchor_namespaces};
 use crate::ids::{ClassId, Column, KeyId, MatcherId, NodeId, SpreadId, TermId};
@@ -85,6 +85,8 @@ pub(super) struct ClassIndex {
     by_controller: CopyOnWrite<BTreeMap<(SelectorKind, ObjectKey), BTreeSet<ClassId>>>,
 }
 
+copy_on_write_members! { ClassIndex: shared by_label, by_namespace, by_controller, rows; }
+
 impl std::ops::Index<ClassId> for ClassIndex {
     type Output = Links;
     fn index(&self, id: ClassId) -> &Links {
@@ -150,14 +152,6 @@ impl ClassIndex {
             && self.by_namespace.get().is_empty()
             && self.by_controller.get().is_empty()
             && self.rows.is_empty()
-    }
-
-    /// Lets copies made from now on share the links and indexes, until either side writes to them.
-    pub(super) fn share(&mut self) {
-        self.rows.share();
-        self.by_label.share();
-        self.by_namespace.share();
-        self.by_controller.share();
     }
 
     pub(super) fn of_namespace(&self, name: &str) -> Vec<ClassId> {

@@ -4,6 +4,7 @@
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::domains::CounterSources;
 use crate::domains::classes::{ClassIndex, ClassPlace, Wants};
 use crate::domains::counts::{Spread, Term, TermCount};
@@ -20,9 +21,13 @@ pub(super) struct Counters {
     pub(super) matchers: Matchers,
     pub(super) inclusions: Inclusions,
     pub(super) terms: Table<TermId, Term>,
-    term_ids: FxHashMap<(MatcherId, KeyId), TermId>,
+    term_ids: CopyOnWrite<FxHashMap<(MatcherId, KeyId), TermId>>,
     pub(super) spreads: Table<SpreadId, Spread>,
-    spread_ids: FxHashMap<(MatcherId, InclusionId, KeyId), SpreadId>,
+    spread_ids: CopyOnWrite<FxHashMap<(MatcherId, InclusionId, KeyId), SpreadId>>,
+}
+
+copy_on_write_members! { Counters:
+    shared term_ids, spread_ids, keys, matchers, inclusions, terms, spreads;
 }
 
 impl Counters {
@@ -74,7 +79,7 @@ impl Counters {
     ) -> TermId {
         let matcher = self.acquire_matcher(selectors, classes, world);
         let key = self.keys.acquire(key, world.nodes);
-        if let Some(&id) = self.term_ids.get(&(matcher, key)) {
+        if let Some(&id) = self.term_ids.get().get(&(matcher, key)) {
             self.terms[id].n_users += 1;
             self.release_matcher(matcher, classes);
             self.keys.release(key);
@@ -88,7 +93,7 @@ impl Counters {
             }
         }
         let id = self.terms.insert(term);
-        self.term_ids.insert((matcher, key), id);
+        self.term_ids.get_mut().insert((matcher, key), id);
         self.matchers.rows[matcher].terms.push(id);
         id
     }
@@ -98,7 +103,7 @@ impl Counters {
         if self.terms[id].n_users == 0
             && let Some(term) = self.terms.remove(id)
         {
-            self.term_ids.remove(&(term.matcher, term.key));
+            self.term_ids.get_mut().remove(&(term.matcher, term.key));
             self.matchers.rows[term.matcher].terms.retain(|&other| other != id);
             self.release_matcher(term.matcher, classes);
             self.keys.release(term.key);
@@ -118,7 +123,7 @@ impl Counters {
         let matcher = self.acquire_matcher(vec![selector], classes, world);
         let inclusion = self.inclusions.acquire(rule, &mut self.keys, world.nodes);
         let key = self.keys.acquire(key, world.nodes);
-        if let Some(&id) = self.spread_ids.get(&(matcher, inclusion, key)) {
+        if let Some(&id) = self.spread_ids.get().get(&(matcher, inclusion, key)) {
             self.spreads[id].n_users += 1;
             self.release_matcher(matcher, classes);
             self.inclusions.release(inclusion, &mut self.keys);
@@ -133,7 +138,7 @@ impl Counters {
             }
         }
         let id = self.spreads.insert(spread);
-        self.spread_ids.insert((matcher, inclusion, key), id);
+        self.spread_ids.get_mut().insert((matcher, inclusion, key), id);
         self.matchers.rows[matcher].spreads.push(id);
         id
     }
@@ -143,7 +148,7 @@ impl Counters {
         if self.spreads[id].n_users == 0
             && let Some(spread) = self.spreads.remove(id)
         {
-            self.spread_ids.remove(&(spread.matcher, spread.inclusion, spread.key));
+            self.spread_ids.get_mut().remove(&(spread.matcher, spread.inclusion, spread.key));
             self.matchers.rows[spread.matcher].spreads.retain(|&other| other != id);
             self.release_matcher(spread.matcher, classes);
             self.inclusions.release(spread.inclusion, &mut self.keys);
@@ -211,14 +216,6 @@ impl Counters {
         if let Some(value) = self.keys.value(term.key, node) {
             term.add(value, count);
         }
-    }
-
-    pub(super) fn share(&mut self) {
-        self.keys.rows.share();
-        self.matchers.rows.share();
-        self.inclusions.rows.share();
-        self.terms.share();
-        self.spreads.share();
     }
 
     pub(super) fn recycle(&mut self) {

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::domains::keys::TopologyKeys;
 use crate::ids::{Id, InclusionId, KeyId, NodeId, Table, ValueId};
 use crate::node::Node;
@@ -73,8 +74,10 @@ fn is_hard(taint: &Taint) -> bool {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Inclusions {
     pub(super) rows: Table<InclusionId, Inclusion>,
-    by_rule: FxHashMap<InclusionRule, InclusionId>,
+    by_rule: CopyOnWrite<FxHashMap<InclusionRule, InclusionId>>,
 }
+
+copy_on_write_members! { Inclusions: shared by_rule, rows; }
 
 /// The nodes that a rule admits, and their domains.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -94,7 +97,7 @@ impl Inclusions {
         keys: &mut TopologyKeys,
         nodes: &Table<NodeId, Node>,
     ) -> InclusionId {
-        if let Some(&id) = self.by_rule.get(&rule) {
+        if let Some(&id) = self.by_rule.get().get(&rule) {
             self.rows[id].n_users += 1;
             return id;
         }
@@ -103,7 +106,7 @@ impl Inclusions {
         let mut row = Inclusion { rule: rule.clone(), n_users: 1, nodes: Vec::new(), domains };
         nodes.iter().for_each(|(id, node)| row.enter(id, node, keys));
         let id = self.rows.insert(row);
-        self.by_rule.insert(rule, id);
+        self.by_rule.get_mut().insert(rule, id);
         id
     }
 
@@ -113,7 +116,7 @@ impl Inclusions {
         if self.rows[id].n_users == 0
             && let Some(row) = self.rows.remove(id)
         {
-            self.by_rule.remove(&row.rule);
+            self.by_rule.get_mut().remove(&row.rule);
             row.domains.iter().for_each(|(key, _)| keys.release(*key));
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::copy_on_write::copy_on_write_members;
 use crate::ids::{Id, KeyId, NodeId, Table, ValueId};
 use crate::node::Node;
 use crate::selector::Labels;
@@ -15,6 +16,9 @@ pub(super) struct TopologyKeys {
     pub(super) rows: Table<KeyId, TopologyKey>,
     by_name: FxHashMap<Arc<str>, KeyId>,
 }
+
+// Pods name few keys.
+copy_on_write_members! { TopologyKeys: shared rows; copied by_name; }
 
 /// A node label that is used as topology key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -8,20 +8,30 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
+use crate::copy_on_write::{CopyOnWrite, copy_on_write_members};
 use crate::ids::{MatcherId, SpreadId, Table, TermId};
 use crate::pod_affinity::PodSelector;
 use crate::selector::{LabelSelector, Labels, Operator};
+
+/// Matchers by the names and values of labels.
+type MatchersByLabel = FxHashMap<Arc<str>, FxHashMap<Arc<str>, Vec<MatcherId>>>;
 
 /// The matchers, by content and by anchor.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Matchers {
     pub(super) rows: Table<MatcherId, Matcher>,
-    by_content: FxHashMap<Vec<PodSelector>, MatcherId>,
-    by_label: FxHashMap<Arc<str>, FxHashMap<Arc<str>, Vec<MatcherId>>>,
-    by_namespace: FxHashMap<Arc<str>, Vec<MatcherId>>,
+    by_content: CopyOnWrite<FxHashMap<Vec<PodSelector>, MatcherId>>,
+    by_label: CopyOnWrite<MatchersByLabel>,
+    by_namespace: CopyOnWrite<FxHashMap<Arc<str>, Vec<MatcherId>>>,
     anywhere: Vec<MatcherId>,
     /// Number of matchers that read labels of namespaces.
     pub(super) n_by_namespace_labels: u32,
+}
+
+// Few matchers select everywhere, and their numbers are copied at once.
+copy_on_write_members! { Matchers:
+    shared by_content, by_label, by_namespace, rows;
+    copied anywhere, n_by_namespace_labels;
 }
 
 /// A set of selectors; it selects the pods that all of them select.
@@ -50,15 +60,15 @@ pub(super) enum Anchor {
 impl Matchers {
     pub(super) fn is_empty(&self) -> bool {
         self.rows.is_empty()
-            && self.by_content.is_empty()
-            && self.by_label.is_empty()
-            && self.by_namespace.is_empty()
+            && self.by_content.get().is_empty()
+            && self.by_label.get().is_empty()
+            && self.by_namespace.get().is_empty()
             && self.anywhere.is_empty()
             && self.n_by_namespace_labels == 0
     }
 
     pub(super) fn get(&self, selectors: &[PodSelector]) -> Option<MatcherId> {
-        self.by_content.get(selectors).copied()
+        self.by_content.get().get(selectors).copied()
     }
 
     pub(super) fn insert(&mut self, selectors: Vec<PodSelector>, anchor: Anchor) -> MatcherId {
@@ -70,7 +80,7 @@ impl Matchers {
             terms: Vec::new(),
             spreads: Vec::new(),
         });
-        self.by_content.insert(selectors, id);
+        self.by_content.get_mut().insert(selectors, id);
         self.n_by_namespace_labels += u32::from(by_namespace_labels);
         self.each_list(&anchor, |list| list.push(id));
         id
@@ -78,11 +88,11 @@ impl Matchers {
 
     pub(super) fn remove(&mut self, id: MatcherId) {
         let Some(row) = self.rows.remove(id) else { return };
-        self.by_content.remove(&row.selectors);
+        self.by_content.get_mut().remove(&row.selectors);
         self.n_by_namespace_labels -= u32::from(reads_namespace_labels(&row.selectors));
         self.each_list(&row.anchor, |list| list.retain(|&other| other != id));
         if let Anchor::Label(key, values) = &row.anchor
-            && let Some(by_value) = self.by_label.get_mut(key)
+            && let Some(by_value) = self.by_label.get_mut().get_mut(key)
         {
             for value in values {
                 if by_value.get(value).is_some_and(Vec::is_empty) {
@@ -90,13 +100,13 @@ impl Matchers {
                 }
             }
             if by_value.is_empty() {
-                self.by_label.remove(key);
+                self.by_label.get_mut().remove(key);
             }
         }
         if let Anchor::Namespaces(names) = &row.anchor {
             for name in names {
-                if self.by_namespace.get(name).is_some_and(Vec::is_empty) {
-                    self.by_namespace.remove(name);
+                if self.by_namespace.get().get(name).is_some_and(Vec::is_empty) {
+                    self.by_namespace.get_mut().remove(name);
                 }
             }
         }
@@ -105,12 +115,12 @@ impl Matchers {
     fn each_list(&mut self, anchor: &Anchor, mut change: impl FnMut(&mut Vec<MatcherId>)) {
         match anchor {
             Anchor::Label(key, values) => {
-                let by_value = self.by_label.entry(key.clone()).or_default();
+                let by_value = self.by_label.get_mut().entry(key.clone()).or_default();
                 values.iter().for_each(|value| change(by_value.entry(value.clone()).or_default()));
             }
             Anchor::Namespaces(names) => {
                 for name in names {
-                    change(self.by_namespace.entry(name.clone()).or_default());
+                    change(self.by_namespace.get_mut().entry(name.clone()).or_default());
                 }
             }
             Anchor::Anywhere => change(&mut self.anywhere),
@@ -119,7 +129,7 @@ impl Matchers {
 
     /// Returns the number of matchers that are indexed by this label and one of the values.
     pub(super) fn n_at(&self, key: &Arc<str>, values: &[Arc<str>]) -> usize {
-        let by_value = self.by_label.get(key);
+        let by_value = self.by_label.get().get(key);
         let of_value = |value| by_value.and_then(|by_value| by_value.get(value));
         values.iter().filter_map(of_value).map(Vec::len).sum()
     }
@@ -131,9 +141,9 @@ impl Matchers {
         namespaces: &BTreeMap<Arc<str>, Labels>,
     ) -> Vec<MatcherId> {
         let by_label = class.labels.iter().filter_map(|(key, value)| {
-            self.by_label.get(key).and_then(|by_value| by_value.get(value))
+            self.by_label.get().get(key).and_then(|by_value| by_value.get(value))
         });
-        let by_namespace = self.by_namespace.get(&class.namespace);
+        let by_namespace = self.by_namespace.get().get(&class.namespace);
         let lists = by_label.chain(by_namespace).chain([&self.anywhere]);
         let means = |id: &MatcherId| self.rows[*id].means(class, namespaces);
         let mut found: Vec<MatcherId> = lists.flatten().copied().filter(means).collect();

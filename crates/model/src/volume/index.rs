@@ -51,41 +51,41 @@ impl ReservedObjects {
 impl Volumes {
     /// Returns the reservation of the task. Returns `None` if there is none.
     pub fn reservation(&self, task: TaskId) -> Option<&Reservation> {
-        self.reservations.get(&task)
+        self.reservations.get().get(&task)
     }
 
     /// Returns all reservations by task.
     pub fn reservations(&self) -> impl Iterator<Item = (TaskId, &Reservation)> {
-        self.reservations.iter().map(|(&task, reservation)| (task, reservation))
+        self.reservations.get().iter().map(|(&task, reservation)| (task, reservation))
     }
 
     pub(crate) fn reserve(&mut self, task: TaskId, reservation: Reservation) {
         self.release(task);
-        self.promised.enter(task, &reservation);
-        self.reservations.insert(task, reservation);
+        self.promised.get_mut().enter(task, &reservation);
+        self.reservations.get_mut().insert(task, reservation);
     }
 
     /// Returns the tasks whose bind was decided and waits for volumes of their gang.
     pub fn held(&self) -> impl Iterator<Item = TaskId> {
-        self.held.iter().copied()
+        self.held.get().iter().copied()
     }
 
     /// True if the bind of the task was decided and waits for volumes of its gang.
     pub fn is_held(&self, task: TaskId) -> bool {
-        self.held.contains(&task)
+        self.held.get().contains(&task)
     }
 
     /// Returns the decision about a claim. Returns `None` if there is none.
     pub fn decision(&self, claim: &ObjectKey) -> Option<&Decision> {
-        self.promised.claims.get(claim)
+        self.promised.get().claims.get(claim)
     }
 
     /// Records that the bind of the task is decided and waits. The task takes over decisions about
     /// its claims that are only tentative, because those may end with the session (deviation of
     /// plugins-nodes.md 5.8).
     pub(crate) fn hold(&mut self, task: TaskId) {
-        self.held.insert(task);
-        let Some(reservation) = self.reservations.get(&task) else { return };
+        self.held.get_mut().insert(task);
+        let Some(reservation) = self.reservations.get().get(&task) else { return };
         for claim in reservation.awaited.clone() {
             let decision = self.decision(&claim.key).cloned();
             let Some(Decision { task: other, volume }) =
@@ -93,7 +93,7 @@ impl Volumes {
             else {
                 continue;
             };
-            if let Some(other) = self.reservations.get_mut(&other) {
+            if let Some(other) = self.reservations.get_mut().get_mut(&other) {
                 other.rely(&claim);
             }
             self.decide(task, &claim, volume);
@@ -102,9 +102,9 @@ impl Volumes {
 
     /// Makes the task decide about a claim that it awaited.
     pub(crate) fn decide(&mut self, task: TaskId, claim: &ReservedClaim, volume: Option<Arc<str>>) {
-        let Some(reservation) = self.reservations.get_mut(&task) else { return };
+        let Some(reservation) = self.reservations.get_mut().get_mut(&task) else { return };
         reservation.decide(claim, volume);
-        self.promised.enter(task, reservation);
+        self.promised.get_mut().enter(task, reservation);
     }
 
     /// True if the task has a reservation of which nothing has been sent yet.
@@ -124,24 +124,24 @@ impl Volumes {
     pub(crate) fn release(&mut self, task: TaskId) -> Option<Reservation> {
         self.held.remove(&task);
         let reservation = self.reservations.remove(&task)?;
-        self.promised.leave(&reservation);
+        self.promised.get_mut().leave(&reservation);
         Some(reservation)
     }
 
     /// Returns the binding stage of the task's volumes.
     pub(crate) fn stage_mut(&mut self, task: TaskId) -> Option<&mut crate::volume::BindingStage> {
-        self.reservations.get_mut(&task).map(|reservation| &mut reservation.stage)
+        self.reservations.get_mut().get_mut(&task).map(|reservation| &mut reservation.stage)
     }
 
     /// Checks that the derived maps agree with the reservations.
     pub(crate) fn check_promised(&self) -> Result<(), String> {
         let mut fresh = ReservedObjects::default();
-        for (&task, reservation) in &self.reservations {
+        for (&task, reservation) in self.reservations.get() {
             fresh.enter(task, reservation);
         }
-        match fresh == self.promised {
+        match fresh == *self.promised.get() {
             true => Ok(()),
-            false => Err(format!("promised is {:?}, should be {fresh:?}", self.promised)),
+            false => Err(format!("promised is {:?}, should be {fresh:?}", self.promised.get())),
         }
     }
 }

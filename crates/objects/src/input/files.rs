@@ -58,7 +58,7 @@ fn standard_input() -> Result<String, InputError> {
     Ok(text)
 }
 
-fn failure(path: &Path, error: std::io::Error) -> InputError {
+pub(super) fn failure(path: &Path, error: std::io::Error) -> InputError {
     InputError { path: path.display().to_string(), error }
 }
 

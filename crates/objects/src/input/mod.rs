@@ -4,6 +4,7 @@
 mod document;
 mod files;
 mod json;
+mod lines;
 mod unknown_fields;
 mod yaml;
 
@@ -15,8 +16,9 @@ use serde_json::Value;
 pub use document::{ANSWERS, is_what_if};
 pub use files::text_of;
 pub use files::{InputError, read, scenario_files};
+pub use lines::{LinePlace, ObjectLines};
 pub use unknown_fields::unknown_fields;
-pub use yaml::{error_text, options as yaml_options};
+pub use yaml::{YamlProblem, options as yaml_options};
 
 /// Where an object stands.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,12 +46,24 @@ pub struct InputObject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub source: Source,
+    /// From 1. `None`: the whole object is meant, or the parser does not say it.
+    pub column: Option<usize>,
     pub message: String,
+}
+
+impl Unreadable {
+    /// Returns a problem with a whole object.
+    pub fn of_object(source: Source, message: String) -> Self {
+        Self { source, column: None, message }
+    }
 }
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: {}", self.source, self.message)
+        match self.column {
+            Some(column) => write!(out, "{}:{column}: {}", self.source, self.message),
+            None => write!(out, "{}: {}", self.source, self.message),
+        }
     }
 }
 
@@ -88,13 +102,18 @@ impl Input {
         let source = Source { file: file.clone(), line };
         match document::identity_problem(&value) {
             None => self.objects.push(InputObject { value, source }),
-            Some(message) => self.unreadable.push(Unreadable { source, message }),
+            Some(message) => self.unreadable.push(Unreadable::of_object(source, message)),
         }
     }
 
-    fn add_failure(&mut self, file: &Arc<str>, line: usize, message: String) {
+    fn add_failure(
+        &mut self,
+        file: &Arc<str>,
+        (line, column): (usize, Option<usize>),
+        message: String,
+    ) {
         let source = Source { file: file.clone(), line };
-        self.unreadable.push(Unreadable { source, message });
+        self.unreadable.push(Unreadable { source, column, message });
         self.is_broken = true;
     }
 }
@@ -114,5 +133,52 @@ mod tests {
         let queue = |name| format!("{{apiVersion: v1, kind: Queue, metadata: {{name: {name}}}}}");
         input.add_text(&file, &format!("{}\n---\n{}\n", queue("a"), queue("b")));
         assert_eq!((input.objects.len(), input.is_broken), (2, false));
+    }
+
+    /// Returns the last problem of a text that is neither YAML nor JSON.
+    fn problem(text: &str) -> String {
+        let mut input = Input::default();
+        input.add_text(&Arc::from("-"), text);
+        assert!(input.is_broken, "{text}");
+        input.unreadable.last().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Returns line and column of a problem.
+    fn place(problem: &str) -> [Option<usize>; 2] {
+        let mut parts = problem.split(':').skip(1);
+        [parts.next(), parts.next()].map(|part| part?.parse().ok())
+    }
+
+    #[test]
+    fn ans_16_what_is_no_json_has_its_line_and_column() {
+        for (text, expected) in [
+            ("{\n  \"a\": x}", "-:2:8: expected value"),
+            ("{\"a\": 1}\n{\"b\"", "-:2:4: EOF while parsing an object"),
+        ] {
+            assert!(problem(text).starts_with(expected), "{}", problem(text));
+        }
+        // The column of an item counts from the begin of its line.
+        let nested = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let item = |before: &str| {
+            let list = format!("{{\"kind\": \"List\", \"items\": [\n{before}{nested}]}}");
+            place(&problem(&list))
+        };
+        let ([line, near], [_, far]) = (item(""), item("  "));
+        assert_eq!((line, far), (Some(2), near.map(|column| column + 2)));
+        assert!(near > Some(1), "{near:?}");
+    }
+
+    /// Which end of a bracket the parser of YAML names may change with its version.
+    #[test]
+    fn ans_16_what_is_no_yaml_has_its_line_and_column() {
+        let cases = [("a: [\n", 1), ("a: 1\n---\nb: {c: [\n", 3), ("a: 1\n--- {c: ]\n", 2)];
+        for (text, least) in cases {
+            let [line, column] = place(&problem(text));
+            assert!(line >= Some(least) && column > Some(0), "{text}: {}", problem(text));
+        }
+        // The marker of a document is a part of its first line.
+        for (text, column) in [("a: 1\n--- ]\n", 5), ("a: 1\n--- {b: *x}\n", 9)] {
+            assert_eq!(place(&problem(text)), [Some(2), Some(column)], "{text}");
+        }
     }
 }

@@ -10,34 +10,41 @@ use crate::admission::{AdmittedObjects, admit_beside};
 use crate::field::{object_mut, text, title_of};
 use crate::input::InputObject;
 use crate::live::{LiveIdentity, LiveObjects};
-use crate::workload::is_workload;
+use crate::workload::{PodLimit, is_workload};
 
 /// What objects to apply become.
 #[derive(Debug, Default)]
 pub(super) struct AppliedObjects {
     pub(super) events: Vec<ClusterEvent>,
     pub(super) warnings: Vec<String>,
+    /// Pods of this change.
+    pub(super) n_pods: usize,
 }
 
-/// Expands the objects.
+/// Expands the objects of a change. Earlier ones have so many new pods.
 ///
 /// # Errors
 /// An object cannot be read, or there are too many pods.
 pub(super) fn applied(
     mut objects: Vec<InputObject>,
     live: &dyn LiveObjects,
+    n_pods_before: usize,
 ) -> Result<AppliedObjects, String> {
     objects.iter_mut().for_each(|object| take_identity(&mut object.value, live));
-    let AdmittedObjects { objects, unreadable, .. } = admit_beside(objects, live);
+    let n_pods_of = |objects: &[InputObject]| {
+        objects.iter().filter(|object| text(&object.value, "/kind") == "Pod").count()
+    };
+    // Those that workloads make are counted as they are made, as there may be any number of them.
+    let n_given = n_pods_before + n_pods_of(&objects);
+    if MOST_NEW_PODS < n_given {
+        return Err(format!("{MOST_NEW_PODS} new pods at most in all changes, {n_given} given"));
+    }
+    let limit = PodLimit::new(MOST_NEW_PODS, n_given);
+    let AdmittedObjects { objects, unreadable, .. } = admit_beside(objects, live, limit);
     if let Some(unreadable) = unreadable.first() {
         return Err(unreadable.to_string());
     }
-    let is_pod = |object: &&InputObject| text(&object.value, "/kind") == "Pod";
-    let n_pods = objects.iter().filter(is_pod).count();
-    if MOST_NEW_PODS < n_pods {
-        return Err(format!("{MOST_NEW_PODS} new pods at most, {n_pods} given"));
-    }
-    let mut applied = AppliedObjects::default();
+    let mut applied = AppliedObjects { n_pods: n_pods_of(&objects), ..AppliedObjects::default() };
     for InputObject { value, source } in objects {
         let Some(kind) = kind_of(text(&value, "/apiVersion"), text(&value, "/kind")) else {
             if !is_workload(&value) {

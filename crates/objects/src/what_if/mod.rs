@@ -99,7 +99,8 @@ pub fn understand(
 ) -> Result<WhatIfAsked, WhatIfMistake> {
     let WhatIfTexts { document, objects, flags, namespace, is_confined } = texts;
     let namespace = namespace.as_deref().unwrap_or("default");
-    let mut reader = Reader { live, namespace, is_confined, asked: WhatIfAsked::default() };
+    let asked = WhatIfAsked::default();
+    let mut reader = Reader { live, namespace, is_confined, n_new_pods: 0, asked };
     if let Some((place, InputObject { value, source })) = document {
         let question = reader.parse(&value, &place)?;
         let asked = &mut reader.asked.question;
@@ -125,6 +126,8 @@ struct Reader<'a> {
     live: &'a dyn LiveObjects,
     namespace: &'a str,
     is_confined: bool,
+    /// Pods of the changes so far.
+    n_new_pods: usize,
     asked: WhatIfAsked,
 }
 
@@ -147,7 +150,8 @@ impl Reader<'_> {
     }
 
     fn applied(&mut self, objects: Vec<InputObject>) -> Result<Change, WhatIfMistake> {
-        let made = applied(objects, self.live).map_err(WhatIfMistake::Wrong)?;
+        let made = applied(objects, self.live, self.n_new_pods).map_err(WhatIfMistake::Wrong)?;
+        self.n_new_pods += made.n_pods;
         self.asked.warnings.extend(made.warnings);
         Ok(Change::Apply(made.events))
     }
@@ -187,7 +191,105 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use vc_model::{Cluster, ClusterEvent, NodeGroupAffinity, Settings};
+
     use super::*;
+    use crate::ClusterObjects;
+
+    /// Understands changes that apply one Deployment each, with so many pods.
+    fn deployed(replicas: &[usize]) -> Result<usize, String> {
+        let change = |(number, replicas): (usize, &usize)| {
+            let container = json!({ "name": "c", "resources": { "requests": { "cpu": "1" } } });
+            let pod = json!({ "schedulerName": "volcano", "containers": [container] });
+            let deployment = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": { "name": format!("d{number}"), "namespace": "ml" },
+                "spec": { "replicas": replicas, "template": { "spec": pod } },
+            });
+            json!({ "apply": [deployment] })
+        };
+        let changes: Vec<Value> = replicas.iter().enumerate().map(change).collect();
+        let value = json!({ "spec": { "changes": changes } });
+        let object = InputObject { value, source: Source { file: "-".into(), line: 1 } };
+        let document = Some((String::new(), object));
+        let cluster = Cluster::new(Settings::default());
+        let texts = WhatIfTexts { document, ..WhatIfTexts::default() };
+        let asked = understand(texts, &ClusterObjects::new(&cluster, 0));
+        let is_pod = |event: &&ClusterEvent| matches!(event, ClusterEvent::PodApplied(_));
+        let n_pods = |change: &Change| match change {
+            Change::Apply(events) => events.iter().filter(is_pod).count(),
+            _ => 0,
+        };
+        let asked = asked.map_err(|error| error.to_string())?;
+        Ok(asked.question.changes.iter().map(n_pods).sum())
+    }
+
+    #[test]
+    fn ans_52_new_pods_are_limited_in_all() {
+        assert_eq!(deployed(&[1, 19_999]), Ok(20_000));
+        let refused = deployed(&[1, 20_000]).unwrap_err();
+        let expected = "deployment ml/d1: 20000 new pods at most in all changes";
+        assert!(refused.ends_with(expected), "{refused}");
+    }
+
+    #[test]
+    fn ans_52_new_nodes_are_limited_in_all() {
+        let added = |counts: &[u64]| {
+            let change = |count: &u64| json!({ "addNodes": { "like": "n", "count": count } });
+            let changes: Vec<Value> = counts.iter().map(change).collect();
+            parse(&json!({ "spec": { "changes": changes } }), "ml").map(|it| it.changes.len())
+        };
+        assert_eq!(added(&[1, 9_999]), Ok(2));
+        for (counts, place) in [(&[10_001][..], 0), (&[1, 10_000][..], 1)] {
+            let expected = format!("spec.changes[{place}]: 10000 new nodes at most, 10001 given");
+            assert_eq!(added(counts), Err(expected));
+        }
+    }
+
+    /// Reads a change of a queue, and returns its node groups.
+    fn node_groups(affinity: Value) -> Result<Option<NodeGroupAffinity>, String> {
+        let changes = json!([{ "setQueue": { "name": "q", "affinity": affinity } }]);
+        let parsed = parse(&json!({ "spec": { "changes": changes } }), "ml")?;
+        match &parsed.changes[..] {
+            [(_, ParsedChange::Made(Change::SetQueue(_, change)))] => Ok(change.affinity.clone()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn ans_48_the_node_groups_of_a_queue_are_replaced() {
+        let (required, preferred) = (
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            "preferredDuringSchedulingIgnoredDuringExecution",
+        );
+        let expected = NodeGroupAffinity {
+            required: vec!["a".into()],
+            anti_preferred: vec!["b".into()],
+            ..NodeGroupAffinity::default()
+        };
+        let given = json!({
+            "nodeGroupAffinity": { required: ["a"] }, "nodeGroupAntiAffinity": { preferred: ["b"] },
+        });
+        assert_eq!(node_groups(given), Ok(Some(expected)));
+        assert_eq!(node_groups(json!({})), Ok(Some(NodeGroupAffinity::default())));
+        assert_eq!(node_groups(Value::Null), Ok(None), "it stays as it is");
+        for (wrong, field, problem) in [
+            (json!("a"), "", "must be an object: \"a\""),
+            (
+                json!({ "nodeGroupAfinity": {} }),
+                ".nodeGroupAfinity",
+                "unknown; did you mean nodeGroupAffinity?",
+            ),
+            (
+                json!({ "nodeGroupAffinity": { "required": [] } }),
+                ".nodeGroupAffinity.required",
+                "unknown",
+            ),
+        ] {
+            let expected = format!("spec.changes[0].setQueue.affinity{field}: {problem}");
+            assert_eq!(node_groups(wrong), Err(expected));
+        }
+    }
 
     #[test]
     fn ans_102_the_log_has_kinds_of_changes_and_nothing_of_their_contents() {

@@ -33,7 +33,14 @@ const CHANGES: [&str; 13] = [
     "advance",
 ];
 
-/// Fields of a queue that can be set.
+/// Fields of `affinity` of a queue, and of each of them.
+const NODE_GROUP_FIELDS: [&str; 2] = ["nodeGroupAffinity", "nodeGroupAntiAffinity"];
+const NODE_GROUP_LISTS: [&str; 2] = [
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+];
+
+/// Fields of a queue that a flag can set, too. `affinity` has lists, which only a document has.
 pub(super) const QUEUE_FIELDS: [&str; 9] = [
     "weight",
     "priority",
@@ -89,7 +96,8 @@ pub(super) fn parse(document: &Value, namespace: &str) -> Result<ParsedQuestion,
             }
         }
         if MOST_NEW_NODES < n_new_nodes {
-            return Err(item.problem(&format!("{MOST_NEW_NODES} new nodes at most")));
+            let text = format!("{MOST_NEW_NODES} new nodes at most, {n_new_nodes} given");
+            return Err(item.problem(&text));
         }
         if MOST_CHANGES < n_entries {
             let of_all = "jobs, objects, labels, taints, tolerations and requests in all changes";
@@ -302,7 +310,10 @@ fn live_object(item: &FieldReader<'_>, namespace: &str) -> Result<LiveObject, St
 }
 
 fn set_queue(field: &FieldReader<'_>) -> Result<Change, String> {
-    only(field, &[&["name"], &QUEUE_FIELDS[..]].concat())?;
+    only(field, &[&["name", "affinity"], &QUEUE_FIELDS[..]].concat())?;
+    let affinity = field.at("affinity");
+    only(&affinity, &NODE_GROUP_FIELDS)?;
+    NODE_GROUP_FIELDS.iter().try_for_each(|name| only(&affinity.at(name), &NODE_GROUP_LISTS))?;
     let name = field.at("name").text()?;
     if name.is_empty() {
         return Err(field.at("name").problem("is missing"));
@@ -337,6 +348,7 @@ fn set_queue(field: &FieldReader<'_>) -> Result<Change, String> {
         parent: has("parent").then_some(parent),
         fifo: has("dequeueStrategy").then_some(fifo),
         state: has("state").then_some(state),
+        affinity: record.node_group_affinity,
     };
     Ok(Change::SetQueue(name.into(), Box::new(change)))
 }

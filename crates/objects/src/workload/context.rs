@@ -1,11 +1,28 @@
 //! What a cluster holds besides a workload: objects that its controllers have made already.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::group_of;
 use crate::field::text;
+
+/// How many pods controllers may make. A workload may ask for far more than somebody has memory for.
+#[derive(Debug)]
+pub struct PodLimit {
+    /// Pods in all, for the error.
+    most: usize,
+    /// Pods that may still be made.
+    left: Cell<usize>,
+}
+
+impl PodLimit {
+    /// Returns a limit of so many pods, of which some are there already.
+    pub fn new(most: usize, present: usize) -> Self {
+        Self { most, left: Cell::new(most.saturating_sub(present)) }
+    }
+}
 
 /// The objects that matter to controllers, by what they look for.
 #[derive(Debug, Default)]
@@ -20,6 +37,8 @@ pub struct WorkloadContext {
     /// Deployments that have a ReplicaSet, by uid.
     deployed: BTreeSet<String>,
     priorities: BTreeMap<String, i64>,
+    /// `None`: any number of pods is made.
+    pod_limit: Option<PodLimit>,
 }
 
 impl WorkloadContext {
@@ -65,6 +84,22 @@ impl WorkloadContext {
     /// Takes note of a PriorityClass.
     pub fn add_priority_class(&mut self, name: &str, value: i64) {
         self.priorities.insert(name.to_owned(), value);
+    }
+
+    /// Limits the pods that controllers make.
+    pub fn limit_pods(&mut self, limit: PodLimit) {
+        self.pod_limit = Some(limit);
+    }
+
+    /// Counts a pod that a controller is about to make.
+    ///
+    /// # Errors
+    /// It is one more than the limit.
+    pub(super) fn count_made_pod(&self) -> Result<(), String> {
+        let Some(PodLimit { most, left }) = &self.pod_limit else { return Ok(()) };
+        let after = left.get().checked_sub(1);
+        left.set(after.ok_or_else(|| format!("{most} new pods at most in all changes"))?);
+        Ok(())
     }
 
     pub(super) fn has_pod(&self, namespace: &str, name: &str) -> bool {

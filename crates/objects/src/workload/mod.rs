@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::field::text;
 
-pub use context::WorkloadContext;
+pub use context::{PodLimit, WorkloadContext};
 pub use group::join_group;
 
 /// Pods of this scheduler are ours.

@@ -100,6 +100,7 @@ fn pods(
     let template = spec.at("template");
     let mut made = Vec::new();
     for name in names {
+        context.count_made_pod()?;
         let mut pod = template::pod(object, &template, &name)?;
         // The pods of one controller share the PodGroup, which the first of them brings along.
         let group = join_group(&mut pod, Some(object), context);

@@ -65,6 +65,7 @@ pub(super) fn expand(object: &Value, context: &WorkloadContext) -> Result<Vec<Va
         for index in 0..task.replicas {
             let name = format!("{}-{}-{index}", name(object), task.name);
             if !context.has_pod(namespace, &name) {
+                context.count_made_pod()?;
                 made.push(pod(object, task, index, &name, &group)?);
             }
         }

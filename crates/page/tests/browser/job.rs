@@ -194,6 +194,15 @@ async fn check_place(tab: &Tab, it: &Value) {
     let shown = tab.texts("section[aria-labelledby=place-in-the-line]").await.concat();
     let place = format!(" of {} in queue {};", line["ofQueue"], text(&it["subject"]["queue"]));
     assert!(shown.contains(&place), "{place:?} is not in {shown}");
+    let ending = match line["queueTurn"].as_u64().unwrap() {
+        1 | 21 => "st",
+        2 | 22 => "nd",
+        3 | 23 => "rd",
+        turn if turn < 31 => "th",
+        turn => panic!("turn {turn}"),
+    };
+    let turn = format!("{}{ending} queue if a cycle began now.", line["queueTurn"]);
+    assert!(shown.contains(&turn), "{turn:?} is not in {shown}");
     for (name, word) in [("before", "Behind"), ("behind", "Before")] {
         let Some(other) = line.get(name) else { continue };
         let sentence = format!("{word} {}, by {}", text(&other["job"]), text(&other["decidedBy"]));
@@ -207,6 +216,12 @@ async fn check_place(tab: &Tab, it: &Value) {
         assert!(
             fields(&ahead["amounts"]).is_empty() || shown.contains(&amounts(&ahead["amounts"]))
         );
+        let of_first = match ahead["tried"].as_u64().unwrap_or_default() < jobs {
+            true => format!(" of the first {}", ahead["tried"]),
+            false => String::new(),
+        };
+        let blocked = format!(", {}{of_first} cannot start now either", ahead["blocked"]);
+        assert!(ahead["blocked"] == 0 || shown.contains(&blocked), "{blocked:?} is not in {shown}");
     }
 }
 

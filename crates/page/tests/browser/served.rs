@@ -124,8 +124,9 @@ impl AnswerSource for Live {
             let left = self.0.n_too_many.load(Ordering::Relaxed);
             if 0 < left {
                 self.0.n_too_many.store(left - 1, Ordering::Relaxed);
-                let message = "too many what-ifs".to_owned();
-                return Err(Problem { code: 429, message, retry_after: Some(1), field: None });
+                let (message, retry_after) = ("too many what-ifs".to_owned(), Some(1));
+                let (field, nameless) = (None, None);
+                return Err(Problem { code: 429, message, retry_after, field, nameless });
             }
             self.0.changes.lock().unwrap().push(changes.unwrap_or_default());
         }

@@ -453,6 +453,9 @@ async fn check_timeline(tab: &Tab, served: &Served) {
                 &text(&it["job"]),
                 &text(&it["queue"]),
                 &text(&it["pods"]),
+                &text(&it["bound"]),
+                &clock(&it["created"]),
+                &clock(&it["admitted"]),
                 &clock(&it["start"]),
                 &end,
             ])

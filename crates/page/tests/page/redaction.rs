@@ -2,9 +2,10 @@
 
 use std::sync::Mutex;
 
+use serde_json::{Value, json};
 use vc_page::{
     AmountsJson, AskedJob, Document, FailingClassJson, ListJson, Question, ROUTES, Route,
-    RouteAnswer, Visible,
+    RouteAnswer, Visible, why_text,
 };
 
 use crate::support::{CLUSTER, Page, RACKS, Source, example_path, view, view_with};
@@ -201,6 +202,36 @@ async fn ans_79_names_that_order_a_line_are_hidden() {
     assert!(!none.text.contains("train") && !none.text.contains("serve"), "{}", none.text);
 }
 
+/// Plugin drf orders jobs by their shares, which tell what they hold.
+#[tokio::test]
+async fn ans_79_amounts_that_order_a_line_are_hidden() {
+    let serve = "min=1 created=2400\n task a cpu=8 gpu=4";
+    assert!(CLUSTER.contains(serve));
+    let holds = "min=2 created=2400 running\n task a cpu=8 gpu=4\n task b gpu=1 @g1 running";
+    let cluster = CLUSTER.replace(serve, holds);
+    let page = Page::of(Source(Ok(Mutex::new(view_with("drf", &cluster)))));
+    let second = |line: Value| line["items"][1].clone();
+    let line = "queues/research/line";
+    let whole = second(page.get("admin", line).await.json());
+    assert_eq!((&whole["job"], &whole["decidedBy"]), (&"prod/serve".into(), &"drf".into()));
+    let text = whole["text"].as_str().unwrap();
+    assert!(whole["values"].is_array() && text.starts_with("drf: "), "{whole}");
+    // The first one sees one of the two jobs, the second one neither.
+    for user in ["of-ml", "viewer"] {
+        let seen = second(page.get(user, line).await.json());
+        assert_eq!((seen.get("values"), &seen["text"]), (None, &"drf".into()), "{user}");
+    }
+    let path = "namespaces/ml/explanations/train";
+    let behind = async |user: &str| page.get(user, path).await.json()["line"]["behind"].clone();
+    assert_eq!(behind("admin").await["text"], text);
+    // The first one may not see the other job, the second one not the queue.
+    for (user, job) in [("jo", "other-1"), ("of-jobs", "prod/serve")] {
+        let seen = behind(user).await;
+        assert_eq!((&seen["job"], &seen["decidedBy"]), (&job.into(), &"drf".into()), "{user}");
+        assert_eq!((seen.get("values"), &seen["text"]), (None, &"drf".into()), "{user}");
+    }
+}
+
 #[tokio::test]
 async fn ans_35_jobs_to_end_of_a_hidden_namespace_have_no_names() {
     let cluster = CLUSTER.replace("ml/on-g1", "prod/on-g1");
@@ -294,6 +325,106 @@ async fn ans_79_no_route_names_a_node_to_whoever_may_not_list_them() {
     for (path, text) in seen {
         let at = text.find("machine-").unwrap_or(text.len());
         assert_eq!(&text[at..], "", "{path}");
+    }
+}
+
+/// The value of a taint may be the name of a node, in an atom and in the change that tolerates it.
+#[tokio::test]
+async fn ans_79_nodes_have_no_names_in_atoms_and_changes() {
+    let cluster = "node g1 cpu=64 gpu=8 taint=owner=g1:NoSchedule\nnode c1 cpu=64
+        queue research\njob ml/j queue=research\n task a gpu=4";
+    let page = Page::of(Source(Ok(Mutex::new(view(cluster)))));
+    let path = "namespaces/ml/explanations/j";
+    let (all, seen) = (page.get("admin", path).await, page.get("of-jobs", path).await);
+    for name in ["=g1", "\"g1\""] {
+        assert!(all.text.contains(name) && !seen.text.contains(name), "{name}: {}", seen.text);
+    }
+    let (all, seen) = (all.json(), seen.json());
+    let without_name = |it: &Value| it.to_string().replace("=g1:", "=hidden:");
+    assert!(all["blocking"].to_string().contains("=g1:"), "{all}");
+    assert_eq!(seen["blocking"].to_string(), without_name(&all["blocking"]));
+    for list in ["groups", "nearest"] {
+        let atoms = |it: &Value| -> Vec<Value> {
+            let rows = it["nodes"][list].as_array().unwrap();
+            rows.iter().map(|row| row["atoms"].clone()).collect()
+        };
+        assert!(json!(atoms(&all)).to_string().contains("=g1:"), "{list}: {all}");
+        assert_eq!(json!(atoms(&seen)).to_string(), without_name(&json!(atoms(&all))));
+    }
+    let tolerating = |it: &Value| {
+        let remedies = it["unblock"].as_array().unwrap();
+        remedies.iter().find(|it| it["kind"] == "tolerate").unwrap().clone()
+    };
+    let (whole, remedy) = (tolerating(&all), tolerating(&seen));
+    assert_eq!(whole["change"]["setPods"]["tolerations"][0]["value"], "g1");
+    assert_eq!(remedy["text"], "tolerate owner=hidden:NoSchedule");
+    assert!(remedy.get("change").is_none(), "another value would tolerate nothing: {remedy}");
+}
+
+/// Returns the usual cluster in which the job of namespace prod on g2 ends at 02:10. Then ml/train has room.
+fn ending_cluster() -> String {
+    let pod = "task a gpu=5 @g2 running";
+    assert!(CLUSTER.contains(pod));
+    let ending = format!("{pod} started=600 annotation.reservation.volcano.sh/runtime=2h");
+    CLUSTER.replace(pod, &ending)
+}
+
+#[tokio::test]
+async fn ans_79_a_start_has_no_hidden_names() {
+    let cluster = ending_cluster();
+    let queries = |route: &Route| match route.answer {
+        RouteAnswer::Explanation => {
+            ["?when=true", "?depth=quick&when=true"].map(str::to_owned).to_vec()
+        }
+        _ => Vec::new(),
+    };
+    let whole = json!({
+        "job": "prod/on-g2", "pods": 1, "nodes": ["machine-2"],
+        "end": "2026-01-01T02:10:00Z", "source": "stated",
+    });
+    let cases: [(&str, &[&str]); 4] = [
+        ("admin", &[]),
+        ("of-ml", &["prod", "/serve", "on-g2"]),
+        ("of-jobs", &["machine-"]),
+        ("jo", &["prod", "/serve", "on-g2", "machine-"]),
+    ];
+    for (user, hidden) in cases {
+        let answers = answers_about(&cluster, user, queries).await;
+        assert_eq!(answers.len(), 4, "{user}: two questions about two clusters");
+        for (path, text) in answers {
+            for name in hidden {
+                assert!(!text.contains(*name), "{user} {path}: {name}: {text}");
+            }
+            let answer: Value = serde_json::from_str(&text).unwrap();
+            let awaited = answer["start"]["waitsFor"].as_array().unwrap();
+            let mut expected = whole.clone();
+            if hidden.contains(&"prod") {
+                expected["job"] = "other-2".into();
+                expected["hidden"] = true.into();
+            }
+            if hidden.contains(&"machine-") {
+                expected["nodes"] = json!([]);
+            }
+            assert_eq!(awaited, &[expected], "{user} {path}");
+        }
+    }
+}
+
+/// Example F: whoever may not see the job that is waited for is told of its pods.
+#[tokio::test]
+async fn ans_79_a_start_by_a_hidden_job_is_told_in_words() {
+    let page = Page::of(Source(Ok(Mutex::new(view(&ending_cluster())))));
+    for (user, awaited) in [
+        ("admin", "prod/on-g2 on g2"),
+        ("of-ml", "1 pod of another namespace on g2"),
+        ("of-jobs", "prod/on-g2"),
+        ("jo", "1 pod of another namespace"),
+    ] {
+        let answer = page.get(user, "namespaces/ml/explanations/train?when=true").await;
+        let text = why_text(&serde_json::from_str(&answer.text).unwrap());
+        let start = text.lines().find(|line| line.starts_with("START")).unwrap();
+        let ends = format!(", when {awaited} (stated) ends");
+        assert!(start.contains(&ends), "{user}: {text}");
     }
 }
 

@@ -207,3 +207,54 @@ async fn ans_80_a_request_of_the_front_proxy_needs_no_token() {
     }
     assert_eq!(proxied.ask("/apis/answers.volcano.sh/v1", &[]).await.code, 200);
 }
+
+/// A Role for jobs of namespace ml by their names (`resourceNames`).
+struct NamedJobs(&'static [&'static str]);
+
+impl Access for NamedJobs {
+    async fn user(&self, token: &str) -> Result<Option<User>, String> {
+        Table(USERS).user(token).await
+    }
+
+    async fn may(&self, _user: &User, right: &Right) -> Result<bool, String> {
+        let is_named = right.name.as_deref().is_some_and(|name| self.0.contains(&name));
+        let place = (right.verb, right.resource, right.namespace.as_deref());
+        Ok(is_named && place == ("get", "explanations", Some("ml")))
+    }
+}
+
+#[tokio::test]
+async fn ans_79_hints_name_jobs_for_whoever_may_see_all_of_the_namespace() {
+    let cluster = format!(
+        "{CLUSTER}\njob ml/pg-1 owner=api-77b8cd kind=ReplicaSet queue=research\n task a gpu=9
+         job ml/pg-2 owner=api-5d9f7c kind=ReplicaSet queue=research\n task a gpu=9"
+    );
+    let source = || Source(Ok(Mutex::new(view(&cluster))));
+    let options = RouteOptions { has_page: false };
+    let role = NamedJobs(&["trian", "api", "train"]);
+    let named = Page::from(routes(role, source(), Arc::new(Uncounted), options));
+    let whole = Page::of(source());
+    for (name, code, of_namespace, of_names) in [
+        (
+            "trian",
+            404,
+            "no job, PodGroup or pod ml/trian\nhint: did you mean train?",
+            "no job, PodGroup or pod ml/trian\nhint: pods of other schedulers are not known here; \
+                spec.schedulerName says whose a pod is",
+        ),
+        (
+            "api?kind=deployment",
+            409,
+            "api means several: ml/pg-1, ml/pg-2\nhint: give the name of the PodGroup",
+            "api means several\nhint: give the name of the PodGroup",
+        ),
+    ] {
+        let path = format!("namespaces/ml/explanations/{name}");
+        for (page, expected) in [(&whole, of_namespace), (&named, of_names)] {
+            let reply = page.get("jo", &path).await;
+            assert_eq!((reply.code, &*reply.message()), (code, expected), "{name}");
+        }
+    }
+    assert_eq!(named.get("jo", "namespaces/ml/explanations/train").await.code, 200);
+    assert_eq!(named.get("jo", "namespaces/ml/explanations/held").await.code, 403);
+}

@@ -56,6 +56,19 @@ fn ans_13_further_classes_of_pods_have_lines() {
     assert!(text.lines().any(|line| line == expected), "{text}");
 }
 
+#[test]
+fn ans_21_pods_that_do_not_exist_yet_are_unknown() {
+    let (engine, mut view, timeline) = view("queue research\njob ml/j queue=research min=2");
+    let (namespace, name) = ("ml".to_owned(), "j".to_owned());
+    let asked = Question::Explanation(AskedJob { namespace, name, ..AskedJob::default() });
+    let Document::Explanation(one) = view.answer(&engine, &timeline, &asked).unwrap() else {
+        panic!("no explanation")
+    };
+    assert_eq!(one.pods.as_deref(), Some("unknown"));
+    let text = why_text(&one);
+    assert!(text.lines().next().unwrap().ends_with(": pods unknown"), "{text}");
+}
+
 /// How long twelve earlier pods ran, in seconds. Of them 91 minutes are the short run, 100 the median, 125 the long run.
 const RUNS: [i64; 12] =
     [5_000, 5_460, 5_500, 5_700, 5_900, 6_000, 6_100, 6_300, 6_700, 7_000, 7_500, 7_600];

@@ -8,8 +8,8 @@ use vc_engine::CycleTime;
 use vc_model::ObjectKey;
 use vc_model::fixture::events_of;
 use vc_page::{
-    AnswerView, Document, EvictionGrant, Question, StateSource, TimelineStep, how_evicted,
-    summary_text,
+    AnswerView, AskedTimeline, Document, EvictionGrant, Question, StateSource, TimelineStep,
+    how_evicted, summary_text, timeline_wide_text,
 };
 
 use crate::support::{CLUSTER, Page, Source, view};
@@ -63,6 +63,9 @@ async fn ans_45_jobs_have_their_times() {
     let jobs: Vec<&str> =
         timeline["jobs"].as_array().unwrap().iter().map(|it| it["job"].as_str().unwrap()).collect();
     assert_eq!(jobs, ["ml/on-g1", "prod/on-g2"]);
+    let job = &timeline["jobs"][0];
+    assert_eq!((&job["created"], &job["bound"]), (&"2026-01-01T00:00:00Z".into(), &0.into()));
+    assert_eq!((job.get("firstBind"), job.get("binds")), (None, None), "nobody saw it: {job}");
     assert_eq!(timeline["samples"][0]["running"], 2);
     assert_eq!(timeline["samples"][0]["allocated"]["nvidia.com/gpu"], "10");
     // It reaches back as far as it was recorded.
@@ -77,6 +80,46 @@ async fn ans_45_jobs_have_their_times() {
     {
         assert_eq!(page.get("admin", wrong).await.code, 400, "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn ans_45_jobs_have_the_cycles_in_which_their_pods_got_nodes() {
+    let cluster =
+        "node n cpu=4\nqueue research\njob ml/soon queue=research min=2\n task a cpu=1 x3";
+    let page = Page::of(Source(Ok(Mutex::new(view(cluster)))));
+    let job = page.get("admin", "timeline").await.json()["jobs"][0].clone();
+    let time = "2026-01-01T01:30:00Z";
+    assert_eq!((&job["firstBind"], &job["start"]), (&time.into(), &time.into()), "{job}");
+    assert_eq!(job["bound"], 3);
+    assert_eq!(job["binds"], json!([{"cycle": 1, "time": time, "pods": 3}]));
+}
+
+#[test]
+fn ans_45_counts_of_binds_may_begin_later_than_the_timeline() {
+    let (mut engine, mut view, mut timeline) = view(CLUSTER);
+    let now_micros = engine.last_micros() + 1_000_000;
+    let events = events_of("job ml/soon queue=research min=1\n task a cpu=1");
+    let (effects, _) = engine.cycle(events, CycleTime { unix_micros: now_micros });
+    // As if the pod got a node again and again.
+    for micros in 0..=30_000 {
+        timeline.record(&TimelineStep {
+            cluster: engine.cluster(),
+            effects: &effects,
+            report: None,
+            cycle: 2,
+            now_micros: now_micros + micros,
+            took_micros: 7,
+            n_events: 0,
+        });
+    }
+    let question = Question::Timeline(AskedTimeline::default());
+    let answer = view.answer(&engine, &timeline, &question).unwrap();
+    let Document::Timeline(one) = answer else { panic!("no timeline") };
+    let content = &one.content;
+    assert_eq!(content.from, "2026-01-01T01:30:00Z");
+    assert_eq!(content.binds_from.as_deref(), Some("2026-01-01T01:30:01Z"));
+    let text = timeline_wide_text(&one);
+    assert!(text.contains("\nbound by cycle: since 2026-01-01T01:30:01Z\n"), "{text}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
+use vc_page::what_if_text;
 
 use crate::support::{Page, Source, view};
 
@@ -80,11 +81,19 @@ async fn ans_48_changes_name_what_exists() {
 #[tokio::test]
 async fn ans_32_changes_of_remedies_are_sent_as_they_are() {
     let cluster = "node n1 cpu=8 zone=a\nqueue small cap.cpu=2
-        job ml/away\n task a cpu=2 selector.zone=b\njob ml/held queue=small\n task a cpu=3";
+        job ml/away\n task a cpu=2 selector.zone=b\njob ml/held queue=small\n task a cpu=3
+        job ml/lost queue=none\n task a cpu=1";
     let page = Page::of(Source(Ok(Mutex::new(view(cluster)))));
     let raised = json!({ "setQueue": { "name": "small", "capability": { "cpu": "3" } } });
     let selected = json!({ "setPods": { "job": "ml/away", "nodeSelector": {} } });
-    for (name, kind, expected) in [("away", "selector", selected), ("held", "raiseQuota", raised)] {
+    let version = "scheduling.volcano.sh/v1beta1";
+    let queue = json!({ "apiVersion": version, "kind": "Queue", "metadata": { "name": "none" } });
+    let created = json!({ "apply": [queue] });
+    for (name, kind, expected) in [
+        ("away", "selector", selected),
+        ("held", "raiseQuota", raised),
+        ("lost", "createQueue", created),
+    ] {
         let path = format!("namespaces/ml/explanations/{name}");
         let why = page.get("admin", &path).await.json();
         let remedies = why["unblock"].as_array().unwrap();
@@ -94,6 +103,30 @@ async fn ans_32_changes_of_remedies_are_sent_as_they_are() {
         let result = page.post("admin", "whatifs", &body).await.json();
         assert_eq!(list(&result, "placed", "pod"), [format!("ml/{name}-a")], "{result}");
     }
+}
+
+/// One pod ends in each minute, and one more than a what-if lets end.
+#[tokio::test]
+async fn ans_55_what_is_left_out_is_named_with_its_bound() {
+    let runtime = "annotation.reservation.volcano.sh/runtime";
+    // The cycle was in the ninetieth minute.
+    let pod = |number: usize| {
+        format!(" task a{number} cpu=1 @n1 running started=0 {runtime}={}m\n", 91 + number)
+    };
+    let pods: String = (0..501).map(pod).collect();
+    let cluster = format!("node n1 cpu=501 pods=600\njob run min=1 running\n{pods}");
+    let page = Page::of(Source(Ok(Mutex::new(view(&cluster)))));
+    let body = |minutes: usize| {
+        let changes = format!("[{{advance: {minutes}m}}]");
+        format!("{}  kubelet: none\n", document(&changes))
+    };
+    let cut = page.post("admin", "whatifs", &body(501)).await.json();
+    assert_eq!(cut["complete"], false, "{cut}");
+    assert_eq!(cut["leftOut"], json!([{ "what": "ends", "most": 500 }]));
+    let text = what_if_text(&serde_json::from_value(cut).unwrap());
+    assert!(text.ends_with("; ends after the first 500 were left out)\n"), "{text}");
+    let whole = page.post("admin", "whatifs", &body(500)).await.json();
+    assert_eq!((&whole["complete"], whole.get("leftOut")), (&json!(true), None), "{whole}");
 }
 
 #[tokio::test]
@@ -152,8 +185,9 @@ async fn ans_79_effects_on_hidden_jobs_are_counts() {
 async fn ans_16_a_wrong_body_is_told() {
     let cases = [
         ("", 400, "the body is empty"),
-        ("{", 400, "body:1: "),
-        ("kind: [", 400, "body:1: "),
+        ("{", 400, "body:1:1: EOF while parsing an object"),
+        ("{\n  \"kind\": x}", 400, "body:2:11: expected value"),
+        ("kind: [", 400, "body:1:"),
         ("kind: WhatIf", 400, "body:1: not a kubernetes object: apiVersion is missing"),
         (
             &document("[{addNode: {}}]"),
@@ -188,6 +222,9 @@ async fn ans_16_a_wrong_body_is_told() {
         assert_eq!(reply.code, code, "{body}: {}", reply.text);
         assert!(reply.message().starts_with(expected), "{body}: {}", reply.message());
     }
+    let unreadable = Page::new().post("admin", "whatifs", "kind: [").await.message();
+    let column = unreadable.split(':').nth(2).and_then(|column| column.parse::<u32>().ok());
+    assert!(column > Some(0), "{unreadable}");
     let page = Page::new();
     let large = "#".repeat(1_100_000);
     let reply = page.post("admin", "whatifs", &large).await;

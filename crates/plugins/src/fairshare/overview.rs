@@ -1,14 +1,16 @@
-//! What accounts have used, as reports show it. Specification: fair-share.md 13.
+//! What accounts have used, as reports and answers show it. Specification: fair-share.md 13.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use vc_framework::{AccountUse, SessionView};
-use vc_model::TaskStatus;
+use vc_model::{JobId, TaskStatus};
 
 use super::Fairshare;
 
 const MICROS_PER_HOUR: f64 = 3_600e6;
+/// Weights are in thousandths.
+const WEIGHT_ONE: i64 = 1_000;
 
 /// Returns the usage of all accounts by queue and account. Costs a pass over jobs and accounts.
 pub(super) fn account_use(plugin: &Fairshare, view: SessionView<'_>) -> Vec<AccountUse> {
@@ -55,4 +57,23 @@ pub(super) fn account_use(plugin: &Fairshare, view: SessionView<'_>) -> Vec<Acco
     let mut found: Vec<AccountUse> = ledger.accounts().map(account_use).collect();
     found.sort_by(|l, r| (&l.queue, &l.account).cmp(&(&r.queue, &r.account)));
     found
+}
+
+/// Returns what JobOrder compares of the account of a job (FS-20, FS-21, FS-23), as text for answers: its
+/// projected usage, what its pods hold, and its weight if that is not 1. The text does not name the account, as
+/// a reader of answers may not see it. Returns `None` if the queue of the job is no target.
+pub(super) fn order_value(plugin: &Fairshare, view: SessionView<'_>, job: JobId) -> Option<String> {
+    let (_, account) = plugin.target(view, job)?;
+    let decay = plugin.ledger.as_ref()?.decay;
+    let rule = plugin.arguments.charge(&account.queue);
+    let unit = rule.unit(view.cluster) as f64;
+    let projected = decay.decayed_micros(account.usage.at(plugin.ahead_weight), view.now_micros());
+    let hours = projected as f64 / MICROS_PER_HOUR / unit;
+    // To a thousandth, without zeros at the end.
+    let held = (account.usage.rate.max(0) as f64 / unit * 1e3).round() / 1e3;
+    let mut text = format!("{hours:.3} hours of {}, {held} held", rule.name());
+    if account.weight != WEIGHT_ONE {
+        text.push_str(&format!(", weight {}", account.weight as f64 / 1e3));
+    }
+    Some(text)
 }

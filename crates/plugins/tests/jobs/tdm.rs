@@ -274,6 +274,9 @@ fn jobs_that_may_be_preempted_come_last_and_never_starve() {
         assert_eq!(plugin("tdm").job_order(view, hard, soft), Ordering::Less);
         assert_eq!(plugin("tdm").job_order(view, soft, hard), Ordering::Greater);
         assert_eq!(plugin("tdm").job_order(view, hard, done), Ordering::Equal);
+        let values = [hard, soft].map(|job| plugin("tdm").order_value(view, job));
+        let expected = ["not preemptable", "preemptable"].map(|text| Some(text.to_owned()));
+        assert_eq!(values, expected, "what answers show");
         assert!(plugins.job_starving(view, hard));
         assert!(!plugins.job_starving(view, soft) && !plugins.job_starving(view, done));
         assert!(plugins.job_pipelined(view, done) && !plugins.job_pipelined(view, hard));

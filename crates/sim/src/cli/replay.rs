@@ -18,19 +18,22 @@ Examples, with a file of kubectl vc bundle:
   vcsim replay --until 48190 --why ml/train bundle-48211.tar.gz
   vcsim replay --conf scheduler.conf bundle-48211.tar.gz
   vcsim replay --closed --conf scheduler.conf bundle-48211.tar.gz
-  vcsim replay --until 48190 --to-scenario incident.yaml bundle-48211.tar.gz
+  vcsim replay --at 48190 --to-scenario incident.yaml bundle-48211.tar.gz
   vcsim replay --anonymize --to-bundle shared.tar.gz bundle-48211.tar.gz
   vcsim replay --to-objects state.yaml bundle-48211.tar.gz";
 
 /// Decide the last minutes of a scheduler once more, out of a bundle.
 ///
 /// The bundle holds the state and what the scheduler was given, so this decides the same, cycle by cycle.
-/// Exits with 3 when a cycle is decided otherwise than it was.
+/// Exits with 3 when a cycle is decided otherwise than it was. Of a bundle that holds a state alone the next
+/// cycle is decided, and is compared with nothing.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("new_file").args(["to_scenario", "to_bundle"]).multiple(true))]
 pub(crate) struct ReplayArgs {
     /// Begin with the last stored state at or before this cycle; absent: the first one.
+    ///
+    /// With --conf or --to-scenario it is the cycle that they are about, and the replay begins before it.
     #[arg(long, value_name = "CYCLE")]
     at: Option<u64>,
     /// End after this cycle; absent: the last one.
@@ -39,7 +42,7 @@ pub(crate) struct ReplayArgs {
     /// Say why a job waits after the last cycle.
     #[arg(long, value_name = "[NAMESPACE/]NAME")]
     why: Option<String>,
-    /// Decide the last cycle also with this configuration, and print what differs.
+    /// Decide the cycle of --at, or the last one, also with this configuration, and print what differs.
     #[arg(long, value_name = "FILE")]
     conf: Option<PathBuf>,
     /// Run the cycles also in a simulation that answers to other decisions, and print waits and utilisation.
@@ -48,7 +51,7 @@ pub(crate) struct ReplayArgs {
     /// ran. With --conf there is a column for each configuration.
     #[arg(long)]
     closed: bool,
-    /// Write the last cycle into this new file, as a scenario that vcsim test runs.
+    /// Write the cycle of --at, or the last one, into this new file, as a scenario that vcsim test runs.
     #[arg(long, value_name = "FILE")]
     to_scenario: Option<PathBuf>,
     /// Write the whole bundle into this new file, without names; needs --anonymize.

@@ -118,7 +118,7 @@ impl ManifestPlan {
                     plan.steps.push(ManifestStep { at, object });
                 }
                 Err(message) => {
-                    plan.unreadable.push(Unreadable { source: object.source, message });
+                    plan.unreadable.push(Unreadable::of_object(object.source, message));
                 }
             }
         }

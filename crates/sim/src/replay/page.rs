@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use vc_bundle::{Bundle, Replay};
+use vc_engine::Report;
 use vc_page::{AnswerView, StateSource, Timeline, TimelineStep, report_answers, report_html};
 
-use super::ReplayError;
+use super::{ReplayError, UNRECORDED};
 
 /// A page about a bundle.
 pub struct BundlePage {
@@ -16,12 +17,15 @@ pub struct BundlePage {
     pub html: String,
     /// True if everything was decided as it was recorded.
     pub is_same: bool,
+    /// The line about a bundle that has no recorded cycle, so that the page is about the next one. `None`: it has one.
+    pub unrecorded_note: Option<&'static str>,
 }
 
-/// Decides a bundle again, and writes down the state after its last cycle and what has happened.
+/// Decides a bundle again, and writes down the state after its last cycle and what has happened. If the bundle has no
+/// recorded cycle, the next one is decided, and the page is about the state after that one.
 ///
 /// # Errors
-/// The file is no bundle, or has no cycle.
+/// The file is no bundle.
 pub fn bundle_page(path: &Path) -> Result<BundlePage, ReplayError> {
     let name = path.display().to_string();
     let damaged = |_| ReplayError::Damaged(name.clone());
@@ -54,8 +58,27 @@ fn page(path: &Path, name: &str) -> Result<BundlePage, ReplayError> {
         is_same &= step.is_same;
         report = step.report.or(report);
     }
-    let report = report.ok_or_else(|| ReplayError::NoInputs(name.to_owned()))?;
+    let unrecorded_note = report.is_none().then_some(UNRECORDED);
+    let report = match report {
+        Some(report) => report,
+        None => next_report(&mut replay, &mut timeline),
+    };
     let mut view = AnswerView::new(replay.engine(), &report, StateSource::Bundle);
     let answers = report_answers(&mut view, replay.engine(), &timeline);
-    Ok(BundlePage { html: report_html(&answers), is_same })
+    Ok(BundlePage { html: report_html(&answers), is_same, unrecorded_note })
+}
+
+/// Decides the cycle after the last input, and returns its report. In the timeline is what the state says: what the cycle
+/// decides has not happened.
+fn next_report(replay: &mut Replay, timeline: &mut Timeline) -> Report {
+    timeline.record(&TimelineStep {
+        cluster: replay.engine().cluster(),
+        effects: &[],
+        report: None,
+        cycle: replay.engine().n_cycles(),
+        now_micros: replay.unrecorded_batch().now.unix_micros,
+        took_micros: 0,
+        n_events: 0,
+    });
+    replay.decide_unrecorded().report.unwrap_or_default()
 }

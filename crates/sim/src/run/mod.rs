@@ -3,6 +3,7 @@
 
 mod certificate;
 mod lint;
+mod lists;
 mod quota;
 mod reasons;
 mod result;
@@ -56,7 +57,8 @@ pub struct RunOptions {
     pub kubelet: KubeletMode,
     /// True if a bundle is wanted of it.
     pub keeps_history: bool,
-    /// Files, directories and `-`.
+    /// Files, directories and `-`. If the source is [`StateSource::Local`], one file with a JSON object in each line,
+    /// none of which is a workload.
     pub paths: Vec<PathBuf>,
     /// What the answers say of where the objects are from.
     pub source: StateSource,
@@ -100,6 +102,8 @@ pub(crate) struct Simulated {
     pub(crate) simulation: Simulation,
     /// The last cycle. `None` if none was run.
     pub(crate) last: Option<Cycle>,
+    /// Without the tables about the state after the last cycle, and without warnings about objects, if they are lists
+    /// of a cluster.
     pub(crate) result: RunResult,
     pub(crate) problems: Vec<String>,
     pub(crate) is_broken: bool,
@@ -111,6 +115,9 @@ pub(crate) struct Simulated {
 /// A path or the configuration cannot be read.
 pub(crate) fn simulate(options: &RunOptions) -> Result<Simulated, RunError> {
     let (name, loaded) = configuration(options.scheduler_conf.as_deref(), &options.allow_missing)?;
+    if options.source == StateSource::Local {
+        return lists::simulate(options, &name, &loaded);
+    }
     let input = input::read(&options.paths)?;
     let is_broken = input.is_broken;
     let fields = input::unknown_fields(&input.objects);
@@ -138,6 +145,9 @@ pub(crate) fn simulate(options: &RunOptions) -> Result<Simulated, RunError> {
     problems.extend(told_once(&findings));
     result.warnings.extend(warnings.iter().map(ToString::to_string));
     let last = cycles(&mut simulation, options.until, &mut result);
+    if let Some(cycle) = &last {
+        result.finish(&cycle.report, &simulation);
+    }
     result.warnings = without_repetition(result.warnings);
     Ok(Simulated { simulation, last, result, problems, is_broken })
 }
@@ -192,9 +202,6 @@ fn cycles(simulation: &mut Simulation, until: RunLimit, result: &mut RunResult) 
     }
     if until == RunLimit::Settled && result.cycles == MAX_CYCLES {
         result.warnings.push(format!("the cluster has not settled after {MAX_CYCLES} cycles"));
-    }
-    if let Some(cycle) = &last {
-        result.finish(&cycle.report, simulation);
     }
     last
 }

@@ -37,7 +37,7 @@ pub(super) fn of(pod: &Value, simulation: &Simulation) -> String {
     let Some(group) = simulation.object(Kind::PodGroup, namespace, group) else {
         return format!("PodGroup {name} does not exist");
     };
-    let queue = match text(group, "/spec/queue") {
+    let queue = match text(&group, "/spec/queue") {
         "" => "default",
         queue => queue,
     };
@@ -47,7 +47,7 @@ pub(super) fn of(pod: &Value, simulation: &Simulation) -> String {
     let conditions = group.pointer("/status/conditions").and_then(Value::as_array);
     let unschedulable = conditions.into_iter().flatten().find(|one| one["type"] == "Unschedulable");
     match unschedulable.map_or("", |condition| text(condition, "/message")) {
-        "" => format!("PodGroup {name} is {}", phase(group)),
+        "" => format!("PodGroup {name} is {}", phase(&group)),
         message => message.to_owned(),
     }
 }

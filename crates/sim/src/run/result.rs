@@ -131,7 +131,7 @@ impl RunResult {
                     let object = simulation.object(Kind::Pod, &pod.namespace, &pod.name);
                     self.binds.push(BindOutput {
                         pod: pod.to_string(),
-                        pod_group: object.map(group_of).unwrap_or_default(),
+                        pod_group: object.as_deref().map(group_of).unwrap_or_default(),
                         node: node.to_string(),
                     });
                 }
@@ -186,12 +186,12 @@ fn waiting(
     let pipelined: BTreeSet<&str> = pipelined.iter().map(|task| &*task.pod).collect();
     let mut found = Vec::new();
     for pod in simulation.objects(Kind::Pod).filter(|pod| reasons::waits(pod)) {
-        let name = name_of(pod);
+        let name = name_of(&pod);
         if !pipelined.contains(&*name) {
             let given = known.get(&name).filter(|message| !message.is_empty());
-            let reason = given.map_or_else(|| reasons::of(pod, simulation), |&it| it.to_owned());
+            let reason = given.map_or_else(|| reasons::of(&pod, simulation), |&it| it.to_owned());
             let reason = reason.replace('\n', "; ");
-            found.push(WaitingOutput { pod: name, pod_group: group_of(pod), reason });
+            found.push(WaitingOutput { pod: name, pod_group: group_of(&pod), reason });
         }
     }
     found
@@ -200,9 +200,9 @@ fn waiting(
 fn pod_groups(simulation: &Simulation) -> Vec<PodGroupOutput> {
     let mut members: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for pod in simulation.objects(Kind::Pod) {
-        let counts = members.entry(group_of(pod)).or_default();
+        let counts = members.entry(group_of(&pod)).or_default();
         counts.0 += 1;
-        counts.1 += usize::from(!text(pod, "/spec/nodeName").is_empty());
+        counts.1 += usize::from(!text(&pod, "/spec/nodeName").is_empty());
     }
     let describe = |group: &Value| {
         let name = name_of(group);
@@ -216,14 +216,14 @@ fn pod_groups(simulation: &Simulation) -> Vec<PodGroupOutput> {
             placed,
         }
     };
-    simulation.objects(Kind::PodGroup).map(describe).collect()
+    simulation.objects(Kind::PodGroup).map(|group| describe(&group)).collect()
 }
 
 fn queues(report: &Report, simulation: &Simulation) -> Vec<QueueUseOutput> {
     let list = |list: &[(String, String)]| list.iter().cloned().collect();
     let state = |name: &str| {
         let object = simulation.object(Kind::Queue, "", name);
-        or(object.map_or("", |queue| text(queue, "/status/state")), "Open")
+        or(object.as_deref().map_or("", |queue| text(queue, "/status/state")), "Open")
     };
     report
         .queues

@@ -15,7 +15,7 @@ use crate::serve::{KINDS, ServedKind};
 use crate::simulation::KubeletMode;
 use vc_objects::duration::parse_micros;
 use vc_objects::field::{set_default, text};
-use vc_objects::input::{Input, InputObject, error_text, text_of, yaml_options};
+use vc_objects::input::{Input, InputObject, YamlProblem, text_of, yaml_options};
 use vc_objects::workload::SCHEDULER;
 
 /// A scenario that cannot be run.
@@ -115,7 +115,7 @@ impl Scenario {
         let options = yaml_options();
         let parsed =
             serde_yaml::from_str_with_options::<ScenarioFile>(text, options).map_err(|error| {
-                let (line, message) = error_text(&error);
+                let YamlProblem { line, message, .. } = YamlProblem::of(&error);
                 at(line, message)
             })?;
         let conf = &parsed.scheduler_conf;

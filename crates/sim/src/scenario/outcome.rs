@@ -147,7 +147,7 @@ impl ScenarioOutcome {
 
     fn note_groups(&mut self, simulation: &Simulation) {
         for group in simulation.objects(Kind::PodGroup) {
-            let phase = match text(group, "/status/phase") {
+            let phase = match text(&group, "/status/phase") {
                 "" => "Pending",
                 phase => phase,
             };
@@ -157,7 +157,7 @@ impl ScenarioOutcome {
                 (field("/type"), (field("/status"), field("/reason")))
             });
             let state = GroupState { phase: phase.to_owned(), conditions: by_type.collect() };
-            self.pod_groups.insert(vc_objects::field::name_of(group), state);
+            self.pod_groups.insert(vc_objects::field::name_of(&group), state);
         }
     }
 }

@@ -154,7 +154,8 @@ fn failed() -> Problem {
 }
 
 fn problem(code: u16, message: &str) -> Problem {
-    Problem { code, message: message.to_owned(), retry_after: None, field: None }
+    let message = message.to_owned();
+    Problem { code, message, retry_after: None, field: None, nameless: None }
 }
 
 /// What decides whether a state is still the one that would be decided now.

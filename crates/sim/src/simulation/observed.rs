@@ -30,6 +30,7 @@ impl Simulation {
             engine: self.engine.copy(),
             objects: self.objects.clone(),
             changes: self.changes.clone(),
+            n_applied: self.n_applied,
             now_micros: self.now_micros,
             version: self.version,
             kubelet: self.kubelet,
@@ -50,7 +51,7 @@ impl Simulation {
             let known = before.remove(&id_of(kind, &value));
             binds.extend(self.replace_object(kind, known, value));
         }
-        for (id, value) in before {
+        for (id, value) in before.into_objects() {
             if is_added_queue(&id, &value) {
                 self.objects.insert(id, value);
             } else {
@@ -76,7 +77,9 @@ impl Simulation {
             is_same
         });
         let Ok(decoded) = vc_wire::decode(kind, &value) else {
-            self.objects.extend(known.map(|known| (id, known)));
+            if let Some(known) = known {
+                self.objects.insert(id, known);
+            }
             return None;
         };
         self.changes.push(decoded.event);
@@ -165,7 +168,7 @@ mod tests {
         simulation.replace_objects(vec![node]);
         simulation.apply_observed();
         let object = simulation.object(Kind::Node, "", "a");
-        let cpu = object.map(|node| text(node, "/status/allocatable/cpu").to_owned());
+        let cpu = object.map(|node| text(&node, "/status/allocatable/cpu").to_owned());
         let cluster = simulation.cluster();
         (cpu, cluster.nodes_by_name().iter().any(|&id| cluster.nodes[id].present))
     }

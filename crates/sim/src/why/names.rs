@@ -1,6 +1,7 @@
 //! Names of jobs as users know them: those of the controllers of PodGroups. Specification:
 //! answers.md 2 (ANS-5), 16.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -35,7 +36,7 @@ impl OwnerNames {
             (ObjectKey::new(namespace, text(group, "/metadata/name")), controller(group))
         };
         let groups: BTreeMap<ObjectKey, Option<Controller>> =
-            simulation.objects(Kind::PodGroup).map(owner).collect();
+            simulation.objects(Kind::PodGroup).map(|group| owner(&group)).collect();
         let named = groups.iter().map(|(group, owner)| {
             let name = owner.as_ref().map(|owner| owner.name.as_str());
             (group, name)
@@ -152,13 +153,13 @@ pub(crate) fn group_named(
         let is_kind = kind.is_none_or(|kind| owner.kind.eq_ignore_ascii_case(kind));
         is_kind && owner.name == *key.name
     };
-    let is_named = |group: &&Value| {
+    let is_named = |group: &Cow<'_, Value>| {
         text(group, "/metadata/namespace") == &*key.namespace
             && controller(group).is_some_and(is_meant)
     };
     let mut groups = simulation.objects(Kind::PodGroup).filter(is_named);
     let group = groups.next()?;
-    let name = text(group, "/metadata/name");
+    let name = text(&group, "/metadata/name");
     groups.next().is_none().then(|| ObjectKey::new(&key.namespace, name))
 }
 
@@ -179,7 +180,7 @@ fn uids(
     };
     let groups = simulation.objects(Kind::PodGroup);
     let groups = groups.filter(|group| text(group, "/metadata/namespace") == namespace);
-    let owners = groups.filter_map(controller).filter(is_named);
+    let owners = groups.filter_map(|group| controller(&group)).filter(is_named);
     let uids: BTreeSet<String> = owners.map(|owner| owner.uid).collect();
     match uids.is_empty() {
         true => vec![None],
@@ -188,14 +189,14 @@ fn uids(
 }
 
 fn namespaces(simulation: &Simulation) -> BTreeSet<String> {
-    let objects = simulation.objects(Kind::PodGroup).chain(simulation.objects(Kind::Pod));
-    objects.map(|object| text(object, "/metadata/namespace").to_owned()).collect()
+    let of_groups = simulation.namespaces(Kind::PodGroup);
+    of_groups.chain(simulation.namespaces(Kind::Pod)).map(str::to_owned).collect()
 }
 
 fn not_ours(simulation: &Simulation, namespaces: &BTreeSet<String>, name: &str) -> Option<Found> {
     namespaces.iter().find_map(|namespace| {
         let pod = simulation.object(Kind::Pod, namespace, name)?;
-        let scheduler = text(pod, "/spec/schedulerName");
+        let scheduler = text(&pod, "/spec/schedulerName");
         let scheduler = if scheduler.is_empty() { "default-scheduler" } else { scheduler };
         let is_other = scheduler != SCHEDULER;
         let scheduler = scheduler.to_owned();

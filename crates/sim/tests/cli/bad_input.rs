@@ -102,7 +102,7 @@ fn a_broken_document_leaves_the_others() {
     let called = vcsim_with_input(&["run", "-o", "json", "-"], text);
     let mut lines = called.stderr.lines();
     assert_eq!(lines.next(), Some("-:1: not a kubernetes object: apiVersion is missing"));
-    assert!(lines.next().unwrap().starts_with("-:2: EOF while parsing"));
+    assert!(lines.next().unwrap().starts_with("-:2:7: EOF while parsing"));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn an_unknown_field_of_a_pod_is_a_warning() {
 #[test]
 fn deeply_nested_input_is_refused() {
     let called = with_node(&format!("---\na: {}", "[".repeat(100_000)));
-    assert!(called.stderr.starts_with("-:2: "), "{}", called.stderr);
+    assert!(called.stderr.starts_with("-:2:"), "{}", called.stderr);
     let json = format!("{{\"a\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let called = vcsim_with_input(&["run", "-o", "json", "-"], &json);
     assert!(called.stderr.contains("recursion limit exceeded"), "{}", called.stderr);

@@ -3,7 +3,11 @@
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use vc_bundle::{Bundle, BundleError, RecordedInput, TextPlace};
+use vc_bundle::{
+    Bundle, BundleError, BundleWriter, HistoryCopy, RecordedInput, Replay, TextPlace,
+    encode_checkpoint,
+};
+use vc_engine::{BatchKind, EngineBatch};
 use vc_sim::bundle_objects::archive_with_objects;
 
 use crate::common::{Called, folder, vcsim};
@@ -21,6 +25,27 @@ fn bundle(test: &str) -> String {
     assert_eq!(called.code, 0, "{}", called.stderr);
     path
 }
+
+/// A bundle of the state after so many cycles of another one, as of a scheduler without a history. The events of the next
+/// cycle are in the state already.
+fn state_alone(path: &str, n_cycles: u64) -> String {
+    let bundle = Bundle::read(&*std::fs::read(path).unwrap()).unwrap();
+    let mut replay = Replay::new(&bundle, None).unwrap();
+    while replay.next_cycle() <= n_cycles && replay.step().is_some() {}
+    let events = replay.next_batch().unwrap().events;
+    let mut engine = replay.into_engine();
+    engine.apply(events);
+    let state = encode_checkpoint(&engine.into_checkpoint(0).unwrap()).unwrap();
+    let writer = BundleWriter::new(&HistoryCopy::of_now(n_cycles, state), None).unwrap();
+    let mut bytes = Vec::new();
+    writer.write(&mut bytes).unwrap();
+    let to = format!("{path}.state-{n_cycles}.tar.gz");
+    std::fs::write(&to, bytes).unwrap();
+    to
+}
+
+const UNRECORDED: &str = "not recorded\nthe bundle has a state and no recorded cycle: the next one was \
+    decided from the state, and is compared with nothing\n";
 
 /// The contents of a file of an archive.
 fn unpacked(bytes: &[u8], name: &str) -> String {
@@ -115,6 +140,71 @@ fn ans_104_what_was_decided_is_decided_again() {
 }
 
 #[test]
+fn ans_101_the_cycle_after_a_state_is_decided() {
+    let path = state_alone(&bundle("replay_state"), 0);
+    let first = "1..1: 1 cycle, 3 binds, 0 evictions: ";
+    let called = vcsim(&["replay", &path]);
+    assert_eq!(called.stdout, format!("{first}{UNRECORDED}"));
+    assert_eq!((called.code, &*called.stderr), (0, ""));
+    let json = vcsim(&["replay", "-o", "json", &path]).json();
+    let cycles = ["firstCycle", "lastCycle", "unrecordedCycle"].map(|name| json[name].as_u64());
+    assert_eq!((cycles, &json["nBinds"]), ([Some(1); 3], &3.into()), "{json}");
+    // Its state is cycle 0, which both flags may name.
+    for flag in ["--at", "--until"] {
+        assert_eq!(vcsim(&["replay", flag, "0", &path]).stdout, called.stdout, "{flag}");
+        let refused = vcsim(&["replay", flag, "1", &path]);
+        assert!(refused.stderr.contains("cycle 1 is not in the bundle: 0..0"), "{flag}");
+    }
+    // With another configuration nothing starts.
+    let conf = folder("replay_state_conf").join("none.conf");
+    std::fs::write(&conf, "actions: \"enqueue\"\ntiers:\n- plugins:\n  - name: gang\n").unwrap();
+    let out = vcsim(&["replay", "--conf", conf.to_str().unwrap(), &path]).stdout;
+    let compared = format!("{first}{UNRECORDED}cycle 1 with the other configuration:\n- placed ");
+    assert!(out.starts_with(&compared), "{out}");
+    assert_eq!(out.matches("\n- placed   default/trio-").count(), 3, "{out}");
+    // A closed world needs what came from outside.
+    let closed = vcsim(&["replay", "--closed", &path]);
+    let needs = "has a state and no recorded cycle\nhint: --closed runs recorded cycles; ";
+    assert!(closed.code == 1 && closed.stderr.contains(needs), "{}", closed.stderr);
+}
+
+#[test]
+fn ans_101_a_state_answers_why_and_becomes_a_scenario() {
+    let recorded = bundle("replay_state_why");
+    let path = state_alone(&recorded, 0);
+    let file = folder("replay_state_file").join("incident.yaml");
+    let file = file.to_str().unwrap();
+    let written = vcsim(&["replay", "--to-scenario", file, &path]);
+    assert_eq!((written.code, &*written.stderr), (0, ""), "{}", written.stdout);
+    let tested = vcsim(&["test", file]);
+    let expected = "ok    incident/cycle-1\n1 passed, 0 failed\n";
+    assert_eq!((tested.code, &*tested.stdout), (0, expected), "{}", tested.stderr);
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.contains("from the state of a bundle"), "{text}");
+    // The state of later, in which one gang runs and one waits.
+    let later = state_alone(&recorded, 1);
+    let called = vcsim(&["replay", "--why", "quintet", &later]);
+    let (out, first) = (&called.stdout, "2..2: 1 cycle, 0 binds, 0 evictions: ");
+    assert!(out.starts_with(&format!("{first}{UNRECORDED}")), "{out}");
+    assert!(out.contains("\ndefault/quintet (PodGroup, queue default"), "{out}{}", called.stderr);
+    let json = vcsim(&["replay", "--why", "quintet", "-o", "json", &later]).json();
+    assert_eq!(json["explanation"]["asOf"]["cycle"], 2, "{json}");
+    // Objects and a bundle without names are those of the state: nothing was bound in it.
+    let objects = folder("replay_state_objects").join("state.yaml");
+    let objects = objects.to_str().unwrap();
+    let called = vcsim(&["replay", "--to-objects", objects, &path]);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let text = std::fs::read_to_string(objects).unwrap();
+    assert!(!text.contains("nodeName"), "{text}");
+    let shared = folder("replay_state_shared").join("shared.tar.gz");
+    let shared = shared.to_str().unwrap();
+    let called = vcsim(&["replay", "--anonymize", "--to-bundle", shared, &path]);
+    assert_eq!((called.code, &*called.stderr), (0, ""));
+    let again = vcsim(&["replay", shared]).stdout;
+    assert_eq!(again, called.stdout);
+}
+
+#[test]
 fn ans_104_why_a_job_waits_after_a_cycle() {
     let path = bundle("replay_why");
     let called = vcsim(&["replay", "--until", "1", "--why", "quintet", &path]);
@@ -166,6 +256,39 @@ fn ans_105_the_last_cycle_with_another_configuration() {
     assert!(same.ends_with("cycle 1 with the other configuration: the same\n"), "{same}");
     let missing = vcsim(&["replay", "--conf", "/nowhere.conf", &path]);
     assert_eq!((missing.code, missing.stderr.contains("/nowhere.conf: ")), (1, true));
+}
+
+/// In cycle 1 a gang starts; cycle 2 decides nothing.
+#[test]
+fn ans_105_the_cycle_of_at_with_another_configuration() {
+    let path = &*bundle("replay_conf_at");
+    let conf = folder("replay_conf_at_file").join("none.conf");
+    std::fs::write(&conf, "actions: \"enqueue\"\ntiers:\n- plugins:\n  - name: gang\n").unwrap();
+    let conf = conf.to_str().unwrap();
+    let compared = |flags: &[&str]| {
+        let called = vcsim(&[&["replay", "--conf", conf][..], flags, &[path]].concat());
+        assert_eq!(called.code, 0, "{flags:?}: {}", called.stderr);
+        let (replayed, compared) = called.stdout.split_once('\n').unwrap();
+        (replayed.to_owned(), compared.lines().next().unwrap_or_default().to_owned())
+    };
+    let line =
+        |cycle: u64, rest: &str| format!("cycle {cycle} with the other configuration:{rest}");
+    let all = "1..3: 3 cycles, 3 binds, 0 evictions: the same".to_owned();
+    assert_eq!(compared(&["--at", "1"]), (all.clone(), line(1, "")));
+    assert_eq!(compared(&["--at", "2"]), (all.clone(), line(2, " the same")));
+    assert_eq!(compared(&[]), (all, line(3, " the same")));
+    let first = "1..1: 1 cycle, 3 binds, 0 evictions: the same".to_owned();
+    assert_eq!(compared(&["--until", "1"]), (first.clone(), line(1, "")));
+    assert_eq!(compared(&["--at", "1", "--until", "1"]), (first, line(1, "")));
+    for (flags, problem) in [
+        (["--at", "0", "--until", "3"], "cycle 0 cannot be decided again: the bundle begins with"),
+        (["--at", "3", "--until", "2"], "no cycle was replayed\nhint: 0..3 are in the bundle"),
+        (["--at", "4", "--until", "3"], "cycle 4 is not in the bundle: 0..3"),
+    ] {
+        let called = vcsim(&[&["replay", "--conf", conf][..], &flags[..], &[path]].concat());
+        assert_eq!(called.code, 1, "{flags:?}: {}", called.stdout);
+        assert!(called.stderr.contains(problem), "{flags:?}: {}", called.stderr);
+    }
 }
 
 /// By hand: on `a` three of four cpus would be used, on `b` one of four.
@@ -252,10 +375,9 @@ fn ans_16_what_is_no_bundle_is_refused() {
     assert!(refused(cut.to_str().unwrap()).contains("cut.tar.gz: no bundle: "));
 }
 
-#[test]
-fn ans_104_the_first_difference_is_shown() {
-    let path = bundle("replay_differs");
-    let bytes = std::fs::read(&path).unwrap();
+/// The bundle with its first batch changed.
+fn with_first_batch(path: &str, change: impl Fn(&mut EngineBatch, &mut Vec<String>)) -> String {
+    let bytes = std::fs::read(path).unwrap();
     let bundle = Bundle::read(&*bytes).unwrap();
     let mut rest = bundle.file("inputs-0.cbor").unwrap();
     let mut inputs = Vec::new();
@@ -264,9 +386,7 @@ fn ans_104_the_first_difference_is_shown() {
         if let (RecordedInput::Batch { batch, effect_lines }, true) =
             (&mut input, inputs.is_empty())
         {
-            batch.digest ^= 1;
-            let bind = effect_lines.iter_mut().find(|line| line.starts_with("bind "));
-            *bind.expect("a gang starts") = "bind default/other to node-9".to_owned();
+            change(batch, effect_lines);
         }
         ciborium::into_writer(&input, &mut inputs).unwrap();
     }
@@ -275,9 +395,18 @@ fn ans_104_the_first_difference_is_shown() {
         digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     let (before, after) = (sum(bundle.file("inputs-0.cbor").unwrap()), sum(&inputs));
-    let other = changed(&path, "inputs-0.cbor", |contents| contents.clone_from(&inputs));
-    let other = changed(&other, "manifest.json", |contents| {
+    let other = changed(path, "inputs-0.cbor", |contents| contents.clone_from(&inputs));
+    changed(&other, "manifest.json", |contents| {
         *contents = String::from_utf8(contents.clone()).unwrap().replace(&before, &after).into();
+    })
+}
+
+#[test]
+fn ans_104_the_first_difference_is_shown() {
+    let other = with_first_batch(&bundle("replay_differs"), |batch, effect_lines| {
+        batch.digest ^= 1;
+        let bind = effect_lines.iter_mut().find(|line| line.starts_with("bind "));
+        *bind.expect("a gang starts") = "bind default/other to node-9".to_owned();
     });
     let called = vcsim(&["replay", &other]);
     assert_eq!(called.code, 3, "{}{}", called.stdout, called.stderr);
@@ -286,6 +415,21 @@ fn ans_104_the_first_difference_is_shown() {
     assert_eq!(lines[1], "  recorded  bind default/other to node-9");
     assert!(lines[2].starts_with("  replayed  bind default/"), "{}", lines[2]);
     assert_eq!(lines[3], "the replay ended there");
+}
+
+/// The first batch is no whole cycle, and is decided otherwise.
+#[test]
+fn ans_104_a_difference_before_the_first_cycle_is_in_the_cycle_of_the_state() {
+    let other = with_first_batch(&bundle("replay_differs_first"), |batch, _| {
+        batch.kind = BatchKind::FollowUp;
+        batch.digest ^= 1;
+    });
+    let called = vcsim(&["replay", &other]);
+    assert_eq!(called.code, 3, "{}{}", called.stdout, called.stderr);
+    assert!(called.stdout.starts_with("0..0: 0 cycles, "), "{}", called.stdout);
+    let json = vcsim(&["replay", "-o", "json", &other]).json();
+    let cycles = ["firstCycle", "lastCycle"].map(|name| json[name].as_u64());
+    assert_eq!(cycles, [Some(0); 2], "{json}");
 }
 
 #[test]
@@ -303,7 +447,14 @@ fn ans_107_a_cycle_becomes_a_scenario_that_passes() {
     // What is there is not overwritten.
     let again = vcsim(&["replay", "--until", "1", "--to-scenario", file, &path]);
     assert!(again.stderr.contains("incident.yaml: File exists"), "{}", again.stderr);
-    assert_eq!((again.code, std::fs::read_to_string(file).unwrap()), (1, text));
+    assert_eq!((again.code, &std::fs::read_to_string(file).unwrap()), (1, &text));
+    // The cycle of --at is the same one, whatever is replayed after it.
+    let other = folder("replay_scenario_at").join("incident.yaml");
+    let other = other.to_str().unwrap();
+    let called = vcsim(&["replay", "--at", "1", "--to-scenario", other, &path]);
+    let all = "1..3: 3 cycles, 3 binds, 0 evictions: the same\n";
+    assert_eq!(called.stdout, all, "{}", called.stderr);
+    assert_eq!(std::fs::read_to_string(other).unwrap(), text);
 }
 
 /// Whatever version reads the objects decides from the state at the end of the bundle.

@@ -88,8 +88,10 @@ impl World {
     pub(crate) fn follow(&mut self) {
         // As in the process: only the twin explains.
         self.engine.explain(false);
+        // The tables are shared, and the twin takes its own ones.
+        self.engine.share();
         self.twin = self.engine.twin();
-        assert!(self.twin.is_some());
+        self.twin.as_mut().expect("no service is asked").unshare();
         self.compares_rows = true;
     }
 
