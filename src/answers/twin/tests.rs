@@ -212,7 +212,7 @@ async fn ans_61_a_question_about_a_copy_is_stopped_and_asked_again_once() {
 
 /// The second thread does not go on with a question that nobody waits for, and is free for the next one.
 #[test]
-fn ans_61_a_question_about_a_copy_is_stopped_when_its_asker_is_gone() {
+fn ans_61_a_question_about_a_copy_is_stopped_when_nobody_waits_for_it() {
     let (copy_worker, work) = channel();
     let (mut twin, _handle, _progress) = following_with(copy_worker);
     twin.take(batch(nothing()));
