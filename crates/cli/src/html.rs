@@ -72,7 +72,10 @@ pub(crate) fn save_of_bundle(bundle: &Path, file: &Path) -> Result<Answer, Strin
     Ok(Answer::default())
 }
 
-/// Ends early where the file could not be written at the end.
+/// Checks that the file does not exist yet, before anything is asked.
+///
+/// # Errors
+/// The file exists, or its folder does not.
 fn check_is_new(file: &Path) -> Result<(), String> {
     match file == Path::new("-") {
         true => Ok(()),

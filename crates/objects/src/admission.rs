@@ -54,8 +54,8 @@ pub fn admit_beside(
     admitted
 }
 
-/// What admission has to know of all objects of a cluster to complete them one by one. None of them is a
-/// workload: their pods and PodGroups are there.
+/// Completes the objects of a cluster one by one, as an API server and controllers would, with what it has read of all
+/// of them before. None of them is a workload: their pods and PodGroups are there.
 #[derive(Debug)]
 pub struct Admission {
     /// The latest creation time, in microseconds since 1970. `None`: no object has one.

@@ -109,7 +109,7 @@ async fn ans_32_changes_of_remedies_are_sent_as_they_are() {
 #[tokio::test]
 async fn ans_55_what_is_left_out_is_named_with_its_bound() {
     let runtime = "annotation.reservation.volcano.sh/runtime";
-    // The cycle was in the ninetieth minute.
+    // The time of the last cycle is minute 90, so that no pod has ended by then.
     let pod = |number: usize| {
         format!(" task a{number} cpu=1 @n1 running started=0 {runtime}={}m\n", 91 + number)
     };
