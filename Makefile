@@ -17,8 +17,8 @@ demo:
 # output as a whole when it ends; when one fails, the others are waited for, and the command fails.
 #
 # A fresh clone compiles each crate once. What cargo keeps for compiling parts of one again would take a
-# third of its disk.
-ifeq ($(wildcard target/debug),)
+# third of its disk. Where `cargo build` has kept some, it goes on.
+ifeq ($(wildcard target/debug/incremental/*),)
 test: export CARGO_INCREMENTAL = 0
 endif
 test: apiserver chromium
