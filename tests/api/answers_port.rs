@@ -1,5 +1,5 @@
-//! The port for answers of the process: what becomes of it, and how requests are counted. Specification: answers.md
-//! 11 (ANS-76), 17.
+//! The port on which the process answers: it is opened, or the process says why not, and requests are counted.
+//! Specification: answers.md 11 (ANS-76), 17.
 
 use std::net::TcpListener;
 

@@ -489,7 +489,7 @@ const MINUTE_MICROS: i64 = 60_000_000;
 /// A job whose pods end one after the other, one in each minute from the first one on, and one that waits.
 fn ending(n_pods: usize) -> String {
     let runtime = "annotation.reservation.volcano.sh/runtime";
-    // Of the first cycle it is the ninetieth minute.
+    // The first cycle is at minute 90, so that no pod has ended by then.
     let pod = |number: usize| {
         format!(" task a{number} cpu=1 @n1 running started=0 {runtime}={}m\n", 91 + number)
     };

@@ -87,8 +87,8 @@ impl CycleUse<'_> {
         self.conf.is_some() || self.scenario.is_some()
     }
 
-    /// Makes of the cycle what is asked for. `before` is the state before it with its batch; `step` and `after` are what it
-    /// decided and the state after it.
+    /// Compares the cycle with another configuration and writes it as a scenario, as far as that is asked for. `before` is
+    /// the state before the cycle with its batch, `step` what the cycle decided, and `after` the state after it.
     ///
     /// # Errors
     /// The scenario cannot be written.

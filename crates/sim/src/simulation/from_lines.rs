@@ -78,7 +78,7 @@ impl Simulation {
         Ok(listed)
     }
 
-    /// Gives the engine what is known before its first cycle, which counts it among its events.
+    /// Gives the gathered events to the engine before its first cycle. They count among the events of that cycle.
     fn apply_early(&mut self) {
         self.n_applied += self.changes.len();
         self.apply_changes();
